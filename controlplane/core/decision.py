@@ -1,0 +1,109 @@
+"""A decision: the unit that is committed, explained, replayed and audited."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from controlplane.core.events import Event
+from controlplane.core.identifiers import ControllerId, Epoch, NodeId, Seq, SlotId, Term
+from controlplane.core.plain import digest_hex
+
+
+class CauseKind(Enum):
+    """What made the leader decide; also the label of the decision counter."""
+
+    TERM_OPENED = "term_opened"
+    NODE_JOINED = "node_joined"
+    NODE_LEAVING = "node_leaving"
+    NODE_LEFT = "node_left"
+    NODE_EXPIRED = "node_expired"
+    EVICTIONS_FROZEN = "evictions_frozen"
+    EVICTIONS_RESUMED = "evictions_resumed"
+    INTENT = "intent"
+    POSITIONS = "positions"
+    TABLE_REPUBLISHED = "table_republished"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason of a decision.
+
+    Attributes:
+        kind: see :class:`CauseKind`.
+        subject: the node, namespace, controller or intent that it is about.
+        evidence: the input's coordinates as ``topic[partition]@offset``, or the measured silence.
+    """
+
+    kind: CauseKind
+    subject: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The proof that the slot plan of a decision moves as little as possible (spec: minimal movement).
+
+    Attributes:
+        policy: the slot policy that planned, for example ``minimal``.
+        moved: replicas in the new table that were not there before.
+        least_moved: the proven least number under exact balance.
+        leader_changes: slots whose leader is another node than before.
+        least_leader_changes: the proven least number, given the replica sets.
+        node_prices: one integer price a node, sorted by name: the dual that proves ``least_moved``.
+        leader_prices: the same for the slot leaders.
+        lost_slots: slots of which no living replica was left; their new replicas start empty.
+    """
+
+    policy: str
+    moved: int
+    least_moved: int
+    leader_changes: int
+    least_leader_changes: int
+    node_prices: Mapping[NodeId, int]
+    leader_prices: Mapping[NodeId, int]
+    lost_slots: tuple[SlotId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One committed unit of change.
+
+    Attributes:
+        seq: +1 each, no gaps.
+        term: the leadership that decided.
+        epoch: the routing table's epoch after this decision; unchanged if no row changes.
+        log_id: the log that it belongs to.
+        controller_id: who decided.
+        feature_level: the least level that a reader needs.
+        decided_at_ms: log time ("now" of the observations), not a clock.
+        causes: why, in the order in which they were taken up.
+        events: what changes, in order.
+        positions: next offset per input partition, keyed ``topic[partition]``: where the next leader goes on.
+        policy_fingerprint: under which policy.
+        certificate: the proof of least movement, if slots were planned.
+        previous_digest: ``digest`` of the decision before, empty for the first.
+        state_digest: digest of the state after it.
+    """
+
+    seq: Seq
+    term: Term
+    epoch: Epoch
+    log_id: str
+    controller_id: ControllerId
+    feature_level: int
+    decided_at_ms: int
+    causes: tuple[Cause, ...]
+    events: tuple[Event, ...]
+    positions: Mapping[str, int]
+    policy_fingerprint: str
+    certificate: Certificate | None
+    previous_digest: str
+    state_digest: str
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical plain form: the next decision repeats it, which chains the log."""
+        return digest_hex(self)
+
+    def with_state_digest(self, state_digest: str) -> "Decision":
+        """The same decision, sealed with the digest of the state that it leads to."""
+        return replace(self, state_digest=state_digest)

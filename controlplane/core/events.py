@@ -1,0 +1,168 @@
+"""What a decision can do to the state: one frozen value per kind of change, nothing else changes a state.
+
+An event carries its consequences as data (the new rows, the log time), so that applying it needs no rule and no clock.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from controlplane.core.bundles import Bundle, Namespace
+from controlplane.core.identifiers import ControllerId, Incarnation, IntentId, NodeId, Term
+from controlplane.core.membership import Node
+from controlplane.core.plain import union_members
+from controlplane.core.policy import Policy
+from controlplane.core.slot_table import Slot
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCreated:
+    """The first event of a log: names the log and sets the policy."""
+
+    log_id: str
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class TermOpened:
+    """A controller begins to lead; everything after this belongs to its term until the next one opens."""
+
+    term: Term
+    controller_id: ControllerId
+    code_version: str
+    feature_level: int
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAdmitted:
+    """A node is a member from now on, new or again. ``node`` is its whole row."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDraining:
+    """A node goes: it is relieved of what it holds."""
+
+    node_id: NodeId
+    incarnation: Incarnation
+    at_ms: int
+
+
+class FencingCause(Enum):
+    """Why a node is fenced."""
+
+    SILENCE = "silence"
+    """No heartbeat for longer than the silence limit."""
+    SUPERSEDED = "superseded"
+    """A greater incarnation of the same node joined: the old process is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFenced:
+    """A node is taken for dead and loses what it held; ``silence_ms`` is the evidence."""
+
+    node_id: NodeId
+    incarnation: Incarnation
+    cause: FencingCause
+    silence_ms: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRemoved:
+    """A node has left on its own account."""
+
+    node_id: NodeId
+    incarnation: Incarnation
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotsAssigned:
+    """New rows of the slot table, whole, ascending by slot."""
+
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceCreated:
+    """A namespace with its bundles."""
+
+    namespace: Namespace
+    bundles: tuple[Bundle, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BundlesAssigned:
+    """New rows of the bundle table, whole."""
+
+    bundles: tuple[Bundle, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionsFrozen:
+    """Too many nodes fell silent at once: nobody is fenced for silence until this is lifted."""
+
+    silent: tuple[NodeId, ...]
+    allowed: int
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionsResumed:
+    """Fencing for silence is allowed again; ``reason`` says why."""
+
+    reason: str
+
+
+class IntentOutcome(Enum):
+    """How an intent was answered."""
+
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class IntentAnswered:
+    """An operator's intent and its answer."""
+
+    intent_id: IntentId
+    kind: str
+    principal: str
+    outcome: IntentOutcome
+    detail: str
+
+
+Event: TypeAlias = (
+    ClusterCreated
+    | TermOpened
+    | NodeAdmitted
+    | NodeDraining
+    | NodeFenced
+    | NodeRemoved
+    | SlotsAssigned
+    | NamespaceCreated
+    | BundlesAssigned
+    | EvictionsFrozen
+    | EvictionsResumed
+    | IntentAnswered
+)
+
+EVENT_TYPES: tuple[type[Event], ...] = (
+    ClusterCreated,
+    TermOpened,
+    NodeAdmitted,
+    NodeDraining,
+    NodeFenced,
+    NodeRemoved,
+    SlotsAssigned,
+    NamespaceCreated,
+    BundlesAssigned,
+    EvictionsFrozen,
+    EvictionsResumed,
+    IntentAnswered,
+)
+"""Every member of :data:`Event`, for the codec and for exhaustiveness tests."""
+
+union_members(*EVENT_TYPES)

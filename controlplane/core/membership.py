@@ -1,0 +1,90 @@
+"""Members and what may become of them: the transition table is the rule, the documentation's diagram is drawn from it."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from controlplane.core.identifiers import Incarnation, NodeId
+from controlplane.core.records import Address, NodeRole
+from controlplane.errors import InvariantViolationError
+
+
+class NodeStatus(Enum):
+    """Where a node stands. Only decisions change it."""
+
+    ACTIVE = "active"
+    """Admitted; a data node is given slots and bundles."""
+    DRAINING = "draining"
+    """Still serving, given nothing new, and relieved of what it holds."""
+    FENCED = "fenced"
+    """Taken for dead: owns nothing. If it lives, it has to join again."""
+    LEFT = "left"
+    """Gone on its own account; remembered for its incarnation only."""
+
+
+TRANSITIONS: dict[tuple[NodeStatus | None, str], NodeStatus] = {
+    (None, "NodeAdmitted"): NodeStatus.ACTIVE,
+    (NodeStatus.FENCED, "NodeAdmitted"): NodeStatus.ACTIVE,
+    (NodeStatus.LEFT, "NodeAdmitted"): NodeStatus.ACTIVE,
+    (NodeStatus.ACTIVE, "NodeDraining"): NodeStatus.DRAINING,
+    (NodeStatus.ACTIVE, "NodeFenced"): NodeStatus.FENCED,
+    (NodeStatus.DRAINING, "NodeFenced"): NodeStatus.FENCED,
+    (NodeStatus.ACTIVE, "NodeRemoved"): NodeStatus.LEFT,
+    (NodeStatus.DRAINING, "NodeRemoved"): NodeStatus.LEFT,
+    (NodeStatus.FENCED, "NodeRemoved"): NodeStatus.LEFT,
+}
+"""(status before, event's name) to status after. What is not here is an error. None stands for an unknown node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A member as decisions describe it.
+
+    Attributes:
+        node_id: its name.
+        incarnation: the current process life; records of a smaller one are refused.
+        role: data nodes own slots and bundles, session nodes only use the table.
+        status: see :class:`NodeStatus`.
+        addresses: where it serves, by name.
+        zone: its failure domain; empty if there is none.
+        weight: share of slots relative to other nodes.
+        capacity: the most replicas it may hold; 0 means no limit.
+        version: its software's version.
+        admitted_at_offset: next offset of ``heartbeats`` partition 0 when it was admitted: a node that never sends
+            a heartbeat is counted silent from there.
+        changed_at_ms: log time of the last change of status.
+    """
+
+    node_id: NodeId
+    incarnation: Incarnation
+    role: NodeRole
+    status: NodeStatus
+    addresses: tuple[Address, ...]
+    zone: str
+    weight: int
+    capacity: int
+    version: str
+    admitted_at_offset: int
+    changed_at_ms: int
+
+    @property
+    def lives(self) -> bool:
+        """Whether it counts as alive: active or draining."""
+        return self.status in (NodeStatus.ACTIVE, NodeStatus.DRAINING)
+
+    @property
+    def places(self) -> bool:
+        """Whether slots and bundles may be given to it."""
+        return self.status is NodeStatus.ACTIVE and self.role is NodeRole.DATA
+
+
+def next_status(before: NodeStatus | None, event_name: str, node_id: NodeId) -> NodeStatus:
+    """The status after an event.
+
+    Raises:
+        InvariantViolationError: the table has no such transition.
+    """
+    after = TRANSITIONS.get((before, event_name))
+    if after is None:
+        message = f"node {node_id!r} is {before.value if before else 'unknown'}: {event_name} cannot happen to it"
+        raise InvariantViolationError(message)
+    return after

@@ -1,0 +1,78 @@
+"""The logged policy: everything that two controllers have to agree on to decide alike.
+
+It is state, recorded whole by every *term opened* decision, never read from a process's own configuration once the
+cluster exists.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from controlplane.core.plain import digest_hex
+from controlplane.errors import ConfigurationError
+
+FEATURE_LEVEL = 1
+"""The newest feature level that this code writes and reads. A decision of a higher level stops a reader."""
+
+
+class HashFunction(Enum):
+    """How a key becomes a slot (SOFARegistry's ``registry.data.slot.func``)."""
+
+    CRC32C = "crc32c"
+    MD5 = "md5"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How the cluster decides.
+
+    Attributes:
+        slot_count: number of hash slots; a power of two, or crc32c would leave slots unused.
+        replica_count: copies of a slot, the slot leader included.
+        hash_function: how a key becomes a slot.
+        silence_limit_ms: log time without a heartbeat after which a node is fenced.
+        join_linger_ms: log time that a join waits for others so that a burst of joins becomes one epoch.
+        positions_interval_ms: log time after which a quiet cluster writes its positions.
+        protected_ratio: when more than this part of the active nodes would expire within ``protection_window_ms``
+            the cluster suspects itself and freezes evictions (Eureka's self-preservation).
+        protection_window_ms: log time over which expiries are counted together.
+        bundles_per_namespace: equal hash ranges that a new namespace gets (Pulsar's default is 4).
+    """
+
+    slot_count: int = 256
+    replica_count: int = 2
+    hash_function: HashFunction = HashFunction.CRC32C
+    silence_limit_ms: int = 2_500
+    join_linger_ms: int = 200
+    positions_interval_ms: int = 600_000
+    protected_ratio: float = 0.5
+    protection_window_ms: int = 10_000
+    bundles_per_namespace: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse values under which the cluster could not work."""
+        broken = [sentence for holds, sentence in self._rules() if not holds]
+        if broken:
+            message = "policy: " + "; ".join(broken)
+            raise ConfigurationError(message)
+
+    def _rules(self) -> list[tuple[bool, str]]:
+        return [
+            (
+                0 < self.slot_count <= 1 << 20 and self.slot_count & (self.slot_count - 1) == 0,
+                f"slot_count {self.slot_count} is not a power of two between 1 and 1,048,576",
+            ),
+            (1 <= self.replica_count <= 5, f"replica_count {self.replica_count} is not between 1 and 5"),  # noqa: PLR2004
+            (self.silence_limit_ms >= 500, f"silence_limit_ms {self.silence_limit_ms} is under 500"),  # noqa: PLR2004
+            (self.join_linger_ms >= 0, f"join_linger_ms {self.join_linger_ms} is negative"),
+            (self.positions_interval_ms > 0, f"positions_interval_ms {self.positions_interval_ms} is not positive"),
+            (0 < self.protected_ratio <= 1, f"protected_ratio {self.protected_ratio} is not in (0, 1]"),
+            (self.protection_window_ms >= 0, f"protection_window_ms {self.protection_window_ms} is negative"),
+            (
+                0 < self.bundles_per_namespace <= 128,  # noqa: PLR2004 - Pulsar's loadBalancerNamespaceMaximumBundles
+                f"bundles_per_namespace {self.bundles_per_namespace} is not between 1 and 128",
+            ),
+        ]
+
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that name these contents; decisions carry them."""
+        return digest_hex(self)[:16]

@@ -1,0 +1,51 @@
+"""The slot table's rows: which node leads and which nodes follow each hash slot."""
+
+from dataclasses import dataclass
+
+from controlplane.core.identifiers import Epoch, NodeId, SlotId
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One hash slot.
+
+    Attributes:
+        slot_id: 0 to slot_count - 1.
+        leader: the node that serves it; None while no node is there to.
+        followers: the other replicas, sorted by name.
+        leader_epoch: the epoch in which ``leader`` last changed; with the term it is the slot's fencing token.
+    """
+
+    slot_id: SlotId
+    leader: NodeId | None
+    followers: tuple[NodeId, ...]
+    leader_epoch: Epoch
+
+    @property
+    def replicas(self) -> tuple[NodeId, ...]:
+        """Every node that holds a copy, the slot leader first."""
+        return self.followers if self.leader is None else (self.leader, *self.followers)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSlots:
+    """The table seen from one node (SOFARegistry's DataNodeSlot)."""
+
+    node_id: NodeId
+    leads: tuple[SlotId, ...]
+    follows: tuple[SlotId, ...]
+
+
+def by_node(slots: tuple[Slot, ...]) -> dict[NodeId, NodeSlots]:
+    """The inverted table: for each node, sorted by name, the slots that it leads and follows, ascending."""
+    leads: dict[NodeId, list[SlotId]] = {}
+    follows: dict[NodeId, list[SlotId]] = {}
+    for slot in slots:
+        if slot.leader is not None:
+            leads.setdefault(slot.leader, []).append(slot.slot_id)
+        for follower in slot.followers:
+            follows.setdefault(follower, []).append(slot.slot_id)
+    return {
+        node_id: NodeSlots(node_id, tuple(leads.get(node_id, ())), tuple(follows.get(node_id, ())))
+        for node_id in sorted({*leads, *follows})
+    }
