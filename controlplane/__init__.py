@@ -1,0 +1,3 @@
+"""An event-sourced control plane over Kafka."""
+
+__version__ = "0.1.0"
