@@ -1,0 +1,50 @@
+"""The files that belong to the package but are no Python: schemas, the topics file, the list of Java libraries.
+
+They are found in two places: inside an installed wheel, under ``controlplane/_resources``, and at the root of a
+checkout, where people edit them. The wheel never holds both, so there is no order to know by heart.
+"""
+
+from pathlib import Path, PurePosixPath
+
+from controlplane.errors import PrerequisiteError
+
+FOLDERS = ("schemas", "infra")
+"""The folders that may hold resources; ``pyproject.toml`` says which parts of them go into the wheel."""
+
+_PACKAGE_FOLDER = Path(__file__).resolve().parent
+
+
+def resource_path(relative: str) -> Path:
+    """Find a file or folder that belongs to the package.
+
+    Args:
+        relative: the path as it is written in the repository, with forward slashes, such as ``schemas`` or
+            ``infra/kafka/topics.toml``.
+
+    Returns:
+        The absolute path of an existing file or folder.
+
+    Raises:
+        ValueError: the path is not one below ``schemas`` or ``infra``: a mistake in the calling code.
+        PrerequisiteError: the installation does not hold the file.
+    """
+    parts = PurePosixPath(relative).parts
+    if not parts or parts[0] not in FOLDERS or ".." in parts:
+        raise ValueError(f"a resource is named by a path below {' or '.join(FOLDERS)}, not by {relative!r}")
+    roots = _roots(_PACKAGE_FOLDER)
+    for root in roots:
+        candidate = root.joinpath(*parts)
+        if candidate.exists():
+            return candidate
+    searched = ", ".join(str(root) for root in roots)
+    raise PrerequisiteError(
+        f"{relative} is missing (searched in {searched}): the installation is incomplete; install the package again, "
+        "or run from a whole checkout"
+    )
+
+
+def _roots(package_folder: Path) -> tuple[Path, ...]:
+    """Where resources may lie; a neighbour of the package counts only in a checkout, never in ``site-packages``."""
+    inside_wheel = package_folder / "_resources"
+    checkout = package_folder.parent
+    return (inside_wheel, checkout) if (checkout / "pyproject.toml").is_file() else (inside_wheel,)
