@@ -1,0 +1,67 @@
+# Every target works from a bare checkout: set-up runs first, and takes no time when nothing changed.
+
+PYTHON ?= python3
+ARGS ?=
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+# One clear sentence instead of the shell's "not found"; prepare.py judges the version and finds a better one on PATH.
+PREPARE = $(PYTHON) -c '' 2>/dev/null || { echo "Python 3.11 to 3.13 is needed, and '$(PYTHON)' does not run: install one \
+	(for example the package python3.11), or name one: make PYTHON=/path/to/python3.11" >&2; exit 2; }; \
+	$(PYTHON) infra/setup/prepare.py
+
+# What needs neither Java nor a Docker engine, and ends within a minute.
+FAST = not kafka and not spark and not end_to_end and not containers and not slow
+
+.PHONY: help
+help: ## Show the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Prepare everything and run nothing (the other targets do it by themselves)
+	@$(PREPARE) --java
+
+.PHONY: demo
+demo: ## Run a whole cluster on this machine, break it, measure it (ARGS=--keep leaves it running)
+	@$(PREPARE) --java -- controlplane demo $(ARGS)
+
+.PHONY: test
+test: ## Run every test; the summary says why a test was skipped (ARGS="-k name" chooses)
+	@$(PREPARE) --java -- python -m pytest $(ARGS)
+
+.PHONY: test-fast
+test-fast: ## Run the tests that need no Java: under a minute
+	@$(PREPARE) -- python -m pytest -m "$(FAST)" $(ARGS)
+
+.PHONY: lint
+lint: ## Check style, formatting, types and the import contracts; all of them, even when one fails
+	@$(PREPARE)
+	@failed=""; \
+	for tool in "ruff check ." "ruff format --check ." "mypy" "lint-imports"; do \
+		echo "== $$tool"; \
+		.venv/bin/$$tool || failed="$$failed '$$tool'"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "lint failed:$$failed" >&2; exit 1; fi
+
+.PHONY: dist
+dist: ## Build the wheel and the source archive into dist/
+	@rm -rf dist
+	@$(PREPARE) -- python -m hatchling build
+
+.PHONY: lock
+lock: ## Pin, with hashes, what pyproject.toml asks for (ARGS=--upgrade takes the newest versions)
+	@$(PREPARE)
+	@.venv/bin/python -m pip install --quiet --require-hashes -r infra/python/lock.txt
+	@for list in build lock; do .venv/bin/uv pip compile infra/python/$$list.in $(LOCK_OPTIONS) \
+		--output-file infra/python/$$list.txt; done
+	@.venv/bin/uv pip compile pyproject.toml --all-extras --group dev $(LOCK_OPTIONS) \
+		--output-file infra/python/requirements.txt
+
+# No header and no annotations: the lists hold versions and hashes, and nothing of the machine that made them.
+LOCK_OPTIONS = --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet $(ARGS)
+
+.PHONY: clean
+clean: ## Remove what builds and tests leave behind (not .venv, not the cache of Java libraries)
+	@rm -rf dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache metastore_db spark-warehouse derby.log
+	@find . -path ./.venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
