@@ -1,0 +1,48 @@
+"""A clock that goes only when it is told to: time in simulations and tests is an input."""
+
+import threading
+
+from controlplane.errors import InvariantViolationError
+
+_FIRST_WALL_MS = 1_700_000_000_000
+
+
+class VirtualClock:
+    """Implements :class:`controlplane.ports.Clock`; thread-safe.
+
+    Args:
+        monotonic_ms: where the monotonic clock begins.
+        wall_ms: where the wall clock begins, in milliseconds since 1970. :meth:`step_wall` moves it alone, as an
+            operator or a time daemon would.
+    """
+
+    def __init__(self, monotonic_ms: int = 0, wall_ms: int = _FIRST_WALL_MS) -> None:
+        """Begin at the given times."""
+        self._lock = threading.Lock()
+        self._monotonic_ms = monotonic_ms
+        self._wall_ms = wall_ms
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since an arbitrary start; never goes back."""
+        return self._monotonic_ms
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970; may have been stepped."""
+        return self._wall_ms
+
+    def advance(self, milliseconds: int) -> None:
+        """Let both clocks go on.
+
+        Raises:
+            InvariantViolationError: the amount is negative; monotonic time never goes back.
+        """
+        if milliseconds < 0:
+            raise InvariantViolationError(f"time cannot go back by {-milliseconds} ms: advance by zero or more")
+        with self._lock:
+            self._monotonic_ms += milliseconds
+            self._wall_ms += milliseconds
+
+    def step_wall(self, milliseconds: int) -> None:
+        """Set the wall clock forward or back, as an adjusted system clock does; monotonic time is not touched."""
+        with self._lock:
+            self._wall_ms += milliseconds
