@@ -3,7 +3,8 @@
     ControlPlaneError
     ├── RetryableError                   try the same thing again later
     │   ├── LogUnavailableError          Kafka did not answer in time
-    │   └── LeaseStoreUnavailableError   Redis did not answer in time
+    │   ├── LeaseStoreUnavailableError   Redis did not answer in time
+    │   └── NoRouteError                 the routing table names nobody for this key yet
     ├── FencedError                      stop writing at once and stand again: another writer took over
     ├── InvalidInputError                refuse this one input (dead letter) and go on with the next
     ├── StopError                        stop the process and look: going on would make it worse
@@ -33,6 +34,10 @@ class LogUnavailableError(RetryableError):
 
 class LeaseStoreUnavailableError(RetryableError):
     """Redis did not answer in time."""
+
+
+class NoRouteError(RetryableError):
+    """The routing table names nobody for this key (yet): no table, no owner at the moment, or no such namespace."""
 
 
 class FencedError(ControlPlaneError):
