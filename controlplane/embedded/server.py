@@ -1,0 +1,195 @@
+"""What the embedded broker and the embedded lease store have in common: the life of one server process."""
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from controlplane.embedded import keeper
+from controlplane.errors import PrerequisiteError
+
+HOST = "127.0.0.1"
+"""Embedded servers are for one machine and have no passwords: nobody else may reach them."""
+
+_PORTS = range(20_000, 32_000)
+_POLL_INTERVAL_S = 0.02
+_TAIL_LINES = 25
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on at the moment.
+
+    It lies below the ports that systems give to outgoing connections: between a choice and the server's start, or while
+    the server is down, a client's own end could sit on such a port, even connected to itself.
+    """
+    while True:
+        port = _PORTS.start + secrets.randbelow(len(_PORTS))
+        if port_is_free(port):
+            return port
+
+
+def port_is_free(port: int) -> bool:
+    """Whether a server could listen on this port of 127.0.0.1 now."""
+    with socket.socket() as probe:
+        # As servers do: connections of a former server that are still closing do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+class EmbeddedServer(ABC):
+    """One server process on 127.0.0.1 with a data folder that survives it.
+
+    It can be started again on the same data and the same port, killed and paused. It ends with this process, whatever
+    happens to this process. One object belongs to one thread.
+
+    Args:
+        name: the log's name and the word for it in messages.
+        data_dir: its data, settings and logs; made when missing.
+        port: the port that it listens on; None takes the former one of this folder, or a free one.
+        start_deadline_s: how long it may take until it answers.
+        stop_grace_s: how long it may take to stop cleanly before it is killed.
+    """
+
+    def __init__(
+        self, name: str, data_dir: Path, port: int | None, *, start_deadline_s: float, stop_grace_s: float
+    ) -> None:
+        self.data_dir = data_dir.absolute()
+        self.log_path = self.data_dir / "logs" / f"{name}.log"
+        self._name = name
+        self._start_deadline_s = start_deadline_s
+        self._stop_grace_s = stop_grace_s
+        self._keeper: subprocess.Popen[str] | None = None
+        self._server_pid = 0
+        self.log_path.parent.mkdir(parents=True, exist_ok=True)
+        port_file = self.data_dir / "port"
+        former_port = int(port_file.read_text(encoding="utf-8")) if port_file.exists() else None
+        self.port = port or former_port or free_port()
+        port_file.write_text(f"{self.port}\n", encoding="utf-8")
+
+    @abstractmethod
+    def _prepare(self) -> Sequence[str]:
+        """Write what the server needs before a start; the answer is its command line."""
+
+    @abstractmethod
+    def _answers(self) -> bool:
+        """Whether the server answers a request of its own protocol now; OSError counts as no."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the process lives (a paused one does)."""
+        return self._keeper is not None and self._keeper.poll() is None
+
+    def start(self) -> None:
+        """Start the server and wait until it answers; does nothing when it runs already.
+
+        Raises:
+            PrerequisiteError: its port is taken, or it ended or did not answer in time; the message holds the end of
+                its log.
+        """
+        if self.running:
+            return
+        self._forget_keeper()
+        if not port_is_free(self.port):
+            # Checked first, because the stranger on the port might answer as well as our server would.
+            message = f"{self._name} cannot start: port {self.port} of {HOST} is taken by another program"
+            raise PrerequisiteError(message)
+        command = self._prepare()
+        log_size_bytes = self.log_path.stat().st_size if self.log_path.exists() else 0
+        self._keeper = subprocess.Popen(
+            # -I and -S: the keeper needs nothing but the standard library, and starts faster without the rest.
+            [sys.executable, "-I", "-S", keeper.__file__, str(self.log_path), str(self._stop_grace_s), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._keeper.stdout is not None  # noqa: S101 - stdout=PIPE above; for the type checker
+        first_line = self._keeper.stdout.readline()
+        self._server_pid = int(first_line) if first_line else 0
+        deadline = time.monotonic() + self._start_deadline_s
+        while not self._answers_now():
+            if self._keeper.poll() is not None:
+                reason = f"ended with exit code {self._keeper.returncode} while starting"
+            elif time.monotonic() > deadline:
+                reason = f"did not answer within {self._start_deadline_s:.0f} s"
+            else:
+                time.sleep(_POLL_INTERVAL_S)
+                continue
+            self.kill()
+            message = f"{self._name} {reason}. The end of {self.log_path}:\n{self._log_tail(log_size_bytes)}"
+            raise PrerequisiteError(message)
+
+    def stop(self) -> None:
+        """Stop cleanly (SIGTERM), by force (SIGKILL) when that takes too long; the data stays. Idempotent."""
+        if self._keeper is not None:
+            self._close_pipes()
+            self._keeper.wait()
+            self._forget_keeper()
+
+    def kill(self) -> None:
+        """End the process as a crash would (SIGKILL); the data stays as it is. Idempotent."""
+        if self._keeper is not None:
+            self._signal(signal.SIGKILL)
+            self.stop()
+
+    def pause(self) -> None:
+        """Freeze the process (SIGSTOP): it keeps its connections and answers nothing until :meth:`resume`."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process go on (SIGCONT)."""
+        self._signal(signal.SIGCONT)
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop it."""
+        self.stop()
+
+    def _answers_now(self) -> bool:
+        try:
+            return self._answers()
+        except OSError:
+            return False
+
+    def _signal(self, number: signal.Signals) -> None:
+        # The process id is ours as long as the keeper, which waits for it, lives.
+        if self.running and self._server_pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._server_pid, number)
+
+    def _close_pipes(self) -> None:
+        if self._keeper is not None:
+            for pipe in (self._keeper.stdin, self._keeper.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+    def _forget_keeper(self) -> None:
+        if self._keeper is not None:
+            self._close_pipes()
+            self._keeper.wait()
+            self._keeper = None
+            self._server_pid = 0
+
+    def _log_tail(self, from_byte: int) -> str:
+        with self.log_path.open("rb") as log:
+            log.seek(from_byte)
+            return "\n".join(log.read().decode("utf-8", errors="replace").splitlines()[-_TAIL_LINES:])

@@ -1,0 +1,3 @@
+"""What every test of the project can use."""
+
+pytest_plugins = ["tests.fixtures"]
