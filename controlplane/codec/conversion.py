@@ -1,0 +1,209 @@
+"""Values of the core to and from what the Avro library takes: compiled once for each type, from its annotations.
+
+The schema of a value follows its dataclass or named tuple field by field; ``tests/unit/codec/test_drift.py`` compares
+them in both directions, so no field can be forgotten on either side.
+
+==========================  ====================================================
+in the core                 in Avro
+==========================  ====================================================
+dataclass, named tuple      record of the same name and the same fields
+``str``                     string
+enum                        string, the member's value
+``int``, ``NewType`` of it  long
+``float``                   double
+``bool``, ``bytes``         boolean, bytes
+``tuple[X, ...]``           array of X
+``Mapping[str, X]``         map of X, written in the order of the keys
+``X | None``                union of null and X
+union of dataclasses        union of records, as pairs of full name and record
+==========================  ====================================================
+"""
+
+import dataclasses
+import enum
+import functools
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
+
+from controlplane.codec.framing import Datum
+from controlplane.codec.schema_store import NAMESPACE
+from controlplane.errors import InvalidInputError
+
+T = TypeVar("T")
+
+_Convert: TypeAlias = Callable[[Any], Any]
+
+
+def to_datum(value: object) -> Datum:
+    """The record of a dataclass or named tuple, for the Avro library.
+
+    Raises:
+        TypeError: the value's type holds something that has no Avro form (a defect of the caller).
+    """
+    kind: Any = type(value)
+    return cast("Datum", _required(_encoder(kind), kind)(value))
+
+
+def from_datum(expected: type[T], datum: Datum) -> T:
+    """The value of type ``expected`` from a record as the Avro library gives it.
+
+    Raises:
+        InvalidInputError: ``unknown_<field>``: a text is none of its enum's values; the detail names the field.
+        ConfigurationError: a policy's values contradict themselves.
+    """
+    kind: Any = expected
+    return cast("T", _required(_decoder(kind, kind.__name__), kind)(datum))
+
+
+def _required(convert: _Convert | None, kind: type) -> _Convert:
+    if convert is None:
+        raise TypeError(f"{kind.__name__} is not a record")
+    return convert
+
+
+@functools.cache
+def field_types(kind: type) -> tuple[tuple[str, Any], ...] | None:
+    """The fields of a dataclass or named tuple with their types, in order; None for every other type."""
+    if dataclasses.is_dataclass(kind):
+        names = tuple(each.name for each in dataclasses.fields(kind))
+    elif hasattr(kind, "_fields"):
+        names = tuple(kind._fields)
+    else:
+        return None
+    hints = typing.get_type_hints(kind)
+    return tuple((name, hints[name]) for name in names)
+
+
+def union_members(kind: object) -> tuple[Any, ...]:
+    """The members of a union type, None's type included; empty for every other type."""
+    return typing.get_args(kind) if typing.get_origin(kind) in (typing.Union, types.UnionType) else ()
+
+
+def unwrap(kind: Any) -> Any:  # noqa: ANN401 - a type expression
+    """The type that a ``NewType`` stands for; every other type as it is."""
+    return unwrap(kind.__supertype__) if isinstance(kind, typing.NewType) else kind
+
+
+def is_enum(kind: object) -> bool:
+    """Whether it is an enum class."""
+    return isinstance(kind, type) and issubclass(kind, enum.Enum)
+
+
+def _element_type(kind: object) -> Any:  # noqa: ANN401 - a type expression
+    """What a tuple or mapping holds; None if the type is neither."""
+    origin = typing.get_origin(kind)
+    if origin is tuple:
+        return typing.get_args(kind)[0]
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return typing.get_args(kind)[1]
+    return None
+
+
+# None stands for "as it is": most fields are numbers and texts, and calling nothing is quickest.
+
+
+@functools.cache
+def _encoder(kind: Any) -> _Convert | None:  # noqa: ANN401 - a type expression
+    kind = unwrap(kind)
+    if is_enum(kind):
+        return _value_of
+    if members := union_members(kind):
+        return _union_encoder(members)
+    if field_types(kind) is not None:
+        return _record_encoder(kind)
+    element = _element_type(kind)
+    if element is None:
+        return None
+    convert = _encoder(element)
+    if typing.get_origin(kind) is tuple:
+        return None if convert is None else lambda items: [convert(item) for item in items]
+    if convert is None:
+        return lambda mapping: {key: mapping[key] for key in sorted(mapping)}
+    return lambda mapping: {key: convert(mapping[key]) for key in sorted(mapping)}
+
+
+def _value_of(member: enum.Enum) -> object:
+    return member.value
+
+
+def _record_encoder(kind: type) -> _Convert:
+    fields = [(name, _encoder(hint)) for name, hint in field_types(kind) or ()]
+
+    def encode(value: object) -> Datum:
+        return {
+            name: getattr(value, name) if convert is None else convert(getattr(value, name)) for name, convert in fields
+        }
+
+    return encode
+
+
+def _union_encoder(members: Sequence[Any]) -> _Convert | None:
+    kinds = [member for member in members if member is not type(None)]
+    if len(kinds) == 1:
+        convert = _encoder(kinds[0])
+        return None if convert is None else lambda value: None if value is None else convert(value)
+    encoders = {member: (f"{NAMESPACE}.{member.__name__}", _required(_encoder(member), member)) for member in kinds}
+
+    def encode(value: object) -> object:
+        name, convert = encoders[type(value)]
+        return name, convert(value)
+
+    return encode
+
+
+@functools.cache
+def _decoder(kind: Any, path: str) -> _Convert | None:  # noqa: ANN401 - a type expression
+    kind = unwrap(kind)
+    if is_enum(kind):
+        return _enum_decoder(kind, path)
+    if members := union_members(kind):
+        return _union_decoder(members, path)
+    if field_types(kind) is not None:
+        return _record_decoder(kind)
+    element = _element_type(kind)
+    if element is None:
+        return None
+    convert = _decoder(element, path)
+    if typing.get_origin(kind) is tuple:
+        return tuple if convert is None else lambda items: tuple([convert(item) for item in items])
+    if convert is None:
+        return lambda mapping: {key: mapping[key] for key in sorted(mapping)}
+    return lambda mapping: {key: convert(mapping[key]) for key in sorted(mapping)}
+
+
+def _enum_decoder(kind: type[enum.Enum], path: str) -> _Convert:
+    values = {member.value: member for member in kind}
+
+    def decode(text: str) -> enum.Enum:
+        member = values.get(text)
+        if member is None:
+            reason = f"unknown_{path.rpartition('.')[2]}"
+            raise InvalidInputError(reason, f"{path} is {text!r:.80}, expected one of {', '.join(values)}")
+        return member
+
+    return decode
+
+
+def _record_decoder(kind: type) -> _Convert:
+    fields = [(name, _decoder(hint, f"{kind.__name__}.{name}")) for name, hint in field_types(kind) or ()]
+
+    def decode(datum: Datum) -> object:
+        return kind(**{name: datum[name] if convert is None else convert(datum[name]) for name, convert in fields})
+
+    return decode
+
+
+def _union_decoder(members: Sequence[Any], path: str) -> _Convert | None:
+    kinds = [member for member in members if member is not type(None)]
+    if len(kinds) == 1:
+        convert = _decoder(kinds[0], path)
+        return None if convert is None else lambda value: None if value is None else convert(value)
+    decoders = {f"{NAMESPACE}.{member.__name__}": _required(_decoder(member, path), member) for member in kinds}
+
+    def decode(pair: tuple[str, Datum]) -> object:
+        name, datum = pair
+        return decoders[name](datum)
+
+    return decode

@@ -1,0 +1,176 @@
+"""How a record says which schema wrote it.
+
+Two framings stand before the Avro body:
+
+* Avro single-object encoding: ``C3 01`` and the schema's fingerprint, 8 bytes little-endian. No registry is needed; it
+  is what we write by default.
+* Confluent's: ``00`` and a registry's schema id, 4 bytes big-endian. It is read where the caller can say which schema
+  an id means, and written where the caller knows the ids of the schemas.
+
+Source: the Avro specification, "Single object encoding"; Confluent Schema Registry, "Wire format".
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import TypeAlias, cast
+
+import fastavro
+
+from controlplane.codec.schema_store import Schema, SchemaStore, SchemaVersion, default_store
+from controlplane.errors import InvalidInputError
+
+SINGLE_OBJECT_MARKER = b"\xc3\x01"
+CONFLUENT_MARKER = b"\x00"
+SINGLE_OBJECT_HEADER_BYTES = 10
+CONFLUENT_HEADER_BYTES = 5
+
+Datum: TypeAlias = dict[str, object]
+"""A record as the Avro library takes and gives it: fields by name, nested records alike."""
+
+SchemaIdResolver: TypeAlias = Callable[[int], SchemaVersion | None]
+"""Says which schema a registry's id means; None where it does not know. A mapping's ``get`` will do."""
+
+
+class Framing:
+    """Puts the header before a body and reads it back. Immutable; safe to share between threads."""
+
+    def __init__(
+        self,
+        store: SchemaStore,
+        resolve_schema_id: SchemaIdResolver | None = None,
+        registered_ids: Mapping[SchemaVersion, int] | None = None,
+    ) -> None:
+        """Choose what is understood and what is written.
+
+        Args:
+            store: the schemas.
+            resolve_schema_id: accept Confluent framing, with this meaning of its ids; None refuses every id.
+            registered_ids: write Confluent framing for these schemas; all others get the single-object header.
+        """
+        self._store = store
+        self._resolve_schema_id = resolve_schema_id
+        self._registered_ids = dict(registered_ids or {})
+
+    @property
+    def store(self) -> SchemaStore:
+        """The schemas that this framing knows."""
+        return self._store
+
+    def header(self, schema: Schema) -> bytes:
+        """The bytes that stand before a body of this schema."""
+        schema_id = self._registered_ids.get(schema.id)
+        if schema_id is None:
+            return SINGLE_OBJECT_MARKER + schema.fingerprint
+        return CONFLUENT_MARKER + schema_id.to_bytes(4, "big")
+
+    def unframe(self, value: bytes) -> tuple[Schema, int]:
+        """Which schema wrote the record, and at which byte its body begins.
+
+        Raises:
+            InvalidInputError: ``not_avro_framed``, ``truncated``, ``unknown_fingerprint`` or ``unknown_schema_id``.
+        """
+        if value[:2] == SINGLE_OBJECT_MARKER:
+            return self._by_fingerprint(value), SINGLE_OBJECT_HEADER_BYTES
+        if value[:1] == CONFLUENT_MARKER:
+            return self._by_schema_id(value), CONFLUENT_HEADER_BYTES
+        raise InvalidInputError(
+            "not_avro_framed",
+            f"the record begins with {value[:4].hex(' ') or 'nothing'}; Avro's single-object encoding begins with "
+            "c3 01, Confluent's framing with 00",
+        )
+
+    def encode(self, name: str, datum: Datum) -> bytes:
+        """The framed bytes of a record in its newest schema.
+
+        Raises:
+            InvalidInputError: ``unencodable``: a value does not fit the schema, for example an integer over 64 bits.
+        """
+        schema = self._store.current(name)
+        buffer = BytesIO()
+        buffer.write(self.header(schema))
+        try:
+            fastavro.schemaless_writer(buffer, schema.parsed, datum)
+        except (TypeError, ValueError, OverflowError, KeyError, AttributeError) as error:
+            raise InvalidInputError("unencodable", f"{schema.id} cannot hold the value: {error}") from error
+        return buffer.getvalue()
+
+    def decode(self, value: bytes) -> tuple[Schema, Datum]:
+        """The schema that wrote a record, and the record resolved to the newest version of that schema.
+
+        Members of unions of several records are pairs of full name and datum.
+
+        Raises:
+            InvalidInputError: as :meth:`unframe`, and ``truncated``, ``trailing_bytes`` or ``undecodable``.
+        """
+        schema, start = self.unframe(value)
+        return schema, self.decode_body(value, start, schema)
+
+    def decode_body(self, value: bytes, start: int, schema: Schema) -> Datum:
+        """The record whose body begins at ``start``, resolved to the newest version of its schema.
+
+        Raises:
+            InvalidInputError: ``truncated``, ``trailing_bytes`` or ``undecodable``.
+        """
+        newest = self._store.current(schema.name)
+        reader_schema = None if newest is schema else newest.parsed
+        return read_body(value, start, schema, reader_schema)
+
+    def _by_fingerprint(self, value: bytes) -> Schema:
+        fingerprint = value[2:SINGLE_OBJECT_HEADER_BYTES]
+        if len(value) < SINGLE_OBJECT_HEADER_BYTES:
+            raise InvalidInputError("truncated", f"the record ends within its header, after {len(value)} bytes")
+        schema = self._store.by_fingerprint(fingerprint)
+        if schema is None:
+            raise InvalidInputError(
+                "unknown_fingerprint",
+                f"no schema here has the fingerprint {fingerprint.hex()}: the writer is newer than this reader, or "
+                "writes a schema of its own",
+            )
+        return schema
+
+    def _by_schema_id(self, value: bytes) -> Schema:
+        if len(value) < CONFLUENT_HEADER_BYTES:
+            raise InvalidInputError("truncated", f"the record ends within its header, after {len(value)} bytes")
+        schema_id = int.from_bytes(value[1:CONFLUENT_HEADER_BYTES], "big")
+        schema_version = None if self._resolve_schema_id is None else self._resolve_schema_id(schema_id)
+        schema = None if schema_version is None else self._store.by_version(schema_version)
+        if schema is None:
+            raise InvalidInputError(
+                "unknown_schema_id",
+                f"schema id {schema_id} is not known: configure the registry's ids, or write single-object encoding",
+            )
+        return schema
+
+
+def read_body(value: bytes, start: int, schema: Schema, reader_schema: object = None) -> Datum:
+    """The record that stands in ``value`` from ``start`` to its end.
+
+    Raises:
+        InvalidInputError: ``truncated``, ``trailing_bytes`` or ``undecodable``.
+    """
+    buffer = BytesIO(value)
+    buffer.seek(start)
+    try:
+        datum = fastavro.schemaless_reader(
+            buffer,
+            schema.parsed,
+            cast("dict[str, object] | None", reader_schema),
+            return_record_name=True,
+            return_record_name_override=True,
+        )
+    except EOFError as error:
+        raise InvalidInputError("truncated", f"{schema.id} ends too early, after {len(value)} bytes") from error
+    except Exception as error:
+        raise InvalidInputError("undecodable", f"{schema.id} cannot be read: {error}") from error
+    if buffer.tell() != len(value):
+        raise InvalidInputError(
+            "trailing_bytes", f"{schema.id} ends at byte {buffer.tell()}, the record has {len(value)}"
+        )
+    return cast("Datum", datum)
+
+
+@functools.cache
+def default_framing() -> Framing:
+    """Single-object encoding with the package's schemas; Confluent's schema ids are unknown."""
+    return Framing(default_store())

@@ -1,0 +1,217 @@
+"""What makes an input record impossible, whatever the state of the cluster.
+
+Each check names the field, the value and what would have been right; the reasons are listed in
+``docs/reference/schemas.md``.
+"""
+
+from collections.abc import Callable, Iterable
+from math import isfinite
+from typing import Any, Final
+
+from controlplane.core.records import (
+    Address,
+    BundleLoad,
+    BundleStatus,
+    Heartbeat,
+    InputPayload,
+    Intent,
+    LoadReport,
+    NodeJoined,
+    NodeLeaving,
+    NodeLeft,
+    ResourceUsage,
+    SlotLoad,
+    SlotStatus,
+    Tick,
+)
+from controlplane.errors import InvalidInputError
+
+MAX_SLOT_COUNT: Final = 1 << 20
+"""No table has more slots than this (see ``Policy.slot_count``)."""
+
+MAX_INCARNATION: Final = (1 << 53) - 1
+"""The greatest incarnation. One more process life must stay possible in 64 bits, and exact in JSON and JavaScript."""
+
+MAX_WEIGHT: Final = 1_000_000
+"""The greatest weight of a node: products of weights and slot counts stay far below 64 bits."""
+
+_MAX_PORT: Final = 65_535
+_UNKNOWN_USAGE: Final = (-1.0, -1.0)
+
+REASONS: Final[dict[str, str]] = {
+    "missing_value": "The record has a key but no value.",
+    "record_too_large": "Key and value together exceed 256 KiB.",
+    "not_avro_framed": "The value begins neither like Avro's single-object encoding nor like Confluent's framing.",
+    "unknown_fingerprint": "No schema of this version has the fingerprint in the header.",
+    "unknown_schema_id": "The registry's schema id in the header is not configured.",
+    "truncated": "The value ends before the record does.",
+    "trailing_bytes": "The value goes on after the record's end.",
+    "undecodable": "The bytes are not what the schema says: broken text, an impossible length or branch.",
+    "unencodable": "A value does not fit the schema, for example an integer over 64 bits. Only on writing.",
+    "wrong_record_type": "The record does not belong on this topic.",
+    "key_mismatch": "The record's key is not the id that the value carries.",
+    "empty_node_id": "The node has no name.",
+    "empty_controller_id": "The tick has no sender.",
+    "empty_intent_id": "The intent has no id.",
+    "empty_kind": "The intent asks for nothing.",
+    "empty_bundle_id": "A bundle has no name.",
+    "empty_address": "An address lacks its name or its host.",
+    "duplicate_address": "Two addresses have the same name.",
+    "duplicate_slot_status": "A slot is reported twice in one heartbeat.",
+    "duplicate_bundle_status": "A bundle is reported twice in one heartbeat.",
+    "duplicate_slot_load": "A slot is reported twice in one load report.",
+    "duplicate_bundle_load": "A bundle is reported twice in one load report.",
+    "invalid_incarnation": "The incarnation is not between 1 and 2^53 - 1.",
+    "invalid_weight": "The weight is not between 1 and 1,000,000.",
+    "invalid_port": "The port is not between 1 and 65,535.",
+    "slot_out_of_range": "The slot is not below the slot count.",
+    "unknown_role": "The role is none of the known ones.",
+    "unknown_status": "The status is none of the known ones.",
+    "negative": "A time, a count, a rate or a size is below zero.",
+    "not_a_number": "A rate or a usage is NaN or infinite.",
+}
+"""Every reason for which the codec refuses an input record, with its meaning."""
+
+
+def check_payload(payload: InputPayload) -> None:
+    """Refuse a payload that no node, controller or operator can mean.
+
+    Raises:
+        InvalidInputError: with one of :data:`REASONS`.
+    """
+    _CHECKS[type(payload)](payload)
+
+
+def check_key(payload: InputPayload, key: bytes | None) -> None:
+    """A record stands under the id that it carries: the key decides the partition, so a wrong one breaks its order.
+
+    A tick is written to every partition by number; its key does not matter.
+
+    Raises:
+        InvalidInputError: ``key_mismatch``.
+    """
+    if isinstance(payload, Tick):
+        return
+    name, expected = ("intent_id", payload.intent_id) if isinstance(payload, Intent) else ("node_id", payload.node_id)
+    if key != expected.encode():
+        raise InvalidInputError("key_mismatch", f"the key is {key!r:.80}, {name} is {expected!r:.80}")
+
+
+def _check_heartbeat(heartbeat: Heartbeat) -> None:
+    _check_member(heartbeat)
+    if heartbeat.sent_at_ms < 0 or heartbeat.table_epoch < 0:
+        _not_negative(heartbeat, "sent_at_ms", "table_epoch")
+    slot_count = MAX_SLOT_COUNT
+    if heartbeat.slot_settings is not None:
+        _not_negative(heartbeat.slot_settings, "slot_count", "replica_count")
+        slot_count = min(slot_count, heartbeat.slot_settings.slot_count)
+    if heartbeat.slot_statuses:
+        for slot in heartbeat.slot_statuses:
+            _check_slot(slot, slot_count)
+            _not_negative(slot, "leader_epoch", "last_sync_ms")
+        _unique("duplicate_slot_status", "slot", (slot.slot_id for slot in heartbeat.slot_statuses))
+    if heartbeat.bundle_statuses:
+        for bundle in heartbeat.bundle_statuses:
+            _check_bundle(bundle)
+        _unique("duplicate_bundle_status", "bundle", (bundle.bundle_id for bundle in heartbeat.bundle_statuses))
+
+
+def _check_tick(tick: Tick) -> None:
+    _not_empty("empty_controller_id", tick, "controller_id")
+    _not_negative(tick, "sent_at_ms")
+
+
+def _check_load_report(report: LoadReport) -> None:
+    _check_member(report)
+    _not_negative(report, "sent_at_ms", "started_at_ms")
+    for name in ("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out"):
+        _check_usage(name, getattr(report, name))
+    _check_addresses(report.addresses)
+    for bundle in report.bundles:
+        _check_bundle(bundle)
+        _not_negative(bundle, *BundleLoad._fields[1:])
+    _unique("duplicate_bundle_load", "bundle", (bundle.bundle_id for bundle in report.bundles))
+    for slot in report.slots:
+        _check_slot(slot, MAX_SLOT_COUNT)
+        _not_negative(slot, *SlotLoad._fields[1:])
+    _unique("duplicate_slot_load", "slot", (slot.slot_id for slot in report.slots))
+
+
+def _check_joined(joined: NodeJoined) -> None:
+    _check_member(joined)
+    _check_addresses(joined.addresses)
+    if not 1 <= joined.weight <= MAX_WEIGHT:
+        raise InvalidInputError("invalid_weight", f"weight is {joined.weight}, expected 1 to {MAX_WEIGHT}")
+    _not_negative(joined, "capacity", "started_at_ms")
+
+
+def _check_intent(intent: Intent) -> None:
+    _not_empty("empty_intent_id", intent, "intent_id")
+    _not_empty("empty_kind", intent, "kind")
+
+
+def _check_member(payload: Heartbeat | LoadReport | NodeJoined | NodeLeaving | NodeLeft) -> None:
+    if not payload.node_id:
+        raise InvalidInputError("empty_node_id", "node_id is empty: every node has a name")
+    if not 1 <= payload.incarnation <= MAX_INCARNATION:
+        raise InvalidInputError(
+            "invalid_incarnation", f"incarnation is {payload.incarnation}, expected 1 to {MAX_INCARNATION}"
+        )
+
+
+def _check_addresses(addresses: tuple[Address, ...]) -> None:
+    for address in addresses:
+        _not_empty("empty_address", address, "name")
+        _not_empty("empty_address", address, "host")
+        if not 1 <= address.port <= _MAX_PORT:
+            raise InvalidInputError(
+                "invalid_port", f"port of address {address.name!r:.80} is {address.port}, expected 1 to {_MAX_PORT}"
+            )
+    _unique("duplicate_address", "address", (address.name for address in addresses))
+
+
+def _check_usage(name: str, usage: ResourceUsage) -> None:
+    if usage != _UNKNOWN_USAGE:
+        _not_negative(usage, *ResourceUsage._fields, of=name)
+
+
+def _check_slot(slot: SlotStatus | SlotLoad, slot_count: int) -> None:
+    if not 0 <= slot.slot_id < slot_count:
+        raise InvalidInputError("slot_out_of_range", f"slot_id is {slot.slot_id}, expected 0 to {slot_count - 1}")
+
+
+def _check_bundle(bundle: BundleStatus | BundleLoad) -> None:
+    _not_empty("empty_bundle_id", bundle, "bundle_id")
+
+
+def _not_empty(reason: str, value: object, name: str) -> None:
+    if not getattr(value, name):
+        raise InvalidInputError(reason, f"{type(value).__name__}.{name} is empty")
+
+
+def _not_negative(value: object, *names: str, of: str = "") -> None:
+    for name in names:
+        number = getattr(value, name)
+        if not 0 <= number < float("inf"):
+            where = f"{of or type(value).__name__}.{name}"
+            reason = "negative" if isfinite(number) else "not_a_number"
+            raise InvalidInputError(reason, f"{where} is {number}, expected 0 or more")
+
+
+def _unique(reason: str, what: str, ids: Iterable[int | str]) -> None:
+    seen: set[int | str] = set()
+    for each in ids:
+        if each in seen:
+            raise InvalidInputError(reason, f"{what} {each!r:.80} is reported twice")
+        seen.add(each)
+
+
+_CHECKS: Final[dict[type[InputPayload], Callable[[Any], None]]] = {
+    Heartbeat: _check_heartbeat,
+    Tick: _check_tick,
+    LoadReport: _check_load_report,
+    NodeJoined: _check_joined,
+    NodeLeaving: _check_member,
+    NodeLeft: _check_member,
+    Intent: _check_intent,
+}

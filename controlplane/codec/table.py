@@ -1,0 +1,44 @@
+"""The rows of the routing table and the epoch marker: bytes that are the same for equal rows, on every machine.
+
+The table's digest is taken over these bytes, so a row that did not change has to be written exactly as before.
+"""
+
+from typing import Final
+
+from controlplane.codec.conversion import from_datum, to_datum
+from controlplane.codec.framing import Framing, default_framing
+from controlplane.core.bundles import Bundle, Namespace
+from controlplane.core.rows import EpochMarker, NodeRow, Row, TableSettings, TableValue, key_of
+from controlplane.core.slot_table import Slot
+from controlplane.errors import InvalidInputError
+
+ROW_TYPES: Final[tuple[type[TableValue], ...]] = (TableSettings, Slot, NodeRow, Bundle, Namespace, EpochMarker)
+"""What the topic ``routing-table`` holds."""
+
+_BY_NAME: Final = {kind.__name__: kind for kind in ROW_TYPES}
+
+
+def encode_row(row: Row | EpochMarker, framing: Framing | None = None) -> bytes:
+    """The value of a row or of the marker. Equal rows give equal bytes: no schema here holds a map."""
+    return (framing or default_framing()).encode(type(row).__name__, to_datum(row))
+
+
+def decode_row(key: bytes, value: bytes, framing: Framing | None = None) -> Row | EpochMarker:
+    """The row or marker that stands in the topic under this key.
+
+    Raises:
+        InvalidInputError: the bytes cannot be read (reasons of :mod:`controlplane.codec.framing`), are no row
+            (``wrong_record_type``), hold an unknown value (``unknown_<field>``), or belong under another key
+            (``key_mismatch``).
+    """
+    chosen = framing or default_framing()
+    schema, start = chosen.unframe(value)
+    kind = _BY_NAME.get(schema.name)
+    if kind is None:
+        raise InvalidInputError(
+            "wrong_record_type", f"{key!r:.80} holds a {schema.name}; the table has {', '.join(sorted(_BY_NAME))}"
+        )
+    row = from_datum(kind, chosen.decode_body(value, start, schema))
+    if key != key_of(row).encode():
+        raise InvalidInputError("key_mismatch", f"the row under {key!r:.80} belongs under {key_of(row)!r:.80}")
+    return row
