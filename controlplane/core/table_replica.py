@@ -1,10 +1,10 @@
 """A reader's copy of the routing table: rows in the order of the topic become whole tables, one an epoch.
 
-The topic is compacted, so the rows that a reader meets on its way need not be the rows of any one epoch. The marker's
-digest decides: where it fits, the rows are a table that was committed, and it is shown; where it does not, compaction may
-have taken older rows away, and the reader reads on. Only at the end of the topic a mismatch means that something is
-missing (a tombstone that is no longer kept, a row that somebody else wrote), and only reading from the start again can
-mend it.
+The topic is compacted, so the rows that a reader meets on its way need not be the rows of any one epoch. The
+marker's digest decides: where it fits, the rows are a table that was committed, and it is shown; where it does not,
+compaction may have taken older rows away, and the reader reads on. Only at the end of the topic a mismatch means that
+something is missing (a tombstone that is no longer kept, a row that somebody else wrote), and only reading from the
+start again can mend it.
 """
 
 from bisect import bisect_right

@@ -1,0 +1,156 @@
+"""Whatever is committed and however the topic is compacted, a reader shows committed tables only, and ends whole."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.core.bundles import Bundle
+from controlplane.core.identifiers import Epoch
+from controlplane.core.membership import NodeStatus
+from controlplane.core.policy import HashFunction
+from controlplane.core.records import NodeRole
+from controlplane.core.rows import SETTINGS_KEY, NodeRow, Row, TableSettings, key_of
+from controlplane.core.slot_table import Slot
+from controlplane.core.table_replica import ReplicaStanding, RoutingTable, TableReplica
+from tests.helpers.table_topics import TableTopic
+
+SLOT_COUNT = 4
+SETTINGS = TableSettings(SLOT_COUNT, 2, HashFunction.CRC32C)
+NODES = ["a", "b", "c"]
+
+slots = st.builds(
+    Slot,
+    slot_id=st.integers(0, SLOT_COUNT - 1),
+    leader=st.sampled_from([*NODES, None]),
+    followers=st.just(()),
+    leader_epoch=st.integers(0, 3).map(Epoch),
+)
+nodes = st.builds(
+    NodeRow,
+    node_id=st.sampled_from(NODES),
+    incarnation=st.integers(1, 3),
+    role=st.just(NodeRole.DATA),
+    status=st.sampled_from([NodeStatus.ACTIVE, NodeStatus.FENCED]),
+    addresses=st.just(()),
+    zone=st.just(""),
+    weight=st.just(1),
+    version=st.just(""),
+)
+bundles = st.builds(
+    Bundle, namespace=st.just("kv"), lower=st.just(0), upper=st.just(1 << 32), owner=st.sampled_from(NODES)
+)
+changes = st.lists(
+    st.tuples(st.one_of(slots, nodes, bundles), st.booleans()).map(
+        lambda drawn: (key_of(drawn[0]), None if drawn[1] and not isinstance(drawn[0], Slot) else drawn[0])
+    ),
+    min_size=1,
+    max_size=4,
+).map(dict)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("commit"), changes),
+        st.tuples(st.just("read"), st.integers(1, 6)),
+        st.tuples(st.just("compact"), st.floats(0, 1), st.booleans()),
+    ),
+    max_size=40,
+)
+
+
+def rows_shown(table: RoutingTable) -> dict[str, Row]:
+    """The table's rows by key; slots that never had a row are left out."""
+    rows: list[Row] = [
+        table.settings,
+        *(slot for slot in table.slots if slot != Slot(slot.slot_id, None, (), Epoch(0))),
+        *table.nodes.values(),
+        *table.bundles.values(),
+        *table.namespaces.values(),
+    ]
+    return {key_of(row): row for row in rows}
+
+
+def committed(topic: TableTopic, epoch: int) -> dict[str, Row]:
+    """What the leader committed as that epoch, without slots that look as if they had no row."""
+    return {
+        key: row
+        for key, row in topic.tables[epoch].items()
+        if not (isinstance(row, Slot) and row == Slot(row.slot_id, None, (), Epoch(0)))
+    }
+
+
+class Reader:
+    """Reads the topic piece by piece into a replica and rebuilds when it is told to."""
+
+    def __init__(self, topic: TableTopic) -> None:
+        self.topic = topic
+        self.replica = TableReplica()
+        self.offset = 0
+        self.tables: list[RoutingTable] = []
+
+    def read(self, count: int) -> None:
+        """Fold at most ``count`` records and check every table that is shown."""
+        for record in self.topic.read(self.offset, count):
+            self.offset = record.offset + 1
+            table = self.replica.fold(record.key, record.value, record.row)
+            if table is not None:
+                assert rows_shown(table) == committed(self.topic, table.epoch)
+                self.tables.append(table)
+
+    def read_to_end(self) -> ReplicaStanding:
+        """Read everything that is there."""
+        self.read(1 << 30)
+        return self.replica.at_end()
+
+    def rebuild(self) -> None:
+        """Begin again from the start of the topic, remembering the last table that was shown."""
+        known = self.tables[-1] if self.tables else None
+        marker = self.topic.marker(known.term) if known else None
+        if known and marker:
+            marker = type(marker)(
+                known.term, known.epoch, known.seq, known.log_id, marker.row_count, marker.cause, known.digest
+            )
+        self.replica = TableReplica(marker)
+        self.offset = 0
+
+
+@given(steps)
+@settings(max_examples=300, deadline=None)
+def test_a_reader_ends_whole_and_shows_only_committed_tables(drawn: list[tuple]) -> None:  # type: ignore[type-arg]  # steps of several shapes
+    """Commits, compactions and reads in any order: only committed tables are shown, and the newest one in the end."""
+    topic = TableTopic()
+    topic.commit({SETTINGS_KEY: SETTINGS})
+    reader = Reader(topic)
+    lost_tombstones = False
+    for step in drawn:
+        if step[0] == "commit":
+            topic.commit(step[1])
+        elif step[0] == "read":
+            reader.read(step[1])
+        else:
+            topic.compact(int(step[1] * topic.end_offset), drop_tombstones=step[2])
+            lost_tombstones = lost_tombstones or step[2]
+    standing = reader.read_to_end()
+    if standing is ReplicaStanding.MUST_REBUILD:
+        assert lost_tombstones, "compaction that keeps tombstones must never make a reader rebuild"
+        reader.rebuild()
+        standing = reader.read_to_end()
+    assert standing is ReplicaStanding.WHOLE
+    assert rows_shown(reader.tables[-1]) == committed(topic, topic.epoch)
+    epochs = [table.epoch for table in reader.tables]
+    assert epochs == sorted(epochs)
+    assert reader.replica.digest == reader.tables[-1].digest
+    assert set(reader.replica.row_hashes) == set(topic.rows)
+
+
+@given(steps, st.data())
+@settings(max_examples=100, deadline=None)
+def test_without_compaction_every_epoch_is_shown_once(drawn: list[tuple], data: st.DataObject) -> None:  # type: ignore[type-arg]  # steps of several shapes
+    """Where nothing was compacted each epoch is shown exactly once, in whatever pieces the topic is read."""
+    topic = TableTopic()
+    topic.commit({SETTINGS_KEY: SETTINGS})
+    for step in drawn:
+        if step[0] == "commit":
+            topic.commit(step[1])
+    reader = Reader(topic)
+    while reader.offset < topic.end_offset - 1:
+        reader.read(data.draw(st.integers(1, 5)))
+    assert reader.replica.at_end() is ReplicaStanding.WHOLE
+    assert [table.epoch for table in reader.tables] == list(range(1, topic.epoch + 1))
