@@ -1,0 +1,283 @@
+"""Kafka in memory: topics, append times from a virtual clock, transactions, fencing, and faults on demand.
+
+It keeps the promises that the system relies on and nothing more. Time passes only when the clock is advanced; what
+falls due meanwhile (delayed records, transactions that time out) is settled by the next call of anybody.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from controlplane.adapters.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
+from controlplane.errors import FencedError, LogUnavailableError, PrerequisiteError
+from controlplane.ports import Clock, Delivery
+
+_UINT32 = 0xFFFFFFFF
+
+
+class CommitFault(Enum):
+    """What becomes of the next commit instead of success; see :meth:`MemoryBroker.fail_next_commit`."""
+
+    ANSWER_LOST_AFTER_COMMIT = "answer_lost_after_commit"
+    """It is committed, and the writer is not told."""
+    ANSWER_LOST_BEFORE_COMMIT = "answer_lost_before_commit"
+    """The records are appended and the transaction stays open, and the writer is not told."""
+    ABORTED = "aborted"
+    """The records are appended and aborted; the writer may go on."""
+    FENCED = "fenced"
+    """The transaction timed out at the broker: it is aborted and its writer fenced, without any rival."""
+
+
+@dataclass(slots=True)
+class _Producer:
+    """What the transaction coordinator keeps of one transactional id."""
+
+    epoch: int = 0
+    timeout_ms: int = 0
+    transaction: MemoryTransaction | None = None
+
+
+@dataclass(slots=True)
+class PendingSend:
+    """A record that a writer has queued and the broker has not appended yet; times are the clock's monotonic ones."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+    due_ms: int
+    expires_ms: int
+    is_connected: Callable[[], bool]
+    complete: Callable[[Delivery], None]
+
+
+@dataclass(slots=True)
+class _Topic:
+    partitions: list[MemoryPartition] = field(default_factory=list)
+
+
+def partition_of(key: bytes, partition_count: int) -> int:
+    """The partition that Kafka's default partitioner (Java ``DefaultPartitioner``: murmur2) gives a key."""
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+def murmur2(data: bytes) -> int:
+    """MurmurHash2 by Austin Appleby, 32 bit, with the seed 0x9747b28c that Kafka's clients use."""
+    multiplier = 0x5BD1E995
+    state = (0x9747B28C ^ len(data)) & _UINT32
+    whole = len(data) - len(data) % 4
+    for start in range(0, whole, 4):
+        word = int.from_bytes(data[start : start + 4], "little") * multiplier & _UINT32
+        word = (word ^ word >> 24) * multiplier & _UINT32
+        state = state * multiplier & _UINT32 ^ word
+    if rest := data[whole:]:
+        state = (state ^ int.from_bytes(rest, "little")) * multiplier & _UINT32
+    state = (state ^ state >> 13) * multiplier & _UINT32
+    return state ^ state >> 15
+
+
+class MemoryBroker:
+    """A Kafka cluster of one broker in memory; thread-safe. Topic names carry the cluster's prefix here.
+
+    Attributes:
+        delivery_delay_ms: how long a single record travels before it is appended.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Begin without topics; ``clock`` is the broker's time."""
+        self.lock = threading.RLock()
+        self.delivery_delay_ms = 0
+        self._clock = clock
+        self._available = True
+        self._topics: dict[str, _Topic] = {}
+        self._producers: dict[str, _Producer] = {}
+        self._pending: deque[PendingSend] = deque()
+        self._faults: deque[CommitFault] = deque()
+
+    # -- for the operator and the fault injector ---------------------------------------------------------------------
+
+    @property
+    def available(self) -> bool:
+        """False while the broker is away: nobody gets an answer, nothing is appended, nothing is lost."""
+        return self._available
+
+    @available.setter
+    def available(self, value: bool) -> None:
+        self.settle()
+        self._available = value
+
+    def create_topic(self, name: str, partition_count: int = 1) -> None:
+        """Create an empty topic, in place of one with that name: deleted and recreated, offsets begin at 0 again."""
+        with self.lock:
+            self._topics[name] = _Topic([MemoryPartition() for _ in range(partition_count)])
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with everything in it."""
+        with self.lock:
+            del self._topics[name]
+
+    def compact(self, topic: str, *, active_from: int | None = None, drop_tombstones: bool = False) -> None:
+        """Compact every partition of a topic now; see :meth:`MemoryPartition.compact`."""
+        with self.lock:
+            self.settle()
+            for partition in self.partitions(topic):
+                partition.compact(active_from=active_from, drop_tombstones=drop_tombstones)
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> None:
+        """Drop a partition's records before an offset, as retention does."""
+        with self.lock:
+            self.partitions(topic)[partition].delete_before(offset)
+
+    def fail_next_commit(self, fault: CommitFault) -> None:
+        """Let the next commit that reaches the broker end in this way; several queue up."""
+        self._faults.append(fault)
+
+    # -- for the clients ---------------------------------------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        """The broker's monotonic time."""
+        return self._clock.monotonic_ms()
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether the topic exists."""
+        return topic in self._topics
+
+    def partitions(self, topic: str) -> list[MemoryPartition]:
+        """The partitions of a topic.
+
+        Raises:
+            PrerequisiteError: there is no such topic.
+        """
+        found = self._topics.get(topic)
+        if found is None:
+            raise PrerequisiteError(f"there is no topic {topic!r}: create the cluster's topics first")
+        return found.partitions
+
+    def settle(self) -> None:
+        """Do what has fallen due: append delayed records, give up expired ones, abort transactions that timed out."""
+        with self.lock:
+            if self._available:
+                for producer in self._producers.values():
+                    self._abort_if_timed_out(producer)
+            if self._pending:
+                self._settle_pending()
+
+    def send(self, pending: PendingSend) -> None:
+        """Take a single record from a writer; it is appended when it is due and the broker can be reached."""
+        with self.lock:
+            self._pending.append(pending)
+            self.settle()
+
+    def init_transactions(self, transactional_id: str, timeout_ms: int) -> int:
+        """Fence earlier producers with this id, abort their open transaction, and return the new producer epoch."""
+        with self.lock:
+            producer = self._producers.setdefault(transactional_id, _Producer())
+            if producer.transaction is not None:
+                self._end(producer, producer.transaction, TransactionState.ABORTED)
+            producer.epoch += 1
+            producer.timeout_ms = timeout_ms
+            return producer.epoch
+
+    def append_in_transaction(
+        self, transactional_id: str, epoch: int, records: Sequence[tuple[str, int, bytes, bytes | None]]
+    ) -> MemoryTransaction:
+        """Open a transaction and append its records ``(topic, partition, key, value)``; they stay hidden.
+
+        Raises:
+            FencedError: another producer has this transactional id.
+            PrerequisiteError: a topic does not exist; nothing was appended.
+        """
+        with self.lock:
+            producer = self._producer(transactional_id, epoch)
+            targets = [self.partitions(topic)[partition] for topic, partition, _, _ in records]
+            transaction = MemoryTransaction(epoch, self.now_ms())
+            producer.transaction = transaction
+            for target, (_, _, key, value) in zip(targets, records, strict=True):
+                target.append(key, value, self._clock.wall_ms(), transaction)
+            return transaction
+
+    def end_transaction(self, transactional_id: str, transaction: MemoryTransaction, state: TransactionState) -> None:
+        """Commit or abort; repeating the request that succeeded is harmless, as in Kafka.
+
+        Raises:
+            FencedError: another producer has this transactional id, or the transaction timed out.
+        """
+        with self.lock:
+            producer = self._producer(transactional_id, transaction.producer_epoch)
+            if transaction.state is TransactionState.OPEN:
+                self._end(producer, transaction, state)
+
+    def take_fault(self) -> CommitFault | None:
+        """The fault that was ordered for this commit, if any."""
+        return self._faults.popleft() if self._faults else None
+
+    def time_out_transaction(self, transactional_id: str) -> None:
+        """Abort the open transaction and fence its producer, as happens after ``transaction.timeout.ms``."""
+        with self.lock:
+            producer = self._producers[transactional_id]
+            if producer.transaction is not None:
+                self._end(producer, producer.transaction, TransactionState.ABORTED)
+            producer.epoch += 1
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _producer(self, transactional_id: str, epoch: int) -> _Producer:
+        self.settle()
+        producer = self._producers[transactional_id]
+        if producer.epoch != epoch:
+            raise FencedError(
+                f"transactional id {transactional_id!r} is at producer epoch {producer.epoch}, not {epoch}: "
+                "another writer opened, or the transaction timed out"
+            )
+        return producer
+
+    def _end(self, producer: _Producer, transaction: MemoryTransaction, state: TransactionState) -> None:
+        transaction.state = state
+        producer.transaction = None
+        for topic in self._topics.values():
+            for partition in topic.partitions:
+                partition.end_transaction(transaction, self._clock.wall_ms())
+
+    def _abort_if_timed_out(self, producer: _Producer) -> None:
+        transaction = producer.transaction
+        if transaction is not None and self.now_ms() - transaction.opened_at_ms > producer.timeout_ms:
+            self._end(producer, transaction, TransactionState.ABORTED)
+            producer.epoch += 1
+
+    def _settle_pending(self) -> None:
+        now_ms = self.now_ms()
+        waiting: deque[PendingSend] = deque()
+        due: list[PendingSend] = []
+        for send in self._pending:
+            if not (self._available and send.is_connected()):
+                if send.expires_ms <= now_ms:
+                    send.complete(_given_up(send, "the broker was away for longer than the message timeout"))
+                    continue
+                send.due_ms = max(send.due_ms, now_ms)
+                waiting.append(send)
+            elif send.due_ms > now_ms:
+                waiting.append(send)
+            else:
+                due.append(send)
+        self._pending = waiting
+        for send in sorted(due, key=lambda one: one.due_ms):
+            self._append(send, self._clock.wall_ms() - (now_ms - send.due_ms))
+
+    def _append(self, send: PendingSend, append_time_ms: int) -> None:
+        topic = self._topics.get(send.topic)
+        if topic is None or send.partition >= len(topic.partitions):
+            send.complete(_given_up(send, "there is no such topic or partition any more"))
+            return
+        offset = topic.partitions[send.partition].append(send.key, send.value, append_time_ms)
+        send.complete(Delivery(send.topic, send.partition, offset, append_time_ms, None))
+
+
+def _given_up(send: PendingSend, reason: str) -> Delivery:
+    return Delivery(send.topic, send.partition, -1, -1, reason)
+
+
+def unavailable(topic: str) -> LogUnavailableError:
+    """The error of a client that gets no answer about a topic."""
+    return LogUnavailableError(f"the in-memory broker was made unavailable: no answer about {topic!r}")

@@ -1,0 +1,153 @@
+"""One partition of the in-memory broker: records, control records, the last stable offset, compaction, retention."""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from enum import Enum
+from operator import attrgetter
+from typing import NamedTuple
+
+
+class TransactionState(Enum):
+    """Where a transaction stands; its records are visible in read_committed only when it is committed."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass(slots=True, eq=False)
+class MemoryTransaction:
+    """One transaction of one producer epoch; identity is what tells two apart."""
+
+    producer_epoch: int
+    opened_at_ms: int
+    state: TransactionState = TransactionState.OPEN
+
+
+@dataclass(slots=True)
+class StoredRecord:
+    """A record as the log keeps it; ``is_control`` marks a commit or abort marker, which only takes up an offset."""
+
+    offset: int
+    append_time_ms: int
+    key: bytes | None
+    value: bytes | None
+    transaction: MemoryTransaction | None
+    is_control: bool = False
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether a read_committed reader gets it; meaningful below the last stable offset only."""
+        if self.is_control:
+            return False
+        return self.transaction is None or self.transaction.state is TransactionState.COMMITTED
+
+
+class Slice(NamedTuple):
+    """What a read brought: visible records, and the offset to go on from (it may be past hidden records)."""
+
+    records: list[StoredRecord]
+    next_offset: int
+
+
+_OFFSET = attrgetter("offset")
+
+
+class MemoryPartition:
+    """Kafka's rules for one partition, without its files.
+
+    Attributes:
+        start_offset: the first offset that is kept.
+        end_offset: the offset that the next record gets (Kafka's high watermark).
+    """
+
+    def __init__(self) -> None:
+        """Begin empty at offset 0."""
+        self.start_offset = 0
+        self.end_offset = 0
+        self._records: list[StoredRecord] = []
+        self._open_transactions: dict[MemoryTransaction, int] = {}
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset of the oldest open transaction, or the end: read_committed readers stop here."""
+        return min(self._open_transactions.values(), default=self.end_offset)
+
+    def append(
+        self, key: bytes | None, value: bytes | None, append_time_ms: int, transaction: MemoryTransaction | None = None
+    ) -> int:
+        """Append one record and return its offset."""
+        if transaction is not None:
+            self._open_transactions.setdefault(transaction, self.end_offset)
+        self._records.append(StoredRecord(self.end_offset, append_time_ms, key, value, transaction))
+        self.end_offset += 1
+        return self.end_offset - 1
+
+    def end_transaction(self, transaction: MemoryTransaction, append_time_ms: int) -> None:
+        """Write the transaction's control record, if it has records here; it takes up one offset, as in Kafka."""
+        if self._open_transactions.pop(transaction, None) is None:
+            return
+        self._records.append(
+            StoredRecord(self.end_offset, append_time_ms, None, None, transaction, is_control=True),
+        )
+        self.end_offset += 1
+
+    def is_in_range(self, offset: int) -> bool:
+        """Whether a reader may stand at this offset; elsewhere Kafka answers "offset out of range"."""
+        return self.start_offset <= offset <= self.end_offset
+
+    def read(self, offset: int, max_records: int) -> Slice:
+        """Visible records from an offset on, up to the last stable offset."""
+        found: list[StoredRecord] = []
+        stable = self.last_stable_offset
+        if offset >= stable:
+            return Slice(found, offset)
+        for index in range(self._index_of(offset), len(self._records)):
+            record = self._records[index]
+            if record.offset >= stable:
+                break
+            if not record.is_visible:
+                continue
+            if len(found) == max_records:
+                return Slice(found, record.offset)
+            found.append(record)
+        return Slice(found, stable)
+
+    def offset_at_time(self, time_ms: int) -> int:
+        """The first offset appended at or after the time; the last stable offset where there is none."""
+        stable = self.last_stable_offset
+        for record in self._records:
+            if record.offset >= stable:
+                break
+            if record.append_time_ms >= time_ms:
+                return record.offset
+        return stable
+
+    def delete_before(self, offset: int) -> None:
+        """Drop what stands before an offset, as retention does."""
+        self.start_offset = max(self.start_offset, min(offset, self.end_offset))
+        del self._records[: self._index_of(self.start_offset)]
+
+    def compact(self, *, active_from: int | None, drop_tombstones: bool) -> None:
+        """Keep each key's last record, offsets unchanged; aborted records go, control records stay.
+
+        Args:
+            active_from: the offset at which the active segment begins, which Kafka never compacts; None compacts
+                everything up to the last stable offset.
+            drop_tombstones: also drop tombstones, as Kafka does once ``delete.retention.ms`` has passed.
+        """
+        limit = self.last_stable_offset if active_from is None else min(active_from, self.last_stable_offset)
+        cleanable = self._records[: self._index_of(limit)]
+        last_offsets = {record.key: record.offset for record in cleanable if record.is_visible}
+
+        def stays(record: StoredRecord) -> bool:
+            if record.is_control:
+                return True
+            if not record.is_visible or last_offsets[record.key] != record.offset:
+                return False
+            return record.value is not None or not drop_tombstones
+
+        self._records[: len(cleanable)] = [record for record in cleanable if stays(record)]
+
+    def _index_of(self, offset: int) -> int:
+        return bisect_left(self._records, offset, key=_OFFSET)
