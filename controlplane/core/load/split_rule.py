@@ -1,0 +1,132 @@
+"""Which bundles are too big for one node and should be split (Pulsar's BundleSplitterTask)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from controlplane.errors import ConfigurationError
+
+RULE_NAME: Final = "pulsar-modular-split"
+BYTES_PER_MIB: Final = 1_048_576
+_MIN_TOPICS: Final = 2
+"""A bundle of one topic cannot become smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSettings:
+    """Limits of one bundle; the defaults are Pulsar's.
+
+    Attributes:
+        max_topics: loadBalancerNamespaceBundleMaxTopics.
+        max_sessions: loadBalancerNamespaceBundleMaxSessions, producers and consumers; 0 or less: no limit.
+        max_message_rate_per_s: loadBalancerNamespaceBundleMaxMsgRate, in plus out, long-term average.
+        max_bandwidth_mib_per_s: loadBalancerNamespaceBundleMaxBandwidthMbytes, in plus out, long-term average.
+        max_bundles_per_namespace: loadBalancerNamespaceMaximumBundles; a namespace that has as many is not split.
+        min_nodes: with fewer nodes there is nobody to take the other half.
+    """
+
+    max_topics: int = 1_000
+    max_sessions: int = 1_000
+    max_message_rate_per_s: float = 30_000
+    max_bandwidth_mib_per_s: float = 100
+    max_bundles_per_namespace: int = 128
+    min_nodes: int = 2
+
+    def __post_init__(self) -> None:
+        """Negative limits would call every bundle too big."""
+        limits = (self.max_topics, self.max_message_rate_per_s, self.max_bandwidth_mib_per_s)
+        if not all(limit >= 0 for limit in (*limits, self.max_bundles_per_namespace)):
+            message = f"split limits have to be 0 or greater (only max_sessions may be negative), not {self}"
+            raise ConfigurationError(message)
+
+
+class SplitLimit(Enum):
+    """The limits that a bundle can exceed, in the order in which they are named as reasons."""
+
+    TOPICS = "topics"
+    SESSIONS = "sessions"
+    MESSAGE_RATE = "message_rate_per_s"
+    BANDWIDTH = "bandwidth_bytes_per_s"
+
+
+class ExceededLimit(NamedTuple):
+    """Evidence: what was measured and what would have been allowed, in the limit's unit."""
+
+    limit: SplitLimit
+    measured: float
+    allowed: float
+
+
+class MeasuredBundle(NamedTuple):
+    """One bundle as the rule sees it.
+
+    Attributes:
+        bundle_id: which bundle.
+        namespace: whose bundle.
+        node_id: the owner that reported it.
+        topic_count: of the latest report.
+        session_count: producers and consumers of the latest report.
+        message_rate_per_s: long-term average, in plus out; 0 for a bundle without averages.
+        throughput_bytes_per_s: long-term average, in plus out; 0 for a bundle without averages.
+    """
+
+    bundle_id: str
+    namespace: str
+    node_id: str
+    topic_count: int
+    session_count: int
+    message_rate_per_s: float
+    throughput_bytes_per_s: float
+
+
+class SplitChoice(NamedTuple):
+    """A bundle to be split, with every limit that it exceeds; never empty."""
+
+    bundle: MeasuredBundle
+    exceeded: tuple[ExceededLimit, ...]
+
+
+def exceeded_limits(bundle: MeasuredBundle, settings: SplitSettings) -> tuple[ExceededLimit, ...]:
+    """The limits that a bundle exceeds (is strictly above), in the order of :class:`SplitLimit`."""
+    if bundle.topic_count < _MIN_TOPICS:
+        return ()
+    measured = (
+        ExceededLimit(SplitLimit.TOPICS, bundle.topic_count, settings.max_topics),
+        ExceededLimit(
+            SplitLimit.SESSIONS,
+            bundle.session_count,
+            settings.max_sessions if settings.max_sessions > 0 else float("inf"),
+        ),
+        ExceededLimit(SplitLimit.MESSAGE_RATE, bundle.message_rate_per_s, settings.max_message_rate_per_s),
+        ExceededLimit(
+            SplitLimit.BANDWIDTH, bundle.throughput_bytes_per_s, settings.max_bandwidth_mib_per_s * BYTES_PER_MIB
+        ),
+    )
+    return tuple(each for each in measured if each.measured > each.allowed)
+
+
+def choose_splits(
+    bundles: Sequence[MeasuredBundle], bundle_counts: Mapping[str, int], node_count: int, settings: SplitSettings
+) -> tuple[SplitChoice, ...]:
+    """The bundles that should be split.
+
+    Args:
+        bundles: in the order in which a namespace's last free places are given away; ours is by node, then by id.
+        bundle_counts: how many bundles each namespace has; one that is not named here is left alone.
+        node_count: how many nodes there are.
+        settings: the limits.
+    """
+    if node_count < settings.min_nodes:
+        return ()
+    chosen: list[SplitChoice] = []
+    accepted: dict[str, int] = {}
+    for bundle in bundles:
+        exceeded = exceeded_limits(bundle, settings)
+        if not exceeded or bundle.namespace not in bundle_counts:
+            continue
+        taken = accepted.get(bundle.namespace, 0)
+        if bundle_counts[bundle.namespace] + taken < settings.max_bundles_per_namespace:
+            accepted[bundle.namespace] = taken + 1
+            chosen.append(SplitChoice(bundle, exceeded))
+    return tuple(chosen)
