@@ -1,0 +1,175 @@
+"""The default slot policy: exact balance with certified least movement.
+
+Two stages, each an exact minimum: first the replica sets with the fewest new replicas, then, given those, the slot
+leaders with the fewest changes. ``docs/explanation/placement.md`` has the formulation.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import pairwise
+
+from controlplane.core.decision import Certificate
+from controlplane.core.identifiers import Epoch, NodeId, SlotId
+from controlplane.core.placement.bands import Band, Demand, demand
+from controlplane.core.placement.contract import PlacementNode, Plan
+from controlplane.core.placement.exchange import balance, prices
+from controlplane.core.placement.leaders import NO_LEADER, SlotLeaders
+from controlplane.core.placement.replicas import ReplicaSets
+from controlplane.core.slot_table import Slot
+from controlplane.errors import InvariantViolationError
+
+__all__ = ["POLICY_NAME", "PlacementNode", "Plan", "plan"]
+
+POLICY_NAME = "minimal"
+
+
+def plan(
+    previous: tuple[Slot, ...],
+    nodes: Sequence[PlacementNode],
+    replica_count: int,
+    epoch: Epoch,
+    ready: AbstractSet[tuple[SlotId, NodeId]] | None = None,
+) -> Plan:
+    """The slot table for these nodes that moves least, and the proof.
+
+    Every slot gets the same number of replicas: ``replica_count``, or as many as the nodes can hold of each. If they
+    cannot hold one of each, some slots stay without a node, and every node is full. Every node holds the floor or the
+    ceiling of its water-filled share of the replicas, and leads the floor or the ceiling of its share of the slots.
+
+    Args:
+        previous: one row for each slot (leader None and no followers where it never had a node), by slot id. Holders
+            that are not among ``nodes`` are gone.
+        nodes: who may hold slots, in any order.
+        replica_count: copies wished of each slot, the slot leader included; at least 1.
+        epoch: the epoch of the table that is planned; a slot whose leader changes takes it as its leader epoch.
+        ready: replicas that report to be up to date, preferred as new leaders.
+
+    Returns:
+        The changed rows, by slot id, with the certificate. The same for every order of ``nodes``.
+
+    Raises:
+        InvariantViolationError: there is no slot, two nodes have one name, rows are not in the order of their ids, or
+            a weight, capacity or count is out of range.
+    """
+    _refuse_nonsense(previous, nodes, replica_count)
+    usable = sorted((node for node in nodes if node.weight > 0), key=lambda node: node.node_id)
+    names = [node.node_id for node in usable]
+    asked = demand(len(previous), replica_count, [node.weight for node in usable], [node.capacity for node in usable])
+    indexes = {name: index for index, name in enumerate(names)}
+    replicas = _place_replicas(previous, names, indexes, asked)
+    leaders = _choose_leaders(previous, indexes, asked, replicas, ready or frozenset())
+    rows = _rows(previous, names, replicas, leaders, epoch)
+    leader_changes = sum(before.leader != after.leader for before, after in zip(previous, rows, strict=True))
+    zero = {node.node_id: 0 for node in sorted(nodes, key=lambda node: node.node_id)}
+    living = zero.keys()
+    certificate = Certificate(
+        policy=POLICY_NAME,
+        moved=replicas.moved,
+        least_moved=replicas.moved,
+        leader_changes=leader_changes,
+        least_leader_changes=leader_changes,
+        node_prices=zero | dict(zip(names, replicas.prices, strict=True)),
+        leader_prices=zero | dict(zip(names, leaders.prices, strict=True)),
+        lost_slots=tuple(slot.slot_id for slot in previous if slot.replicas and living.isdisjoint(slot.replicas)),
+    )
+    return Plan(tuple(after for before, after in zip(previous, rows, strict=True) if after != before), certificate)
+
+
+@dataclass(frozen=True, slots=True)
+class _Replicas:
+    """The first stage's answer, by index of slot and of node."""
+
+    members: list[list[int]]
+    before: list[int]
+    moved: int
+    prices: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaders:
+    """The second stage's answer, by index of slot and of node."""
+
+    of_slots: list[int]
+    prices: list[int]
+
+
+def _refuse_nonsense(previous: Sequence[Slot], nodes: Sequence[PlacementNode], replica_count: int) -> None:
+    if not previous or replica_count < 1:
+        raise InvariantViolationError(
+            f"placement: {len(previous)} slots with {replica_count} replicas each; both have to be at least 1"
+        )
+    if any(before.slot_id >= after.slot_id for before, after in pairwise(previous)):
+        raise InvariantViolationError("placement: the previous table's rows are not in the order of distinct slot ids")
+    if len({node.node_id for node in nodes}) < len(nodes):
+        raise InvariantViolationError(f"placement: a node is named twice in {sorted(node.node_id for node in nodes)}")
+    for node in nodes:
+        if node.weight < 0 or node.capacity < 0:
+            raise InvariantViolationError(
+                f"placement: node {node.node_id!r} has weight {node.weight} and capacity {node.capacity}; "
+                "neither may be negative"
+            )
+
+
+def _place_replicas(
+    previous: Sequence[Slot], names: Sequence[NodeId], indexes: Mapping[NodeId, int], asked: Demand
+) -> _Replicas:
+    """First stage: the replica sets with the fewest new replicas, and the prices that prove it."""
+    bands = list(asked.replicas)
+    unserved = len(previous) * asked.replicas_per_slot - asked.total
+    nobody = None
+    if unserved:
+        nobody = len(names)
+        bands.append(Band(unserved, unserved))
+    sets = ReplicaSets(previous, indexes, nobody)
+    sets.fill(names, asked.replicas_per_slot, bands)
+    # Without an exchange each slot paid only for what it lacked: prices of zero prove that.
+    node_prices = prices(sets, bands) if balance(sets, bands) else [0] * len(bands)
+    members = sets.members
+    if nobody is not None:
+        members = [[] if holders == [nobody] else holders for holders in members]
+        # All bands are exact here, so only differences count, and nobody's price has to be zero.
+        base = node_prices.pop()
+        node_prices = [price - base for price in node_prices]
+    return _Replicas(members, sets.before, sets.moved(), node_prices)
+
+
+def _choose_leaders(
+    previous: Sequence[Slot],
+    indexes: Mapping[NodeId, int],
+    asked: Demand,
+    replicas: _Replicas,
+    ready: AbstractSet[tuple[SlotId, NodeId]],
+) -> _Leaders:
+    """Second stage: the slot leaders with the fewest changes, and the prices that prove it."""
+    rows = {slot.slot_id: row for row, slot in enumerate(previous)}
+    ready_bits = [0] * len(previous)
+    for slot_id, node_id in ready:
+        if slot_id in rows and node_id in indexes:
+            ready_bits[rows[slot_id]] |= 1 << indexes[node_id]
+    kept = [NO_LEADER if slot.leader is None else indexes.get(slot.leader, NO_LEADER) for slot in previous]
+    leaders = SlotLeaders(replicas.members, kept, replicas.before, ready_bits, len(indexes))
+    leaders.choose_cheapest(asked.leaders)
+    balance(leaders, asked.leaders)
+    if leaders.changes() == leaders.forced_changes():
+        return _Leaders(leaders.leaders, [0] * len(indexes))
+    leaders.count_changes_only()
+    return _Leaders(leaders.leaders, prices(leaders, asked.leaders))
+
+
+def _rows(
+    previous: Sequence[Slot], names: Sequence[NodeId], replicas: _Replicas, leaders: _Leaders, epoch: Epoch
+) -> list[Slot]:
+    """The table after, row by row."""
+    rows = []
+    for slot, holders, chosen in zip(previous, replicas.members, leaders.of_slots, strict=True):
+        leader = None if chosen == NO_LEADER else names[chosen]
+        rows.append(
+            Slot(
+                slot.slot_id,
+                leader,
+                tuple(sorted(names[holder] for holder in holders if holder != chosen)),
+                slot.leader_epoch if leader == slot.leader else epoch,
+            )
+        )
+    return rows
