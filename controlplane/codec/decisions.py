@@ -1,0 +1,269 @@
+"""Decisions to and from the records of the decision log.
+
+A decision that fits into a message is one record. A larger one is written in parts, in order, in one transaction, under
+one key: each part repeats the plain fields and carries a slice of every list and map, also of the list within an event
+(the slots of one ``SlotsAssigned``). Joining the parts gives back exactly the decision that was cut. So every part is a
+record of the same schema, and a query over all parts sees every moved slot once.
+
+Reading is strict: the log is the state, so nothing in it is skipped or guessed.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from controlplane.codec.conversion import from_datum, to_datum
+from controlplane.codec.framing import Datum, Framing, default_framing
+from controlplane.core.decision import Decision
+from controlplane.core.events import BundlesAssigned, EvictionsFrozen, NamespaceCreated, SlotsAssigned
+from controlplane.core.identifiers import Seq
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.errors import (
+    ConfigurationError,
+    InvalidInputError,
+    LogContinuityError,
+    UnsupportedFeatureLevelError,
+)
+
+DEFAULT_MAX_PART_BYTES: Final = 900_000
+"""Below librdkafka's ``message.max.bytes`` (1,000,000) and the broker's (1,048,588) with room for key and headers."""
+
+CUT_LISTS: Final[dict[str, str]] = {
+    SlotsAssigned.__name__: "slots",
+    BundlesAssigned.__name__: "bundles",
+    NamespaceCreated.__name__: "bundles",
+    EvictionsFrozen.__name__: "silent",
+}
+"""Events whose list may be cut between parts, with the list's field. Every other event stays whole."""
+
+_NAME: Final = Decision.__name__
+_CERTIFICATE_MAPS: Final = ("node_prices", "leader_prices")
+_CERTIFICATE_LISTS: Final = ("lost_slots",)
+_WIDEST_PART_NUMBER: Final = 1 << 31
+"""Stands for part numbers while sizes are tried, so that the real ones never take more bytes."""
+
+
+def decision_key(seq: Seq) -> bytes:
+    """The key of every record of a decision: its number in decimal."""
+    return str(seq).encode()
+
+
+def encode_decision(
+    decision: Decision, max_part_bytes: int = DEFAULT_MAX_PART_BYTES, framing: Framing | None = None
+) -> list[bytes]:
+    """The values of a decision's records, in the order in which they are to be written.
+
+    Raises:
+        ConfigurationError: a single item of the decision takes more than ``max_part_bytes``.
+        InvalidInputError: ``unencodable``: a value does not fit the schema (a defect of the caller).
+    """
+    chosen = framing or default_framing()
+    datum = to_datum(decision)
+    whole = chosen.encode(_NAME, {"part": 0, "part_count": 1, "continues": False, **datum})
+    if len(whole) <= max_part_bytes:
+        return [whole]
+    parts = list(_Cutter(chosen, datum, max_part_bytes).parts())
+    return [
+        chosen.encode(_NAME, {**part, "part": number, "part_count": len(parts)}) for number, part in enumerate(parts)
+    ]
+
+
+class _EventPiece(NamedTuple):
+    """An event, or one element of an event's list; ``place`` is the event's in the decision."""
+
+    place: int
+    name: str
+    record: Datum
+    field: str | None
+    element: object
+
+
+_Piece: TypeAlias = tuple[str, object]
+"""The smallest thing that is not cut: the list or map it belongs to, and the item."""
+
+
+class _Cutter:
+    """Cuts a decision into parts of at most so many bytes."""
+
+    def __init__(self, framing: Framing, datum: Datum, max_part_bytes: int) -> None:
+        self._framing = framing
+        self._datum = datum
+        self._max_part_bytes = max_part_bytes
+        self._pieces = list(_pieces(datum))
+
+    def parts(self) -> Iterator[Datum]:
+        """The parts, without their numbers; found by halving, so equal decisions are cut alike."""
+        return self._halve(0, len(self._pieces))
+
+    def _halve(self, start: int, end: int) -> Iterator[Datum]:
+        part = self._part(start, end)
+        if len(self._framing.encode(_NAME, part)) <= self._max_part_bytes:
+            yield part
+            return
+        if end - start <= 1:
+            raise ConfigurationError(
+                f"decision {self._datum['seq']} has an item that takes more than {self._max_part_bytes} bytes "
+                "by itself: raise the limit of a part (and the broker's max.message.bytes)"
+            )
+        middle = (start + end) // 2
+        yield from self._halve(start, middle)
+        yield from self._halve(middle, end)
+
+    def _part(self, start: int, end: int) -> Datum:
+        grouped: dict[str, list[object]] = defaultdict(list)
+        for name, item in self._pieces[start:end]:
+            grouped[name].append(item)
+        return {
+            **self._datum,
+            "part": _WIDEST_PART_NUMBER,
+            "part_count": _WIDEST_PART_NUMBER,
+            "continues": self._continues(start),
+            "causes": grouped["causes"],
+            "positions": _map(grouped["positions"]),
+            "certificate": self._certificate(grouped, first=start == 0),
+            "events": list(_events(grouped["events"])),
+        }
+
+    def _continues(self, start: int) -> bool:
+        if start in (0, len(self._pieces)):
+            return False
+        before, after = self._pieces[start - 1][1], self._pieces[start][1]
+        return isinstance(before, _EventPiece) and isinstance(after, _EventPiece) and before.place == after.place
+
+    def _certificate(self, grouped: dict[str, list[object]], *, first: bool) -> Datum | None:
+        certificate = cast("Datum | None", self._datum["certificate"])
+        names = (*_CERTIFICATE_MAPS, *_CERTIFICATE_LISTS)
+        if certificate is None or not (first or any(grouped[name] for name in names)):
+            return None
+        return {
+            **certificate,
+            **{name: _map(grouped[name]) for name in _CERTIFICATE_MAPS},
+            **{name: grouped[name] for name in _CERTIFICATE_LISTS},
+        }
+
+
+def _pieces(datum: Datum) -> Iterator[_Piece]:
+    yield from (("causes", cause) for cause in cast("list[object]", datum["causes"]))
+    yield from (("positions", item) for item in cast("Datum", datum["positions"]).items())
+    certificate = cast("Datum | None", datum["certificate"])
+    if certificate is not None:
+        for name in _CERTIFICATE_MAPS:
+            yield from ((name, item) for item in cast("Datum", certificate[name]).items())
+        for name in _CERTIFICATE_LISTS:
+            yield from ((name, item) for item in cast("list[object]", certificate[name]))
+    for place, (name, record) in enumerate(cast("list[tuple[str, Datum]]", datum["events"])):
+        field = CUT_LISTS.get(name.rpartition(".")[2])
+        elements = cast("Sequence[object]", record[field]) if field else ()
+        if not elements:
+            yield "events", _EventPiece(place, name, record, None, None)
+        for element in elements:
+            yield "events", _EventPiece(place, name, record, field, element)
+
+
+def _events(pieces: list[object]) -> Iterator[tuple[str, Datum]]:
+    for _, group in groupby(cast("list[_EventPiece]", pieces), key=lambda piece: piece.place):
+        elements = list(group)
+        first = elements[0]
+        if first.field is None:
+            yield first.name, first.record
+        else:
+            yield first.name, {**first.record, first.field: [piece.element for piece in elements]}
+
+
+def _map(items: list[object]) -> Datum:
+    return dict(cast("list[tuple[str, object]]", items))
+
+
+class DecisionAssembler:
+    """Joins the records of the decision log into decisions, in log order. Not thread-safe.
+
+    A reader begins at a decision's first record: at the log's start, or where a snapshot or a decision ended.
+    """
+
+    def __init__(self, framing: Framing | None = None) -> None:
+        """Begin without a decision under way; ``framing`` None means single-object encoding."""
+        self._framing = framing or default_framing()
+        self._pending: Datum | None = None
+        self._next_part = 0
+        self._part_count = 0
+
+    def add(self, value: bytes) -> Decision | None:
+        """The decision that this record completes; None while parts are missing.
+
+        Raises:
+            UnsupportedFeatureLevelError: the record was written by a newer version: its feature level, its schema or a
+                value in it is not known here.
+            LogContinuityError: the record is no decision, or not the part that has to follow.
+        """
+        datum = self._read(value)
+        part, part_count = cast("int", datum.pop("part")), cast("int", datum.pop("part_count"))
+        continues = cast("bool", datum.pop("continues"))
+        self._expect(datum, part, part_count)
+        joined = datum if self._pending is None else _joined_parts(self._pending, datum, continues=continues)
+        if part + 1 < part_count:
+            self._pending = joined
+            self._next_part = part + 1
+            self._part_count = part_count
+            return None
+        self._pending = None
+        try:
+            return from_datum(Decision, joined)
+        except (InvalidInputError, ConfigurationError) as error:
+            raise UnsupportedFeatureLevelError(
+                f"decision {joined['seq']} holds what this version does not know ({error}): upgrade before reading on"
+            ) from error
+
+    def _read(self, value: bytes) -> Datum:
+        try:
+            schema, start = self._framing.unframe(value)
+            datum = self._framing.decode_body(value, start, schema) if schema.name == _NAME else None
+        except InvalidInputError as error:
+            if error.reason in ("unknown_fingerprint", "unknown_schema_id"):
+                raise UnsupportedFeatureLevelError(
+                    f"a decision was written with a schema that this version does not have ({error.detail}): "
+                    "upgrade before reading on"
+                ) from error
+            raise LogContinuityError(f"a record of the decision log cannot be read ({error})") from error
+        if datum is None:
+            raise LogContinuityError(f"the decision log holds a {schema.name}: it is not the log that we know")
+        level = cast("int", datum["feature_level"])
+        if level > FEATURE_LEVEL:
+            raise UnsupportedFeatureLevelError(
+                f"decision {datum['seq']} needs feature level {level}, this version knows {FEATURE_LEVEL}: "
+                "upgrade before reading on"
+            )
+        return datum
+
+    def _expect(self, datum: Datum, part: int, part_count: int) -> None:
+        """Parts come whole and in order: they are written in one transaction and read in read_committed."""
+        expected = (0, part_count) if self._pending is None else (self._next_part, self._part_count)
+        if (part, part_count) != expected or not 0 <= part < part_count:
+            raise LogContinuityError(
+                f"part {part} of {part_count} of decision {datum['seq']} stands where part {expected[0]} of "
+                f"{expected[1]} has to: read from a decision's first record on, in read_committed"
+            )
+
+
+def _joined_parts(before: Datum, after: Datum, *, continues: bool) -> Datum:
+    events = cast("list[tuple[str, Datum]]", before["events"])
+    more = cast("list[tuple[str, Datum]]", after["events"])
+    if continues:
+        if not events or not more or events[-1][0] != more[0][0]:
+            raise LogContinuityError(f"decision {after['seq']}: a part continues an event that is not there")
+        joined = cast("Datum", _joined(events[-1][1], more[0][1], f"decision {after['seq']}, event {more[0][0]}"))
+        events, more = [*events[:-1], (events[-1][0], joined)], more[1:]
+    rest = cast("Datum", _joined({**before, "events": []}, {**after, "events": []}, f"decision {after['seq']}"))
+    return {**rest, "events": [*events, *more]}
+
+
+def _joined(before: object, after: object, path: str) -> object:
+    """Lists one after the other, maps together; everything else has to be the same in both."""
+    if isinstance(before, list) and isinstance(after, list):
+        return before + after
+    if isinstance(before, dict) and isinstance(after, dict):
+        shared = {key: _joined(before[key], after[key], f"{path}.{key}") for key in before.keys() & after.keys()}
+        return {**before, **after, **shared}
+    if after is None or before == after:
+        return before
+    raise LogContinuityError(f"{path} is {before!r:.80} in one part and {after!r:.80} in the next")
