@@ -1,3 +1,37 @@
-"""What every test of the project can use."""
+"""What every test of the project can use, and when a tier is skipped."""
+
+import os
+
+import hypothesis
+import pytest
 
 pytest_plugins = ["tests.fixtures"]
+
+CONTAINERS_VARIABLE = "CONTROLPLANE_TEST_CONTAINERS"
+
+# A busy machine makes examples slow, not wrong; the blob lets anybody repeat a failure.
+hypothesis.settings.register_profile("project", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("project")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tier of containers, with the reason, where nobody asked for it or no Docker engine answers."""
+    container_tests = [item for item in items if item.get_closest_marker("containers")]
+    reason = why_no_containers() if container_tests else None
+    if reason:
+        for item in container_tests:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def why_no_containers() -> str | None:
+    """Why the tests that need containers cannot run here, or None when they can."""
+    if os.environ.get(CONTAINERS_VARIABLE) != "1":
+        return f"containers are opt-in: set {CONTAINERS_VARIABLE}=1 where a Docker engine runs"
+    import docker  # noqa: PLC0415 - only this tier needs it
+    from docker.errors import DockerException  # noqa: PLC0415 - as above
+
+    try:
+        docker.from_env().ping()
+    except DockerException as error:
+        return f"no Docker engine answers: {error}"
+    return None

@@ -1,0 +1,91 @@
+"""The tree keeps to the rules of tidy.py, and each rule catches what it is for."""
+
+from pathlib import Path
+
+from tests.architecture import tidy
+
+
+def test_core_imports_nothing_impure() -> None:
+    """The core has no clock, randomness, threads, logs or machine: that is what makes replay exact."""
+    core = tidy.ROOT / "controlplane" / "core"
+    offenders = {
+        _name(path): sorted(banned)
+        for path in tidy.python_files("controlplane")
+        if path.is_relative_to(core)
+        and (banned := tidy.imported_modules(path.read_text(encoding="utf-8")) & tidy.CORE_BANNED_MODULES)
+    }
+    assert offenders == {}
+
+
+def test_adapters_are_named_after_the_client_they_import() -> None:
+    """Who looks for what talks to Kafka or Redis finds all of it by file name."""
+    adapters = tidy.ROOT / "controlplane" / "adapters"
+    offenders = {
+        _name(path): clients
+        for path in tidy.python_files("controlplane")
+        if path.is_relative_to(adapters)
+        and (clients := tidy.misplaced_clients(path.name, path.read_text(encoding="utf-8")))
+    }
+    assert offenders == {}
+
+
+def test_no_file_is_too_long() -> None:
+    """A file is one room: a newcomer reads it in one go."""
+    lengths = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in tidy.python_files()}
+    assert {name: lines for name, lines in lengths.items() if lines > tidy.LONGEST_FILE_LINES} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    """A function that does not fit on a screen and a half hides something that deserves a name."""
+    offenders = {_name(path): tidy.long_functions(path.read_text(encoding="utf-8")) for path in tidy.python_files()}
+    assert {name: functions for name, functions in offenders.items() if functions} == {}
+
+
+def test_every_test_says_what_it_checks() -> None:
+    """A failing test is read by somebody who did not write it."""
+    files = tidy.python_files("tests", "examples", "benchmarks")
+    offenders = {_name(path): tidy.undocumented_tests(path.read_text(encoding="utf-8")) for path in files}
+    assert {name: tests for name, tests in offenders.items() if tests} == {}
+
+
+def test_no_file_names_a_registry_or_one_machine() -> None:
+    """Where packages come from, and where a checkout lies, is the machine's business."""
+    offenders = {_name(path): tidy.foreign_names(path.read_text(encoding="utf-8")) for path in tidy.text_files()}
+    assert {name: found for name, found in offenders.items() if found} == {}
+
+
+def test_imports_are_found_wherever_they_stand() -> None:
+    """An import inside a function would evade a check of the file's head."""
+    source = "import a.b\nfrom c.d import e\nfrom . import f\ndef g():\n    import time as t\n"
+    assert tidy.imported_modules(source) == {"a", "c", "time"}
+
+
+def test_misplaced_client_is_found() -> None:
+    """The rule tells an adapter of Kafka from one of Redis."""
+    assert tidy.misplaced_clients("redis_lease.py", "import redis\nimport confluent_kafka") == ["confluent_kafka"]
+    assert tidy.misplaced_clients("kafka_log.py", "from confluent_kafka import Producer") == []
+
+
+def test_long_function_is_found_at_its_first_line_too_many() -> None:
+    """The limit itself is allowed, one line more is not."""
+    source = "def f():\n" + "    x = 1\n" * 4
+    assert tidy.long_functions(source, longest=5) == []
+    assert tidy.long_functions(source, longest=4) == ["f (line 1) has 5 lines"]
+
+
+def test_undocumented_test_is_found() -> None:
+    """Neither a missing nor an empty docstring is a sentence; helpers need none here."""
+    source = 'def test_a(): pass\ndef test_b(): """ """\ndef test_c(): """Says it."""\ndef helper(): pass\n'
+    assert tidy.undocumented_tests(source) == ["test_a (line 1)", "test_b (line 2)"]
+
+
+def test_foreign_names_are_found_and_neighbours_are_not() -> None:
+    """A path of one machine is told from words that only look like it."""
+    host = "https://" + "pypi" + ".org/simple"
+    path = "cd /" + "root/project/"
+    assert len(tidy.foreign_names(f"{host}\n{path}\n")) == 2
+    assert tidy.foreign_names("network/io, ${HOME}/work/, the root/leaf, /tmp/x/, /usr/lib/jvm/") == []
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(tidy.ROOT))
