@@ -1,4 +1,4 @@
-"""What the services need from the world: each protocol has an in-memory fake and a real adapter under one contract suite.
+"""What the services need from the world: a fake and a real adapter for each protocol, under one contract suite.
 
 Topic names are without the cluster's prefix. Lost races are return values; an exception means that the other side did
 not answer (``RetryableError``), that another writer took over (``FencedError``), or that the call was wrong.

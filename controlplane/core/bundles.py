@@ -1,6 +1,7 @@
 """Namespaces and their bundles: splittable ranges of a 32-bit hash space, each with one owner (Pulsar's bundles)."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from controlplane.core.identifiers import NamespaceName, NodeId
 
@@ -41,7 +42,7 @@ class Bundle:
 def equal_bundles(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
     """The hash space in ``count`` equal ranges without owners, ascending; differing by one hash where it must."""
     bounds = [HASH_SPACE * index // count for index in range(count + 1)]
-    return tuple(Bundle(namespace, lower, upper, None) for lower, upper in zip(bounds, bounds[1:], strict=False))
+    return tuple(Bundle(namespace, lower, upper, None) for lower, upper in pairwise(bounds))
 
 
 def assign_orphans(bundles: tuple[Bundle, ...], nodes: tuple[NodeId, ...]) -> tuple[Bundle, ...]:

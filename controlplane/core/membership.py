@@ -1,4 +1,7 @@
-"""Members and what may become of them: the transition table is the rule, the documentation's diagram is drawn from it."""
+"""Members and what may become of them.
+
+The transition table is the rule; the documentation's diagram is drawn from it.
+"""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -37,7 +37,7 @@ class Candidate:
     """A bundle that should be split or shed, with the evidence. Topic ``candidates``, key ``bundle_id``.
 
     Attributes:
-        candidate_id: unique for a bundle, an action and the newest report that counted; the same evidence has the same id.
+        candidate_id: unique for a bundle, an action and the newest report that counted: equal evidence, equal id.
         action: ``split`` or ``shed``.
         bundle_id: which bundle.
         node_id: the owner that reported it.

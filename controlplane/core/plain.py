@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from controlplane.errors import InvalidInputError
 
-Plain: TypeAlias = "None | bool | int | float | str | list[Plain] | dict[str, Plain]"
+Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
 T = TypeVar("T")
 
 TYPE_FIELD = "type"

@@ -62,7 +62,10 @@ class Policy:
                 f"slot_count {self.slot_count} is not a power of two between 1 and 1,048,576",
             ),
             (1 <= self.replica_count <= 5, f"replica_count {self.replica_count} is not between 1 and 5"),  # noqa: PLR2004
-            (self.silence_limit_ms >= 500, f"silence_limit_ms {self.silence_limit_ms} is under 500"),  # noqa: PLR2004
+            (
+                500 <= self.silence_limit_ms <= 20_000,  # noqa: PLR2004 - ticks are remembered for 25 s of log time
+                f"silence_limit_ms {self.silence_limit_ms} is not between 500 and 20,000",
+            ),
             (self.join_linger_ms >= 0, f"join_linger_ms {self.join_linger_ms} is negative"),
             (self.positions_interval_ms > 0, f"positions_interval_ms {self.positions_interval_ms} is not positive"),
             (0 < self.protected_ratio <= 1, f"protected_ratio {self.protected_ratio} is not in (0, 1]"),

@@ -1,7 +1,7 @@
 """The raw inputs: what nodes, controllers and operators append to the input topics.
 
-These are claims, not facts: each is judged (``observations``, ``decide``) before it means anything. The codec has checked
-types and ranges; whether a node is known or an incarnation is current is decided later. Wall-clock fields are
+These are claims, not facts: each is judged (``observations``, ``decide``) before it means anything. The codec has
+checked types and ranges; whether a node is known or an incarnation is current is decided later. Wall-clock fields are
 carried for people and never trusted.
 
 The records of the intake path are named tuples because they are built tens of thousands of times a second.

@@ -1,0 +1,217 @@
+"""The only way a state changes: events into states, decisions into states.
+
+Leader, standby, replay, audit and tests all run this code, so they cannot differ. Applying needs no rule and no clock:
+events carry their consequences.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from controlplane.core.bundles import Bundle
+from controlplane.core.decision import Decision
+from controlplane.core.events import (
+    BundlesAssigned,
+    ClusterCreated,
+    Event,
+    EvictionsFrozen,
+    EvictionsResumed,
+    IntentAnswered,
+    NamespaceCreated,
+    NodeAdmitted,
+    NodeDraining,
+    NodeFenced,
+    NodeRemoved,
+    SlotsAssigned,
+    TermOpened,
+)
+from controlplane.core.identifiers import Epoch, Incarnation, NodeId
+from controlplane.core.membership import Node, next_status
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.rows import add_hashes
+from controlplane.core.slot_table import Slot
+from controlplane.core.state import ANSWERED_INTENTS_KEPT, State, entry_share
+from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
+
+
+def apply(state: State, event: Event) -> State:  # noqa: PLR0911 - one line for each kind of event
+    """The state after one event.
+
+    Raises:
+        InvariantViolationError: the event cannot happen in this state.
+    """
+    match event:
+        case ClusterCreated():
+            return _create_cluster(state, event)
+        case TermOpened():
+            return replace(
+                state,
+                term=event.term,
+                leader=event.controller_id,
+                feature_level=event.feature_level,
+                policy=event.policy,
+            )
+        case NodeAdmitted():
+            return _admit(state, event.node)
+        case NodeDraining() | NodeFenced() | NodeRemoved():
+            return _change_status(state, event)
+        case SlotsAssigned():
+            return _assign_slots(state, event.slots)
+        case NamespaceCreated():
+            return _create_namespace(state, event)
+        case BundlesAssigned():
+            return _put_bundles(state, event.bundles)
+        case EvictionsFrozen():
+            return replace(state, evictions_frozen=True)
+        case EvictionsResumed():
+            return replace(state, evictions_frozen=False)
+        case IntentAnswered():
+            answered = (*state.answered_intents, event.intent_id)[-ANSWERED_INTENTS_KEPT:]
+            return replace(state, answered_intents=answered)
+        case _:
+            assert_never(event)
+
+
+def apply_all(state: State, events: Iterable[Event]) -> State:
+    """The state after several events, in order."""
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def stamp(state: State, decision: Decision) -> State:
+    """A state that has the decision's events, with the decision's numbers and positions."""
+    return replace(
+        state,
+        log_id=decision.log_id,
+        term=decision.term,
+        seq=decision.seq,
+        epoch=decision.epoch,
+        decided_at_ms=decision.decided_at_ms,
+        positions=dict(decision.positions),
+    )
+
+
+def advance(state: State, decision: Decision) -> State:
+    """The state after a decision whose place in the log was checked."""
+    after = stamp(apply_all(state, decision.events), decision)
+    return replace(after, last_digest=decision.digest())
+
+
+def follow(state: State, decision: Decision) -> State:
+    """The state after the next decision of the log, which has to be the continuation of what was read.
+
+    Raises:
+        UnsupportedFeatureLevelError: a newer version wrote it.
+        LogContinuityError: another log, a gap, a broken chain, a term or epoch that falls, or a digest that differs.
+        InvariantViolationError: an event that cannot happen here.
+    """
+    if decision.feature_level > FEATURE_LEVEL:
+        message = (
+            f"decision {decision.seq} has feature level {decision.feature_level}, this version knows {FEATURE_LEVEL}: "
+            "upgrade this process"
+        )
+        raise UnsupportedFeatureLevelError(message)
+    for holds, sentence in (
+        (decision.log_id == state.log_id or not state.log_id, f"log id {decision.log_id!r}, known is {state.log_id!r}"),
+        (decision.seq == state.seq + 1, f"seq {decision.seq} after {state.seq}"),
+        (decision.previous_digest == state.last_digest, "the previous decision's digest differs"),
+        (_term_follows(state, decision), f"term {decision.term} after {state.term}"),
+        (decision.epoch - state.epoch in (0, 1), f"epoch {decision.epoch} after {state.epoch}"),
+    ):
+        if not holds:
+            message = f"decision {decision.seq} does not continue the log: {sentence}. Was the topic recreated?"
+            raise LogContinuityError(message)
+    after = advance(state, decision)
+    if after.digest() != decision.state_digest:
+        message = (
+            f"decision {decision.seq}: state digest {after.digest()} differs from the log's {decision.state_digest}"
+        )
+        raise LogContinuityError(message)
+    return after
+
+
+def _term_follows(state: State, decision: Decision) -> bool:
+    opened = [event.term for event in decision.events if isinstance(event, TermOpened)]
+    if opened:
+        return opened == [decision.term] and decision.term > state.term
+    return decision.term == state.term
+
+
+def _create_cluster(state: State, event: ClusterCreated) -> State:
+    if state.log_id:
+        message = f"the cluster exists already, its log is {state.log_id!r}"
+        raise InvariantViolationError(message)
+    slots = tuple(Slot(slot_id, None, (), Epoch(0)) for slot_id in range(event.policy.slot_count))
+    created = replace(state, log_id=event.log_id, policy=event.policy, slots=slots)
+    digest = created.entries_digest
+    for slot in slots:
+        digest = add_hashes(digest, entry_share(f"slot/{slot.slot_id}", slot))
+    return replace(created, entries_digest=digest)
+
+
+def _admit(state: State, node: Node) -> State:
+    known = state.nodes.get(node.node_id)
+    if known is not None and node.incarnation < known.incarnation:
+        message = f"node {node.node_id!r}: incarnation {node.incarnation} is older than {known.incarnation}"
+        raise InvariantViolationError(message)
+    status = next_status(known.status if known else None, "NodeAdmitted", node.node_id)
+    if node.status is not status:
+        message = f"node {node.node_id!r} is admitted as {node.status.value}, which is not {status.value}"
+        raise InvariantViolationError(message)
+    return _put_node(state, node)
+
+
+def _change_status(state: State, event: NodeDraining | NodeFenced | NodeRemoved) -> State:
+    node = _current(state, event.node_id, event.incarnation)
+    status = next_status(node.status, type(event).__name__, node.node_id)
+    return _put_node(state, replace(node, status=status, changed_at_ms=event.at_ms))
+
+
+def _current(state: State, node_id: NodeId, incarnation: Incarnation) -> Node:
+    node = state.nodes.get(node_id)
+    if node is None or node.incarnation != incarnation:
+        message = f"node {node_id!r}, incarnation {incarnation} is not a member (known: {node})"
+        raise InvariantViolationError(message)
+    return node
+
+
+def _put_node(state: State, node: Node) -> State:
+    key = f"node/{node.node_id}"
+    known = state.nodes.get(node.node_id)
+    digest = add_hashes(state.entries_digest, entry_share(key, node), entry_share(key, known) if known else 0)
+    return replace(state, nodes={**state.nodes, node.node_id: node}, entries_digest=digest)
+
+
+def _assign_slots(state: State, changed: tuple[Slot, ...]) -> State:
+    slots = list(state.slots)
+    digest = state.entries_digest
+    for slot in changed:
+        if not 0 <= slot.slot_id < len(slots):
+            message = f"slot {slot.slot_id} is not between 0 and {len(slots) - 1}"
+            raise InvariantViolationError(message)
+        key = f"slot/{slot.slot_id}"
+        digest = add_hashes(digest, entry_share(key, slot), entry_share(key, slots[slot.slot_id]))
+        slots[slot.slot_id] = slot
+    return replace(state, slots=tuple(slots), entries_digest=digest)
+
+
+def _create_namespace(state: State, event: NamespaceCreated) -> State:
+    name = event.namespace.name
+    if name in state.namespaces:
+        message = f"namespace {name!r} exists already"
+        raise InvariantViolationError(message)
+    digest = add_hashes(state.entries_digest, entry_share(f"namespace/{name}", event.namespace))
+    created = replace(state, namespaces={**state.namespaces, name: event.namespace}, entries_digest=digest)
+    return _put_bundles(created, event.bundles)
+
+
+def _put_bundles(state: State, changed: tuple[Bundle, ...]) -> State:
+    bundles = dict(state.bundles)
+    digest = state.entries_digest
+    for bundle in changed:
+        key = f"bundle/{bundle.bundle_id}"
+        known = bundles.get(bundle.bundle_id)
+        digest = add_hashes(digest, entry_share(key, bundle), entry_share(key, known) if known else 0)
+        bundles[bundle.bundle_id] = bundle
+    return replace(state, bundles=bundles, entries_digest=digest)

@@ -1,0 +1,96 @@
+"""A decision in the making: events are applied as they are added, so that later steps see what earlier ones changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from controlplane.core.apply import apply, stamp
+from controlplane.core.decision import Cause, CauseKind, Certificate, Decision
+from controlplane.core.events import Event
+from controlplane.core.identifiers import Epoch, Seq, TopicPartition
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.publishing import changed_rows
+from controlplane.core.rows import Row
+from controlplane.core.state import State, position_key
+
+
+@dataclass(frozen=True, slots=True)
+class SealedDecision:
+    """A decision with the state that it leads to and the rows that it changes; nothing of it is committed yet."""
+
+    decision: Decision
+    state: State
+    rows: Mapping[str, Row | None]
+
+
+@dataclass(slots=True)
+class Draft:
+    """Collects causes and events over a state.
+
+    Attributes:
+        before: the state that the decision starts from.
+        state: ``before`` with the events so far.
+    """
+
+    before: State
+    state: State = field(init=False)
+    causes: list[Cause] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    certificate: Certificate | None = None
+
+    def __post_init__(self) -> None:
+        """Begin with no change."""
+        self.state = self.before
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that this decision creates if it changes a row."""
+        return Epoch(self.before.epoch + 1)
+
+    def because(self, kind: CauseKind, subject: str, evidence: str) -> None:
+        """Note a cause."""
+        self.causes.append(Cause(kind, subject, evidence))
+
+    def add(self, event: Event) -> None:
+        """Note an event and apply it."""
+        self.events.append(event)
+        self.state = apply(self.state, event)
+
+    def seal(
+        self,
+        decided_at_ms: int,
+        positions: Mapping[TopicPartition, int],
+        *,
+        republish: bool = False,
+    ) -> SealedDecision:
+        """Number, chain and digest the decision.
+
+        Positions never fall, also when this leader has not yet read as far as the one before it had.
+        ``republish`` raises the epoch although no row changed, because all rows are written again.
+        """
+        rows = changed_rows(self.before, self.state, self.events)
+        decision = Decision(
+            seq=Seq(self.before.seq + 1),
+            term=self.state.term,
+            epoch=self.epoch if rows or republish else self.before.epoch,
+            log_id=self.state.log_id,
+            controller_id=self.state.leader,
+            feature_level=self.state.feature_level or FEATURE_LEVEL,
+            decided_at_ms=decided_at_ms,
+            causes=tuple(self.causes),
+            events=tuple(self.events),
+            positions=self._merged(positions),
+            policy_fingerprint=self.state.policy.fingerprint(),
+            certificate=self.certificate,
+            previous_digest=self.before.last_digest,
+            state_digest="",
+        )
+        stamped = stamp(self.state, decision)
+        decision = decision.with_state_digest(stamped.digest())
+        return SealedDecision(decision, replace(stamped, last_digest=decision.digest()), rows)
+
+    def _merged(self, positions: Mapping[TopicPartition, int]) -> dict[str, int]:
+        merged = dict(self.before.positions)
+        for place, offset in positions.items():
+            key = position_key(place)
+            merged[key] = max(offset, merged.get(key, 0))
+        return dict(sorted(merged.items()))

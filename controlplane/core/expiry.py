@@ -1,0 +1,60 @@
+"""Fencing for silence, and the self-preservation that doubts it when too many fall silent at once."""
+
+from controlplane.core.decision import CauseKind
+from controlplane.core.draft import Draft
+from controlplane.core.events import EvictionsFrozen, EvictionsResumed, FencingCause, NodeFenced
+from controlplane.core.identifiers import NodeId
+from controlplane.core.membership import Node, NodeStatus
+from controlplane.core.observations import Observations
+from controlplane.core.state import State
+
+
+def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
+    """Living members whose silence exceeds the limit, by name, with that silence in ms of log time."""
+    silences = observations.silences_ms()
+    limit_ms = state.policy.silence_limit_ms
+    silent = {}
+    for node_id, node in sorted(state.nodes.items()):
+        if not node.lives:
+            continue
+        silence_ms = silences.get((node_id, node.incarnation))
+        if silence_ms is not None and silence_ms <= limit_ms:
+            continue
+        unheard_ms = observations.unheard_ms(node.admitted_at_offset)
+        silence_ms = unheard_ms if silence_ms is None else min(silence_ms, unheard_ms)
+        if silence_ms > limit_ms:
+            silent[node_id] = silence_ms
+    return silent
+
+
+def take_expiries(draft: Draft, silent: dict[NodeId, int], now_ms: int, *, overridden: bool) -> None:
+    """Fence the silent nodes, or freeze evictions when they are too many (spec: Eureka's self-preservation)."""
+    allowed = _allowed_expiries(draft.state, now_ms)
+    if len(silent) > allowed and not overridden:
+        if not draft.state.evictions_frozen:
+            draft.because(CauseKind.EVICTIONS_FROZEN, ",".join(silent), f"{len(silent)} silent, {allowed} allowed")
+            draft.add(EvictionsFrozen(tuple(silent), allowed))
+        return
+    if draft.state.evictions_frozen:
+        reason = "an operator overrides self-preservation" if overridden else f"{len(silent)} silent, {allowed} allowed"
+        draft.because(CauseKind.EVICTIONS_RESUMED, draft.state.log_id, reason)
+        draft.add(EvictionsResumed(reason))
+    for node_id, silence_ms in silent.items():
+        node = draft.state.nodes[node_id]
+        if not node.lives or node.incarnation != draft.before.nodes[node_id].incarnation:
+            continue  # it left, or a newer process joined, in this very decision
+        draft.because(CauseKind.NODE_EXPIRED, node_id, f"silent for {silence_ms} ms of log time")
+        draft.add(NodeFenced(node_id, node.incarnation, FencingCause.SILENCE, silence_ms, now_ms))
+
+
+def _allowed_expiries(state: State, now_ms: int) -> int:
+    """How many more nodes may expire now: a part of those that lived at the window's begin, and always one."""
+    policy = state.policy
+    since_ms = now_ms - policy.protection_window_ms
+    lately = sum(1 for node in state.nodes.values() if _fenced_since(node, since_ms))
+    living = sum(1 for node in state.nodes.values() if node.lives)
+    return max(1, int(policy.protected_ratio * (living + lately)) - lately)
+
+
+def _fenced_since(node: Node, since_ms: int) -> bool:
+    return node.status is NodeStatus.FENCED and node.changed_at_ms >= since_ms

@@ -1,0 +1,130 @@
+"""What always holds: for every state, and for every step from one state to the next.
+
+Tests and the simulation run all of it after every step; a leader runs :func:`check_step` before each commit, at the
+cost of the change.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from controlplane.core.bundles import HASH_SPACE, Bundle
+from controlplane.core.decision import Decision
+from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
+from controlplane.core.records import NodeRole
+from controlplane.core.slot_table import Slot
+from controlplane.core.state import State, entries_digest
+from controlplane.errors import InvariantViolationError
+
+
+def check(state: State) -> None:
+    """Check a whole state.
+
+    Raises:
+        InvariantViolationError: naming everything that does not hold.
+    """
+    problems = [*_slot_problems(state, state.slots), *_bundle_problems(state), *_namespace_problems(state)]
+    problems += [
+        f"slot at index {index} is slot {slot.slot_id}"
+        for index, slot in enumerate(state.slots)
+        if slot.slot_id != index
+    ]
+    if state.log_id and len(state.slots) != state.policy.slot_count:
+        problems.append(f"{len(state.slots)} slots, the policy says {state.policy.slot_count}")
+    if entries_digest(state) != state.entries_digest:
+        problems.append("the digest of the entries is not the one kept up to date")
+    _raise(state, problems)
+
+
+def check_step(before: State, decision: Decision, after: State) -> None:
+    """Check what one decision does, looking only at what it touches.
+
+    Raises:
+        InvariantViolationError: naming everything that does not hold.
+    """
+    problems = [
+        sentence
+        for holds, sentence in (
+            (after.seq == before.seq + 1, f"seq goes from {before.seq} to {after.seq}"),
+            (after.term >= before.term, f"term falls from {before.term} to {after.term}"),
+            (after.epoch - before.epoch in (0, 1), f"epoch goes from {before.epoch} to {after.epoch}"),
+            (after.decided_at_ms >= before.decided_at_ms, "log time goes back"),
+            (not before.log_id or after.log_id == before.log_id, "the log changes its name"),
+        )
+        if not holds
+    ]
+    problems += [
+        f"position {key} falls from {offset} to {after.positions.get(key)}"
+        for key, offset in before.positions.items()
+        if after.positions.get(key, -1) < offset
+    ]
+    for event in decision.events:
+        match event:
+            case SlotsAssigned(slots=slots):
+                problems += _slot_problems(after, tuple(after.slots[slot.slot_id] for slot in slots))
+                problems += _slot_leader_problems(before, after, slots)
+            case BundlesAssigned(bundles=bundles):
+                problems += _owner_problems(after, bundles)
+            case NodeAdmitted(node=node):
+                known = before.nodes.get(node.node_id)
+                if known is not None and node.incarnation < known.incarnation:
+                    problems.append(f"node {node.node_id!r} goes back to incarnation {node.incarnation}")
+            case _:
+                pass
+    _raise(after, problems)
+
+
+def _slot_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
+    for slot in slots:
+        if len(set(slot.replicas)) != len(slot.replicas):
+            yield f"slot {slot.slot_id} has a node twice: {slot.replicas}"
+        if slot.leader is None and slot.followers:
+            yield f"slot {slot.slot_id} has followers {slot.followers} and no leader"
+        if slot.leader_epoch > state.epoch:
+            yield f"slot {slot.slot_id} has leader epoch {slot.leader_epoch}, the table is at {state.epoch}"
+        for node_id in slot.replicas:
+            node = state.nodes.get(node_id)
+            if node is None or not node.lives or node.role is not NodeRole.DATA:
+                yield f"slot {slot.slot_id} is held by {node_id!r}, which is {node.status.value if node else 'unknown'}"
+
+
+def _slot_leader_problems(before: State, after: State, changed: tuple[Slot, ...]) -> Iterator[str]:
+    for slot in changed:
+        if slot.slot_id >= len(before.slots):
+            continue
+        old, new = before.slots[slot.slot_id], after.slots[slot.slot_id]
+        if new.leader_epoch < old.leader_epoch:
+            yield f"slot {slot.slot_id}: slot leader epoch falls from {old.leader_epoch} to {new.leader_epoch}"
+        if new.leader != old.leader and new.leader is not None and new.leader_epoch != after.epoch:
+            yield f"slot {slot.slot_id} changes its leader and keeps slot leader epoch {new.leader_epoch}"
+
+
+def _owner_problems(state: State, bundles: tuple[Bundle, ...]) -> Iterator[str]:
+    for bundle in bundles:
+        node = state.nodes.get(bundle.owner) if bundle.owner is not None else None
+        if bundle.owner is not None and (node is None or not node.lives or node.role is not NodeRole.DATA):
+            yield f"bundle {bundle.bundle_id} is owned by {bundle.owner!r}, which does not live"
+
+
+def _bundle_problems(state: State) -> Iterator[str]:
+    yield from _owner_problems(state, tuple(state.bundles.values()))
+    for bundle_id, bundle in state.bundles.items():
+        if bundle_id != bundle.bundle_id or bundle.namespace not in state.namespaces:
+            yield f"bundle {bundle_id} is filed wrongly or has no namespace"
+
+
+def _namespace_problems(state: State) -> Iterator[str]:
+    ranges: dict[str, list[tuple[int, int]]] = {name: [] for name in state.namespaces}
+    for bundle in state.bundles.values():
+        ranges.setdefault(bundle.namespace, []).append((bundle.lower, bundle.upper))
+    for name, bounds in ranges.items():
+        bounds.sort()
+        whole = bool(bounds) and bounds[0][0] == 0 and bounds[-1][1] == HASH_SPACE
+        if not whole or any(left[1] != right[0] for left, right in pairwise(bounds)):
+            yield f"the bundles of namespace {name!r} do not cover the hash space exactly once"
+
+
+def _raise(state: State, problems: list[str]) -> None:
+    if problems:
+        more = f" and {len(problems) - 10} more" if len(problems) > 10 else ""  # noqa: PLR2004
+        message = f"seq {state.seq}, epoch {state.epoch}: " + "; ".join(problems[:10]) + more
+        raise InvariantViolationError(message)

@@ -1,0 +1,187 @@
+"""What the raw inputs say: soft state, rebuilt from the topics by whoever needs it, never part of the log of decisions.
+
+Time is in the log. Controllers append ticks to every partition of ``heartbeats``; between two ticks of a partition
+at most 200 ms count. A node's *silence* is the log time of the ticks after its latest heartbeat, in that heartbeat's
+partition. So an outage of the broker, a paused leader or a stepped clock makes nobody silent: without ticks no time
+passes, and one late tick counts 200 ms at most.
+
+``observe`` is a fold that commutes across partitions. Only differences of a partition's clock are ever used, so a
+reader that began a silence limit ago observes like one that has run for weeks.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from controlplane.config import HEARTBEATS
+from controlplane.core.identifiers import Incarnation, NodeId, SlotId, TopicPartition
+from controlplane.core.records import Heartbeat, InputRecord, ReplicaStatus, Tick
+
+MAX_TICK_GAP_MS: Final = 200
+"""How much log time the gap between two ticks may count."""
+
+MARK_SPACING_MS: Final = 100
+MARKS_KEPT: Final = 256
+"""Ticks that are remembered to date an admission: one per 100 ms of log time, for longer than any silence limit."""
+
+
+class Heard(NamedTuple):
+    """The latest heartbeat of one incarnation in one partition, and the partition's clock when it came."""
+
+    clock_ms: int
+    append_time_ms: int
+    heartbeat: Heartbeat
+
+
+class TickMark(NamedTuple):
+    """A tick's offset and the partition's clock after it."""
+
+    offset: int
+    clock_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """One partition of ``heartbeats``.
+
+    Attributes:
+        clock_ms: log time that has passed since this reader began; only differences mean something.
+        last_tick_ms: append time of the newest tick; None before the first.
+        heard: latest heartbeat by node and incarnation.
+        unjudged: heartbeats that ``decide`` has not looked at yet.
+        marks: recent ticks, oldest first.
+    """
+
+    clock_ms: int = 0
+    last_tick_ms: int | None = None
+    heard: Mapping[tuple[NodeId, Incarnation], Heard] = field(default_factory=dict)
+    unjudged: tuple[InputRecord, ...] = ()
+    marks: tuple[TickMark, ...] = ()
+
+    def clock_at(self, offset: int) -> int:
+        """The clock when the record at ``offset`` was appended, as far back as the marks go."""
+        for mark in reversed(self.marks):
+            if mark.offset < offset:
+                return mark.clock_ms
+        return self.marks[0].clock_ms if self.marks else self.clock_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Everything observed so far.
+
+    Attributes:
+        partitions: the view of each ``heartbeats`` partition.
+        pending: membership records and intents that no decision has taken up yet, in order per topic.
+        strangers: heartbeats of nodes that are not members, waiting one silence limit for the join.
+        positions: next offset per input partition.
+    """
+
+    partitions: Mapping[int, PartitionView] = field(default_factory=dict)
+    pending: tuple[InputRecord, ...] = ()
+    strangers: tuple[InputRecord, ...] = ()
+    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def now_ms(self) -> int | None:
+        """Log time: the greatest append time of a tick over all partitions; None before the first tick."""
+        ticks = [view.last_tick_ms for view in self.partitions.values() if view.last_tick_ms is not None]
+        return max(ticks, default=None)
+
+    def silences_ms(self) -> dict[tuple[NodeId, Incarnation], int]:
+        """How much log time every incarnation that was heard has been silent; the least over the partitions."""
+        silences: dict[tuple[NodeId, Incarnation], int] = {}
+        for view in self.partitions.values():
+            for member, heard in view.heard.items():
+                silence_ms = view.clock_ms - heard.clock_ms
+                if silence_ms < silences.get(member, silence_ms + 1):
+                    silences[member] = silence_ms
+        return silences
+
+    def unheard_ms(self, admitted_at_offset: int) -> int:
+        """The silence of a member without any heartbeat.
+
+        It counts in partition 0 from its admission, or from where this reader began if that was later.
+        """
+        first = self.partitions.get(0)
+        return first.clock_ms - first.clock_at(admitted_at_offset) if first else 0
+
+    def latest_heartbeat(self, node_id: NodeId, incarnation: Incarnation) -> Heard | None:
+        """The newest heartbeat of the incarnation over all partitions."""
+        heard = [
+            view.heard[node_id, incarnation]
+            for view in self.partitions.values()
+            if (node_id, incarnation) in view.heard
+        ]
+        return max(heard, key=lambda each: each.append_time_ms, default=None)
+
+    def ready_replicas(self, members: Iterable[tuple[NodeId, Incarnation]]) -> frozenset[tuple[SlotId, NodeId]]:
+        """The replicas of which their holders say that they have all the data."""
+        ready: set[tuple[SlotId, NodeId]] = set()
+        for node_id, incarnation in members:
+            heard = self.latest_heartbeat(node_id, incarnation)
+            if heard is not None:
+                ready.update(
+                    (status.slot_id, node_id)
+                    for status in heard.heartbeat.slot_statuses
+                    if status.status is ReplicaStatus.HEALTHY
+                )
+        return frozenset(ready)
+
+
+def observe(observations: Observations, records: Iterable[InputRecord]) -> Observations:
+    """Fold a batch of inputs, in order per partition; records already seen are passed over.
+
+    Its cost is that of the batch plus one copy of each touched partition's map of nodes.
+    """
+    positions = dict(observations.positions)
+    by_partition: dict[int, list[InputRecord]] = {}
+    pending = []
+    for record in records:
+        topic, partition, offset, _ = record.coordinates
+        place = TopicPartition(topic, partition)
+        if offset < positions.get(place, 0):
+            continue
+        positions[place] = offset + 1
+        if record.payload is None:
+            continue
+        if topic == HEARTBEATS:
+            by_partition.setdefault(partition, []).append(record)
+        else:
+            pending.append(record)
+    partitions = dict(observations.partitions)
+    for partition, batch in by_partition.items():
+        partitions[partition] = _observe_partition(partitions.get(partition, PartitionView()), batch)
+    return replace(
+        observations,
+        partitions=partitions,
+        pending=(*observations.pending, *pending) if pending else observations.pending,
+        positions=positions,
+    )
+
+
+def _observe_partition(view: PartitionView, batch: list[InputRecord]) -> PartitionView:
+    clock_ms = view.clock_ms
+    last_tick_ms = view.last_tick_ms
+    heard = dict(view.heard)
+    heartbeats = []
+    marks = list(view.marks[-1:])
+    for record in batch:
+        payload = record.payload
+        append_time_ms = record.coordinates.append_time_ms
+        if isinstance(payload, Heartbeat):
+            heard[payload.node_id, payload.incarnation] = Heard(clock_ms, append_time_ms, payload)
+            heartbeats.append(record)
+        elif isinstance(payload, Tick):
+            if last_tick_ms is not None:
+                clock_ms += min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)
+            last_tick_ms = max(append_time_ms, last_tick_ms or 0)
+            if not marks or clock_ms - marks[-1].clock_ms >= MARK_SPACING_MS:
+                marks.append(TickMark(record.coordinates.offset, clock_ms))
+    return PartitionView(
+        clock_ms,
+        last_tick_ms,
+        heard,
+        (*view.unjudged, *heartbeats) if heartbeats else view.unjudged,
+        (*view.marks[:-1], *marks)[-MARKS_KEPT:],
+    )

@@ -1,0 +1,123 @@
+"""From states to rows: which rows of the routing table a state has, and which a decision changes."""
+
+from collections.abc import Iterable
+
+from controlplane.core.events import (
+    BundlesAssigned,
+    ClusterCreated,
+    Event,
+    NamespaceCreated,
+    NodeAdmitted,
+    NodeDraining,
+    NodeFenced,
+    NodeRemoved,
+    SlotsAssigned,
+    TermOpened,
+)
+from controlplane.core.identifiers import NodeId
+from controlplane.core.membership import Node, NodeStatus
+from controlplane.core.rows import (
+    SETTINGS_KEY,
+    NodeRow,
+    Row,
+    TableSettings,
+    bundle_key,
+    key_of,
+    namespace_key,
+    node_key,
+    slot_key,
+)
+from controlplane.core.state import State
+
+
+def table_settings(state: State) -> TableSettings | None:
+    """The settings row; None before the cluster exists."""
+    if not state.log_id:
+        return None
+    policy = state.policy
+    return TableSettings(policy.slot_count, policy.replica_count, policy.hash_function)
+
+
+def rows_of(state: State) -> dict[str, Row]:
+    """Every row of the routing table by key."""
+    settings = table_settings(state)
+    nodes = (_node_row(state.nodes.get(node_id)) for node_id in sorted(state.nodes))
+    rows: list[Row | None] = [
+        settings,
+        *state.slots,
+        *nodes,
+        *state.namespaces.values(),
+        *state.bundles.values(),
+    ]
+    return {key_of(row): row for row in rows if row is not None}
+
+
+def changed_rows(before: State, after: State, events: Iterable[Event]) -> dict[str, Row | None]:
+    """The rows that ``events`` changed between two states, in order of keys' first touch; None removes a row.
+
+    Its cost is that of the change, not of the table.
+    """
+    touched: dict[str, None] = {}
+    for event in events:
+        touched.update(dict.fromkeys(_touched_keys(event)))
+    changed: dict[str, Row | None] = {}
+    for key in touched:
+        new = _row(after, key)
+        if new != _row(before, key):
+            changed[key] = new
+    return changed
+
+
+def _touched_keys(event: Event) -> list[str]:
+    match event:
+        case ClusterCreated(policy=policy):
+            return [SETTINGS_KEY, *(slot_key(slot_id) for slot_id in range(policy.slot_count))]
+        case TermOpened():
+            return [SETTINGS_KEY]
+        case NodeAdmitted(node=node):
+            return [node_key(node.node_id)]
+        case NodeDraining(node_id=node_id) | NodeFenced(node_id=node_id) | NodeRemoved(node_id=node_id):
+            return [node_key(node_id)]
+        case SlotsAssigned(slots=slots):
+            return [slot_key(slot.slot_id) for slot in slots]
+        case NamespaceCreated(namespace=namespace, bundles=bundles):
+            return [namespace_key(namespace.name), *(bundle_key(bundle.bundle_id) for bundle in bundles)]
+        case BundlesAssigned(bundles=bundles):
+            return [bundle_key(bundle.bundle_id) for bundle in bundles]
+        case _:
+            return []
+
+
+def _row(state: State, key: str) -> Row | None:
+    _, kind, identifier = key.split("/", 2)
+    match kind:
+        case "table":
+            return table_settings(state)
+        case "slot":
+            slot_id = int(identifier)
+            return state.slots[slot_id] if slot_id < len(state.slots) else None
+        case "node":
+            return _node_row(_node(state, identifier))
+        case "namespace":
+            return state.namespaces.get(identifier)
+        case _:
+            return state.bundles.get(identifier)
+
+
+def _node(state: State, node_id: NodeId) -> Node | None:
+    return state.nodes.get(node_id)
+
+
+def _node_row(node: Node | None) -> NodeRow | None:
+    if node is None or node.status is NodeStatus.LEFT:
+        return None
+    return NodeRow(
+        node.node_id,
+        node.incarnation,
+        node.role,
+        node.status,
+        node.addresses,
+        node.zone,
+        node.weight,
+        node.version,
+    )

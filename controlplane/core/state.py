@@ -1,0 +1,129 @@
+"""The state: the fold of the decision log and nothing else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from controlplane.core.bundles import Bundle, Namespace
+from controlplane.core.identifiers import (
+    ControllerId,
+    Epoch,
+    IntentId,
+    NamespaceName,
+    NodeId,
+    Seq,
+    Term,
+    TopicPartition,
+)
+from controlplane.core.membership import Node
+from controlplane.core.plain import canonical_bytes, digest_hex
+from controlplane.core.policy import Policy
+from controlplane.core.rows import add_hashes, format_digest, row_hash
+from controlplane.core.slot_table import Slot
+
+ANSWERED_INTENTS_KEPT: Final = 10_000
+"""How many intent ids are remembered so that none counts twice; the topic keeps far fewer than this in practice."""
+
+
+_NO_TERM: Final = Term(0)
+_NO_SEQ: Final = Seq(0)
+_NO_EPOCH: Final = Epoch(0)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What all decisions up to ``seq`` say. Change it with ``apply`` only.
+
+    Attributes:
+        log_id: random name of this log; empty before the first decision.
+        term: of the last decision.
+        leader: the controller that opened the term.
+        seq: of the last decision.
+        epoch: of the routing table.
+        feature_level: the level of the log.
+        policy: how the cluster decides.
+        decided_at_ms: log time of the last decision.
+        last_digest: digest of the last decision, which the next one repeats.
+        positions: next offset per input partition, keyed as :func:`position_key` does.
+        nodes: members by name, those that left included (for their incarnation).
+        slots: the slot table, index = slot id.
+        namespaces: by name.
+        bundles: by bundle id.
+        evictions_frozen: self-preservation holds: nobody is fenced for silence.
+        answered_intents: ids of intents that were answered, oldest first, bounded.
+        entries_digest: sum of the shares of nodes, slots, namespaces and bundles; kept up to date by ``apply``.
+    """
+
+    log_id: str = ""
+    term: Term = _NO_TERM
+    leader: ControllerId = ""
+    seq: Seq = _NO_SEQ
+    epoch: Epoch = _NO_EPOCH
+    feature_level: int = 0
+    policy: Policy = field(default_factory=Policy)
+    decided_at_ms: int = 0
+    last_digest: str = ""
+    positions: Mapping[str, int] = field(default_factory=dict)
+    nodes: Mapping[NodeId, Node] = field(default_factory=dict)
+    slots: tuple[Slot, ...] = ()
+    namespaces: Mapping[NamespaceName, Namespace] = field(default_factory=dict)
+    bundles: Mapping[str, Bundle] = field(default_factory=dict)
+    evictions_frozen: bool = False
+    answered_intents: tuple[IntentId, ...] = ()
+    entries_digest: int = 0
+
+    def digest(self) -> str:
+        """64 hexadecimal digits over the whole state, at a cost that does not depend on the number of entries.
+
+        ``last_digest`` is left out: it is the digest of a decision that carries this one.
+        """
+        header = {
+            "log_id": self.log_id,
+            "term": self.term,
+            "leader": self.leader,
+            "seq": self.seq,
+            "epoch": self.epoch,
+            "feature_level": self.feature_level,
+            "policy": self.policy,
+            "decided_at_ms": self.decided_at_ms,
+            "positions": self.positions,
+            "evictions_frozen": self.evictions_frozen,
+            "answered_intents": self.answered_intents,
+            "entries": format_digest(self.entries_digest),
+        }
+        return digest_hex(header)
+
+    @property
+    def placing_nodes(self) -> tuple[Node, ...]:
+        """The nodes to which slots and bundles may be given, by name."""
+        return tuple(node for _, node in sorted(self.nodes.items()) if node.places)
+
+
+def position_key(place: TopicPartition) -> str:
+    """How decisions name an input partition: ``heartbeats[3]``."""
+    return f"{place.topic}[{place.partition}]"
+
+
+def parse_position_key(key: str) -> TopicPartition:
+    """The inverse of :func:`position_key`."""
+    topic, _, partition = key.rstrip("]").rpartition("[")
+    return TopicPartition(topic, int(partition))
+
+
+def entry_share(key: str, entry: Node | Slot | Namespace | Bundle) -> int:
+    """What one entry adds to ``entries_digest``; ``key`` names its kind and id."""
+    return row_hash(key.encode(), canonical_bytes(entry))
+
+
+def entries_digest(state: State) -> int:
+    """The digest of all entries computed from nothing: what ``apply`` has to agree with."""
+    total = 0
+    for node_id, node in state.nodes.items():
+        total = add_hashes(total, entry_share(f"node/{node_id}", node))
+    for slot in state.slots:
+        total = add_hashes(total, entry_share(f"slot/{slot.slot_id}", slot))
+    for name, namespace in state.namespaces.items():
+        total = add_hashes(total, entry_share(f"namespace/{name}", namespace))
+    for bundle_id, bundle in state.bundles.items():
+        total = add_hashes(total, entry_share(f"bundle/{bundle_id}", bundle))
+    return total

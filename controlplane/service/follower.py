@@ -1,0 +1,89 @@
+"""Follows the decision log: every decision is checked to continue the one before and folded into the state."""
+
+from collections.abc import Callable
+from typing import Final
+
+from controlplane.codec.decisions import DecisionAssembler
+from controlplane.config import DECISIONS
+from controlplane.core.apply import follow
+from controlplane.core.decision import Decision
+from controlplane.core.identifiers import TopicPartition
+from controlplane.core.state import State
+from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.ports import Clock, LogReader
+
+_LOG: Final = TopicPartition(DECISIONS, 0)
+_MAX_RECORDS: Final = 500
+
+
+class LogFollower:
+    """The state as of the last decision read; survives leaderships, because leaders decide on a copy."""
+
+    def __init__(self, open_reader: Callable[[], LogReader], clock: Clock) -> None:
+        """Start before the first decision.
+
+        Args:
+            open_reader: makes a new reader; a take-over needs one that began after the fencing.
+            clock: for deadlines.
+        """
+        self._open_reader = open_reader
+        self._clock = clock
+        self._reader: LogReader | None = None
+        self._assembler = DecisionAssembler()
+        self.state = State()
+        self.next_offset = 0
+        self.last_decision: Decision | None = None
+
+    def poll(self, timeout_ms: int) -> bool:
+        """Fold what there is; True if the end of the log was reached."""
+        if self._reader is None:
+            self._reader = self._reopened()
+        batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
+        for record in batch.records:
+            self._fold(record.offset, record.value)
+        return _LOG in batch.ended
+
+    def read_to_end(self, deadline_ms: int) -> None:
+        """Read with a reader that begins now until it reports the end: nothing that was committed before is missed.
+
+        Raises:
+            LogUnavailableError: the end was not reached by ``deadline_ms`` (monotonic).
+        """
+        self.close()
+        while not self.poll(50):
+            if self._clock.monotonic_ms() >= deadline_ms:
+                message = f"the end of topic {DECISIONS} was not reached in time, next offset is {self.next_offset}"
+                raise LogUnavailableError(message)
+
+    def close(self) -> None:
+        """Give the reader back; the state stays, and the next poll opens a new one where this one stood."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _reopened(self) -> LogReader:
+        reader = self._open_reader()
+        first = reader.start_offsets(DECISIONS)[_LOG]
+        if first > self.next_offset:
+            message = (
+                f"topic {DECISIONS} begins at offset {first}, needed is {self.next_offset}: decisions were deleted"
+            )
+            raise LogContinuityError(message)
+        self._assembler = DecisionAssembler()
+        reader.assign({_LOG: self.next_offset})
+        return reader
+
+    def _fold(self, offset: int, value: bytes | None) -> None:
+        if value is None:
+            message = f"{DECISIONS}[0]@{offset} has no value: nobody may delete decisions"
+            raise LogContinuityError(message)
+        decision = self._assembler.add(value)
+        if decision is None:
+            return  # more parts follow; reading again begins at the first of them
+        try:
+            self.state = follow(self.state, decision)
+        except LogContinuityError as error:
+            message = f"{DECISIONS}[0]@{offset}: {error}"
+            raise LogContinuityError(message) from error
+        self.last_decision = decision
+        self.next_offset = offset + 1

@@ -1,0 +1,93 @@
+"""Reads the input topics, decodes them, and folds them into observations; bad records become refusals."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from controlplane.codec.inputs import decode_input
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.decide import settle
+from controlplane.core.identifiers import Coordinates, TopicPartition
+from controlplane.core.observations import Observations, observe
+from controlplane.core.records import InputRecord, Refusal
+from controlplane.core.state import State, position_key
+from controlplane.errors import InvalidInputError
+from controlplane.ports import Clock, LogReader, RawRecord
+from controlplane.service.metrics import ControllerMetrics
+
+_MAX_RECORDS: Final = 2_000
+_LOOK_BACK_LIMITS: Final = 3
+"""A cold start looks back this many silence limits, so that it observes like a leader that ran all the time."""
+_REFUSALS_KEPT: Final = 10_000
+
+
+class Intake:
+    """The observations of one controller, kept warm whether it leads or not.
+
+    ``refusals`` are those that no decision's positions have passed: a new leader writes them, at least once.
+    """
+
+    def __init__(self, open_reader: Callable[[], LogReader], clock: Clock, metrics: ControllerMetrics) -> None:
+        """Read nothing before :meth:`start`."""
+        self._open_reader = open_reader
+        self._clock = clock
+        self._metrics = metrics
+        self._reader: LogReader | None = None
+        self.observations = Observations()
+        self.refusals: list[Refusal] = []
+
+    def start(self, state: State) -> None:
+        """Begin where the state's positions say, and look back in ``heartbeats`` over the window that matters."""
+        reader = self._open_reader()
+        since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.policy.silence_limit_ms
+        positions = dict(reader.offsets_at_time(HEARTBEATS, since_ms))
+        for topic in (MEMBERSHIP, INTENTS):
+            for place, first in reader.start_offsets(topic).items():
+                positions[place] = max(first, state.positions.get(position_key(place), 0))
+        reader.assign(positions)
+        self._reader = reader
+        self.observations = Observations(positions=positions)
+
+    def poll(self, timeout_ms: int) -> int:
+        """Fold at most one batch; returns the number of records."""
+        if self._reader is None:
+            return 0
+        records = self._reader.poll(_MAX_RECORDS, timeout_ms).records
+        if records:
+            decoded = [self._decode(record) for record in records]
+            self.observations = observe(self.observations, decoded)
+            self._count(records)
+        return len(records)
+
+    def settle(self, state: State) -> None:
+        """As a standby: judge heartbeats, drop what the leader took up, keep the refusals that it may not have seen."""
+        self.observations, refused = settle(state, self.observations)
+        self.refusals.extend(refused)
+        passed = state.positions
+        self.refusals = [
+            refusal
+            for refusal in self.refusals
+            if refusal.coordinates.offset >= passed.get(position_key(_place(refusal.coordinates)), 0)
+        ][-_REFUSALS_KEPT:]
+
+    def close(self) -> None:
+        """Give the reader back."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _decode(self, record: RawRecord) -> InputRecord:
+        try:
+            return decode_input(record.topic, record)
+        except InvalidInputError as error:
+            coordinates = Coordinates(record.topic, record.partition, record.offset, record.append_time_ms)
+            self.refusals.append(Refusal(coordinates, error.reason, error.detail, record.value or b""))
+            return InputRecord(coordinates, None, b"")
+
+    def _count(self, records: Sequence[RawRecord]) -> None:
+        for topic, count in Counter(record.topic for record in records).items():
+            self._metrics.inputs.labels(topic).inc(count)
+
+
+def _place(coordinates: Coordinates) -> TopicPartition:
+    return TopicPartition(coordinates.topic, coordinates.partition)

@@ -1,0 +1,129 @@
+"""One leadership: decide and commit under one term until something says stop."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Final
+
+import structlog
+
+from controlplane.core.decide import decide
+from controlplane.core.draft import SealedDecision
+from controlplane.core.identifiers import Term
+from controlplane.core.invariants import check_step
+from controlplane.core.rows import Row
+from controlplane.core.state import State
+from controlplane.ports import Clock, CommitOutcome, TransactionalWriter
+from controlplane.service.dead_letters import DeadLetterWriter
+from controlplane.service.intake import Intake
+from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.publisher import Publication, TablePublisher
+
+_FLUSH_MS: Final = 2_000
+_RESOLVE_MS: Final = 1_000
+
+_log = structlog.get_logger(__name__)
+
+
+class Standing(Enum):
+    """Whether a leader may go on."""
+
+    LEADS = "leads"
+    FENCED = "fenced"
+    """Kafka refuses this writer: stop at once and discard everything uncommitted."""
+    UNRESOLVED = "unresolved"
+    """A commit has no answer yet: nothing may be decided until it has one."""
+
+
+class Leadership:
+    """The leader's state, its transactional writer and the table that it publishes. One thread only."""
+
+    def __init__(  # noqa: PLR0917 - one collaborator each
+        self,
+        state: State,
+        writer: TransactionalWriter,
+        publisher: TablePublisher,
+        intake: Intake,
+        dead_letters: DeadLetterWriter,
+        clock: Clock,
+        metrics: ControllerMetrics,
+    ) -> None:
+        """``writer`` is open; ``state`` is what the log says after the writer's opening fenced all others."""
+        self.state = state
+        self.writer = writer
+        self._publisher = publisher
+        self._intake = intake
+        self._dead_letters = dead_letters
+        self._clock = clock
+        self._metrics = metrics
+        self._unresolved: tuple[SealedDecision, Publication, int] | None = None
+
+    @property
+    def term(self) -> Term:
+        """The term that this leadership opened."""
+        return self.state.term
+
+    def commit(self, sealed: SealedDecision, rows: Mapping[str, Row | None]) -> Standing:
+        """Commit one decision with its rows; the state advances only when Kafka has said yes."""
+        check_step(self.state, sealed.decision, sealed.state)
+        self._dead_letters.flush(_FLUSH_MS)
+        publication = self._publisher.publication(sealed, rows)
+        began_at_ms = self._clock.monotonic_ms()
+        outcome = self.writer.commit(publication.records)
+        return self._conclude(outcome, sealed, publication, began_at_ms)
+
+    def step(self) -> Standing:
+        """Resolve an open commit, or look at the observations and commit what they call for."""
+        if self._unresolved is not None:
+            sealed, publication, began_at_ms = self._unresolved
+            return self._conclude(self.writer.resolve(_RESOLVE_MS), sealed, publication, began_at_ms)
+        verdict = decide(self.state, self._intake.observations)
+        refusals = (*self._intake.refusals, *verdict.refusals)
+        self._intake.refusals = []
+        self._dead_letters.write(refusals)
+        if verdict.sealed is None:
+            self._intake.observations = verdict.observations
+            return Standing.LEADS
+        pending = self._intake.observations.pending
+        self._intake.observations = replace(verdict.observations, pending=pending)
+        return self.commit(verdict.sealed, verdict.sealed.rows)
+
+    def _conclude(
+        self, outcome: CommitOutcome, sealed: SealedDecision, publication: Publication, began_at_ms: int
+    ) -> Standing:
+        self._unresolved = None
+        match outcome:
+            case CommitOutcome.COMMITTED:
+                self._publisher.committed(publication)
+                self.state = sealed.state
+                self._report(sealed, self._clock.monotonic_ms() - began_at_ms)
+                self._intake.settle(self.state)
+                return Standing.LEADS
+            case CommitOutcome.ABORTED:
+                _log.warning("transaction aborted, deciding again", seq=sealed.decision.seq)
+                return Standing.LEADS
+            case CommitOutcome.FENCED:
+                return Standing.FENCED
+            case CommitOutcome.UNKNOWN:
+                _log.warning("commit without an answer", seq=sealed.decision.seq)
+                self._unresolved = (sealed, publication, began_at_ms)
+                return Standing.UNRESOLVED
+
+    def _report(self, sealed: SealedDecision, commit_ms: int) -> None:
+        decision = sealed.decision
+        certificate = decision.certificate
+        moved = certificate.moved if certificate else 0
+        self._metrics.commit_seconds.observe(commit_ms / 1_000)
+        self._metrics.moves.inc(moved)
+        for cause in decision.causes:
+            self._metrics.decisions.labels(cause.kind.value).inc()
+        _log.info(
+            "decision committed",
+            seq=decision.seq,
+            epoch=decision.epoch,
+            term=decision.term,
+            causes=[f"{cause.kind.value} {cause.subject}" for cause in decision.causes[:5]],
+            moved=moved,
+            rows=len(sealed.rows),
+            commit_ms=commit_ms,
+        )

@@ -1,0 +1,49 @@
+"""The controller's Prometheus metrics; listed for users in ``docs/reference/metrics.md``."""
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+_COMMIT_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class ControllerMetrics:
+    """One set of metrics for one controller in a process."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        """Register the metrics; tests that run several controllers pass a registry each."""
+        self.leading = Gauge("controlplane_leading", "1 while this controller leads, else 0", registry=registry)
+        self.term = Gauge(
+            "controlplane_term", "Term of the last decision that this controller knows", registry=registry
+        )
+        self.epoch = Gauge("controlplane_epoch", "Epoch of the routing table", registry=registry)
+        self.seq = Gauge("controlplane_seq", "Seq of the last decision", registry=registry)
+        self.nodes = Gauge("controlplane_nodes", "Members by status", ["status"], registry=registry)
+        self.evictions_frozen = Gauge(
+            "controlplane_evictions_frozen", "1 while self-preservation holds evictions back", registry=registry
+        )
+        self.decisions = Counter(
+            "controlplane_decisions", "Decisions committed by this controller, by cause", ["cause"], registry=registry
+        )
+        self.moves = Counter(
+            "controlplane_moved_replicas", "Replicas moved by this controller's decisions", registry=registry
+        )
+        self.dead_letters = Counter(
+            "controlplane_dead_letters", "Refused inputs, by reason", ["reason"], registry=registry
+        )
+        self.commit_seconds = Histogram(
+            "controlplane_commit_seconds",
+            "Time from the begin of a decision's transaction to its commit",
+            buckets=_COMMIT_BUCKETS_S,
+            registry=registry,
+        )
+        self.lag_ms = Gauge(
+            "controlplane_observation_lag_ms",
+            "Wall clock less the log time of the newest tick observed: how far this controller is behind",
+            registry=registry,
+        )
+        self.inputs = Counter("controlplane_inputs", "Input records folded, by topic", ["topic"], registry=registry)
+        self.steps_down = Counter(
+            "controlplane_steps_down",
+            "Times that this controller stopped leading, by reason",
+            ["reason"],
+            registry=registry,
+        )

@@ -1,0 +1,178 @@
+"""Taking over: the order of steps that makes a new leader safe, whatever the old one still does.
+
+Lease won -> lease checked again -> ``init_transactions`` fences the predecessor and aborts its open transaction -> a
+reader that began after that reads the log to its end -> a log that holds our term or a higher one sends us back for a
+higher term -> log, table and lease store have to name the same log -> lease checked again -> *term opened* committed.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+from uuid import uuid4
+
+import structlog
+
+from controlplane import __version__
+from controlplane.codec.table import decode_row
+from controlplane.config import ROUTING_TABLE, ControllerConfig
+from controlplane.core.decide import open_term
+from controlplane.core.identifiers import Term, TopicPartition
+from controlplane.core.policy import Policy
+from controlplane.core.state import State
+from controlplane.core.table_replica import TableReplica
+from controlplane.errors import LeaseStoreUnavailableError, LogContinuityError, LogUnavailableError
+from controlplane.ports import Clock, LeaseStore, LogReader, TransactionalWriter
+from controlplane.service.dead_letters import DeadLetterWriter
+from controlplane.service.follower import LogFollower
+from controlplane.service.intake import Intake
+from controlplane.service.leading import Leadership, Standing
+from controlplane.service.lease_keeper import LeaseKeeper
+from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.publisher import TablePublisher
+
+_READ_LIMIT_MS: Final = 60_000
+UNRESOLVED_LIMIT_MS: Final = 15_000
+"""How long a commit may stay without an answer before everything is discarded and the log is asked."""
+_TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
+
+_log = structlog.get_logger(__name__)
+
+
+class Parts(NamedTuple):
+    """What a controller is made of; every take-over makes a new transactional writer."""
+
+    config: ControllerConfig
+    first_policy: Policy
+    clock: Clock
+    metrics: ControllerMetrics
+    lease_store: LeaseStore
+    open_reader: Callable[[], LogReader]
+    open_transactions: Callable[[], TransactionalWriter]
+    follower: LogFollower
+    intake: Intake
+    dead_letters: DeadLetterWriter
+
+
+def take_over(parts: Parts, keeper: LeaseKeeper, term: Term) -> Leadership | None:
+    """Run the whole take-over under ``term``; None if somebody or something else comes first.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+        FencedError: a later candidate initialised its transactions meanwhile.
+        LogContinuityError: log, table and lease store do not belong together: nobody may lead this.
+    """
+    if not keeper.confirm(term):
+        return None
+    writer = parts.open_transactions()
+    try:
+        leadership = _take_over(parts, keeper, term, writer)
+    except BaseException:
+        writer.close()
+        raise
+    if leadership is None:
+        writer.close()
+    return leadership
+
+
+def _take_over(parts: Parts, keeper: LeaseKeeper, term: Term, writer: TransactionalWriter) -> Leadership | None:
+    writer.open()
+    parts.follower.read_to_end(parts.clock.monotonic_ms() + _READ_LIMIT_MS)
+    state = parts.follower.state
+    if state.term >= term:
+        _log.warning("the log holds this term or a higher one", term=term, log_term=state.term)
+        keeper.raise_floor(state.term)
+        return None
+    replica = _read_table(parts)
+    _check_identity(state, replica, parts.lease_store.read_log_id())
+    publisher = TablePublisher(replica.row_hashes)
+    republish = bool(state.log_id) and not _stands(state, replica, publisher)
+    new_log = None if state.log_id else (uuid4().hex, parts.first_policy)
+    if not keeper.confirm(term):
+        return None
+    parts.intake.settle(state)
+    leadership = Leadership(state, writer, publisher, parts.intake, parts.dead_letters, parts.clock, parts.metrics)
+    now_ms = parts.intake.observations.now_ms or state.decided_at_ms
+    sealed = open_term(
+        state,
+        term,
+        parts.config.controller_id,
+        __version__,
+        new_log=new_log,
+        now_ms=now_ms,
+        republish=republish,
+    )
+    rows = publisher.whole_table(sealed.state) if republish else sealed.rows
+    standing = leadership.commit(sealed, rows)
+    deadline_ms = parts.clock.monotonic_ms() + UNRESOLVED_LIMIT_MS
+    while standing is Standing.UNRESOLVED and parts.clock.monotonic_ms() < deadline_ms:
+        standing = leadership.step()
+    if standing is not Standing.LEADS or leadership.term != term:
+        return None
+    _remember_log_id(parts.lease_store, leadership.state.log_id)
+    return leadership
+
+
+def _remember_log_id(store: LeaseStore, log_id: str) -> None:
+    """Only after the commit: a controller that dies between the two must not make an empty log look deleted."""
+    try:
+        store.write_log_id(log_id)
+    except LeaseStoreUnavailableError as error:
+        _log.warning("the lease store does not remember the log id yet", error=str(error))
+
+
+def _read_table(parts: Parts) -> TableReplica:
+    """The routing table as the topic shows it now, read from its start."""
+    replica = TableReplica()
+    reader = parts.open_reader()
+    try:
+        reader.assign(reader.start_offsets(ROUTING_TABLE))
+        deadline_ms = parts.clock.monotonic_ms() + _READ_LIMIT_MS
+        while True:
+            batch = reader.poll(5_000, 50)
+            for record in batch.records:
+                key = record.key or b""
+                row = decode_row(key, record.value) if record.value is not None else None
+                replica.fold(key, record.value, row)
+            if _TABLE in batch.ended:
+                return replica
+            if parts.clock.monotonic_ms() >= deadline_ms:
+                message = f"the end of topic {ROUTING_TABLE} was not reached in time"
+                raise LogUnavailableError(message)
+    finally:
+        reader.close()
+
+
+def _check_identity(state: State, replica: TableReplica, stored_log_id: str | None) -> None:
+    """Refuse to lead a log that is not the one that table and lease store know.
+
+    Raises:
+        LogContinuityError: naming what contradicts what.
+    """
+    marker = replica.last_marker
+    if not state.log_id:
+        if marker is not None:
+            message = (
+                f"topic decisions is empty, but routing-table holds epoch {marker.epoch} of log {marker.log_id!r}: "
+                "the decision log was deleted or recreated; restore it, or delete all topics and the lease"
+            )
+            raise LogContinuityError(message)
+        if stored_log_id is not None:
+            message = (
+                f"topic decisions is empty, but the lease store remembers log {stored_log_id!r}: the decision log was "
+                "deleted or recreated; restore it, or delete all topics and the lease"
+            )
+            raise LogContinuityError(message)
+        return
+    if marker is not None and marker.log_id != state.log_id:
+        message = f"routing-table belongs to log {marker.log_id!r}, decisions to {state.log_id!r}: one was recreated"
+        raise LogContinuityError(message)
+    if stored_log_id is not None and stored_log_id != state.log_id:
+        message = f"the lease store remembers log {stored_log_id!r}, decisions is {state.log_id!r}: one was recreated"
+        raise LogContinuityError(message)
+    if marker is not None and (marker.epoch, marker.seq) > (state.epoch, state.seq):
+        message = f"routing-table shows epoch {marker.epoch}, decisions end at {state.epoch}: decisions were lost"
+        raise LogContinuityError(message)
+
+
+def _stands(state: State, replica: TableReplica, publisher: TablePublisher) -> bool:
+    marker = replica.last_marker
+    return marker is not None and marker.epoch == state.epoch and publisher.shows(state)

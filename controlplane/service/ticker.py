@@ -1,0 +1,75 @@
+"""Marks time in the log: a tick to each partition of ``heartbeats``, by every controller, leading or not."""
+
+import threading
+
+import structlog
+
+from controlplane.codec.inputs import encode_input
+from controlplane.config import HEARTBEATS
+from controlplane.core.identifiers import ControllerId
+from controlplane.core.records import Tick
+from controlplane.errors import LogUnavailableError
+from controlplane.ports import Clock, Delivery, EventWriter, OutgoingRecord
+
+_log = structlog.get_logger(__name__)
+
+
+class Ticker:
+    """A thread that ticks; :meth:`silent_for_ms` tells whether Kafka still acknowledges."""
+
+    def __init__(self, writer: EventWriter, clock: Clock, controller_id: ControllerId, interval_ms: int) -> None:
+        """``writer`` belongs to the ticker's thread from :meth:`start` on."""
+        self._writer = writer
+        self._clock = clock
+        self._controller_id = controller_id
+        self._interval_ms = interval_ms
+        self._stop = threading.Event()
+        self._acknowledged_at_ms = clock.monotonic_ms()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; ticks still queued are dropped."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def silent_for_ms(self) -> int:
+        """How long ago the last acknowledged tick was acknowledged, on the monotonic clock.
+
+        Raises:
+            BaseException: what ended the ticker's thread, if anything did.
+        """
+        if self._failure is not None:
+            raise self._failure
+        return self._clock.monotonic_ms() - self._acknowledged_at_ms
+
+    def _run(self) -> None:
+        try:
+            partitions = None
+            while not self._stop.is_set():
+                began_at_ms = self._clock.monotonic_ms()
+                try:
+                    partitions = partitions or self._writer.partition_count(HEARTBEATS)
+                    self._tick(partitions)
+                except LogUnavailableError as error:
+                    _log.warning("no tick", error=str(error))
+                self._writer.poll(0)
+                elapsed_ms = self._clock.monotonic_ms() - began_at_ms
+                self._stop.wait(max(self._interval_ms - elapsed_ms, 1) / 1_000)
+        except BaseException as failure:  # noqa: BLE001 - handed to the controller's thread, which raises it
+            self._failure = failure
+
+    def _tick(self, partitions: int) -> None:
+        value = encode_input(Tick(self._controller_id, self._clock.wall_ms()))
+        key = self._controller_id.encode()
+        for partition in range(partitions):
+            self._writer.send(OutgoingRecord(HEARTBEATS, key, value, partition), self._on_delivery)
+
+    def _on_delivery(self, delivery: Delivery) -> None:
+        if delivery.error is None:
+            self._acknowledged_at_ms = self._clock.monotonic_ms()
