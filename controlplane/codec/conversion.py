@@ -25,6 +25,7 @@ import functools
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, TypeVar, cast
 
 from controlplane.codec.framing import Datum
@@ -129,14 +130,22 @@ def _value_of(member: enum.Enum) -> object:
 
 
 def _record_encoder(kind: type) -> _Convert:
-    fields = [(name, _encoder(hint)) for name, hint in field_types(kind) or ()]
+    fields = field_types(kind) or ()
+    names = [name for name, _ in fields]
+    converts = [_encoder(hint) for _, hint in fields]
+    take = _taker(attrgetter, names)
+    if not any(converts):
+        return lambda value: dict(zip(names, take(value), strict=True))
+    return lambda value: {
+        name: item if convert is None else convert(item)
+        for name, convert, item in zip(names, converts, take(value), strict=True)
+    }
 
-    def encode(value: object) -> Datum:
-        return {
-            name: getattr(value, name) if convert is None else convert(getattr(value, name)) for name, convert in fields
-        }
 
-    return encode
+def _taker(getter: Callable[..., _Convert], names: Sequence[str]) -> _Convert:
+    """All fields at once, as a tuple even if there is only one."""
+    take = getter(*names)
+    return take if len(names) > 1 else lambda value: (take(value),)
 
 
 def _union_encoder(members: Sequence[Any]) -> _Convert | None:
@@ -187,12 +196,14 @@ def _enum_decoder(kind: type[enum.Enum], path: str) -> _Convert:
 
 
 def _record_decoder(kind: type) -> _Convert:
-    fields = [(name, _decoder(hint, f"{kind.__name__}.{name}")) for name, hint in field_types(kind) or ()]
-
-    def decode(datum: Datum) -> object:
-        return kind(**{name: datum[name] if convert is None else convert(datum[name]) for name, convert in fields})
-
-    return decode
+    fields = field_types(kind) or ()
+    converts = [_decoder(hint, f"{kind.__name__}.{name}") for name, hint in fields]
+    take = _taker(itemgetter, [name for name, _ in fields])
+    if not any(converts):
+        return lambda datum: kind(*take(datum))
+    return lambda datum: kind(
+        *[item if convert is None else convert(item) for convert, item in zip(converts, take(datum), strict=True)]
+    )
 
 
 def _union_decoder(members: Sequence[Any], path: str) -> _Convert | None:

@@ -107,8 +107,10 @@ def _check_heartbeat(heartbeat: Heartbeat) -> None:
         slot_count = min(slot_count, heartbeat.slot_settings.slot_count)
     if heartbeat.slot_statuses:
         for slot in heartbeat.slot_statuses:
-            _check_slot(slot, slot_count)
-            _not_negative(slot, "leader_epoch", "last_sync_ms")
+            if not 0 <= slot.slot_id < slot_count:
+                _check_slot(slot, slot_count)
+            if slot.leader_epoch < 0 or slot.last_sync_ms < 0:
+                _not_negative(slot, "leader_epoch", "last_sync_ms")
         _unique("duplicate_slot_status", "slot", (slot.slot_id for slot in heartbeat.slot_statuses))
     if heartbeat.bundle_statuses:
         for bundle in heartbeat.bundle_statuses:
