@@ -19,7 +19,7 @@ from controlplane.core.placement.bands import Band
 from controlplane.errors import InvariantViolationError
 
 _UNREACHED = 1 << 80
-"""Farther than any path: costs are under 2^24 a hand-over, and a path has fewer than 2^24 of them."""
+"""Farther than any path: a hand-over costs less than 2^45, and a path has fewer than 2^20 of them."""
 
 
 class Exchange(Protocol):

@@ -11,8 +11,12 @@ _READY, _WARM, _COLD = range(3)
 class SlotLeaders:
     """The leader of every slot while it is planned; units to exchange are leaderships.
 
-    A kept leader costs nothing. A change costs more than all preferences together, so the number of changes comes
-    first; then a holder that is ready goes before one that held the slot before, and that before one that is new.
+    What a leader costs, the first of these outweighing all that follow, over the whole table:
+
+    1. A slot whose leader is gone is *bereft*; its heirs are the holders that can take over at once. Anybody else
+       would begin with nothing while an heir has the data.
+    2. A change of leader.
+    3. A new leader that is not known to be ready, and more so one that did not hold the slot before.
 
     Attributes:
         leaders: for each slot the index of its leader; ``NO_LEADER`` if nobody holds it.
@@ -29,17 +33,18 @@ class SlotLeaders:
     ) -> None:
         self._members = members
         self._kept = kept
-        self.change_cost = 2 * len(members) + 1
+        self._change_cost = 2 * len(members) + 1
         self._costs: list[dict[int, int]] = []
         for holders, leader, held, is_ready in zip(members, kept, before, ready, strict=True):
+            heirs = _heirs(holders, held, is_ready) if leader == NO_LEADER else 0
             costs = {}
             for holder in holders:
                 if holder == leader:
                     costs[holder] = 0
-                elif is_ready >> holder & 1:
-                    costs[holder] = self.change_cost + _READY
-                else:
-                    costs[holder] = self.change_cost + (_WARM if held >> holder & 1 else _COLD)
+                    continue
+                bereaved = len(members) + 1 if heirs and not heirs >> holder & 1 else 0
+                rank = _READY if is_ready >> holder & 1 else _WARM if held >> holder & 1 else _COLD
+                costs[holder] = self._change_cost * (1 + bereaved) + rank
             self._costs.append(costs)
         self.leaders: list[int] = []
         self.counts = [0] * width
@@ -65,24 +70,20 @@ class SlotLeaders:
         self.leaders[slot] = leader
         self.counts[leader] += 1
 
-    def changes(self) -> int:
-        """How many slots are led by another node than before."""
-        return sum(
-            costs[leader] // self.change_cost
+    def drop_preferences(self) -> None:
+        """From now on costs are those that the certificate proves: without the third, in whole changes."""
+        for costs in self._costs:
+            for holder in costs:
+                costs[holder] //= self._change_cost
+        self._change_cost = 1
+
+    def all_cheapest(self) -> bool:
+        """Whether no slot could have a cheaper leader even without bands."""
+        return all(
+            costs[leader] == min(costs.values())
             for leader, costs in zip(self.leaders, self._costs, strict=True)
             if leader != NO_LEADER
         )
-
-    def forced_changes(self) -> int:
-        """How many slots cannot keep their leader, whatever the bands."""
-        return sum(min(costs.values()) // self.change_cost for costs in self._costs if costs)
-
-    def count_changes_only(self) -> None:
-        """From now on every change costs 1: the problem whose prices the certificate shows."""
-        for costs in self._costs:
-            for holder in costs:
-                costs[holder] //= self.change_cost
-        self.change_cost = 1
 
     def offers(self) -> list[dict[int, int]]:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
@@ -121,3 +122,9 @@ class SlotLeaders:
         self.leaders[slot] = taker
         self.counts[giver] -= 1
         self.counts[taker] += 1
+
+
+def _heirs(holders: Sequence[int], held: int, is_ready: int) -> int:
+    """Of a slot's holders, as a bit set: those that held it before, or if any of these is ready only the ready ones."""
+    old = sum(1 << holder for holder in holders) & held
+    return old & is_ready or old

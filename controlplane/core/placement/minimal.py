@@ -1,7 +1,8 @@
 """The default slot policy: exact balance with certified least movement.
 
 Two stages, each an exact minimum: first the replica sets with the fewest new replicas, then, given those, the slot
-leaders with the fewest changes. ``docs/explanation/placement.md`` has the formulation.
+leaders with the fewest changes, never an empty leader for a slot that lost its own and has a holder with the data,
+unless exact balance leaves no choice. ``docs/explanation/placement.md`` has the formulation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,7 @@ def plan(
         nodes: who may hold slots, in any order.
         replica_count: copies wished of each slot, the slot leader included; at least 1.
         epoch: the epoch of the table that is planned; a slot whose leader changes takes it as its leader epoch.
-        ready: replicas that report to be up to date, preferred as new leaders.
+        ready: replicas that report to be up to date, preferred as new leaders; None if nobody knows.
 
     Returns:
         The changed rows, by slot id, with the certificate. The same for every order of ``nodes``.
@@ -151,10 +152,9 @@ def _choose_leaders(
     leaders = SlotLeaders(replicas.members, kept, replicas.before, ready_bits, len(indexes))
     leaders.choose_cheapest(asked.leaders)
     balance(leaders, asked.leaders)
-    if leaders.changes() == leaders.forced_changes():
-        return _Leaders(leaders.leaders, [0] * len(indexes))
-    leaders.count_changes_only()
-    return _Leaders(leaders.leaders, prices(leaders, asked.leaders))
+    leaders.drop_preferences()
+    leader_prices = [0] * len(indexes) if leaders.all_cheapest() else prices(leaders, asked.leaders)
+    return _Leaders(leaders.leaders, leader_prices)
 
 
 def _rows(
