@@ -1,0 +1,199 @@
+"""Creating and checking the topics of one cluster, as ``infra/kafka/topics.toml`` wants them."""
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from controlplane.codec.topics_file import ActualTopic, TopicSpec, broken_promises, unheeded_advice
+from controlplane.config import topic_name
+from controlplane.errors import ConfigurationError, LogUnavailableError
+
+_REQUEST_TIMEOUT_S = 10.0
+_APPEAR_DEADLINE_S = 15.0
+_APPEAR_POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsReport:
+    """What was found and done; all names are full names in Kafka.
+
+    Attributes:
+        created: the topics that were missing and are there now.
+        verified: the topics that were there and keep every promise.
+        advice: one sentence for each difference from the file that breaks no promise.
+    """
+
+    created: tuple[str, ...]
+    verified: tuple[str, ...]
+    advice: tuple[str, ...]
+
+
+def apply_topics(
+    bootstrap_servers: str, cluster: str, specs: Sequence[TopicSpec], security: Mapping[str, str]
+) -> TopicsReport:
+    """Create the topics that are missing and check all of them; existing ones are never changed.
+
+    Args:
+        bootstrap_servers: ``host:port`` list, comma separated.
+        cluster: the cluster's name, the prefix of its topics.
+        specs: the topics as :func:`controlplane.codec.topics_file.parse_topics` read them.
+        security: further librdkafka settings for TLS and SASL.
+
+    Raises:
+        ConfigurationError: an existing topic breaks a promise (then nothing is created), or Kafka refuses to create
+            one.
+        LogUnavailableError: Kafka did not answer in time.
+    """
+    admin = _admin(bootstrap_servers, security)
+    brokers, there = _describe(admin, cluster, specs)
+    _refuse_broken(cluster, specs, there)
+    missing = [spec for spec in specs if topic_name(cluster, spec.name) not in there]
+    created = tuple(_create(admin, cluster, missing, brokers))
+    deadline = time.monotonic() + _APPEAR_DEADLINE_S
+    while len(there) < len(specs):
+        # A broker answers a creation before every broker shows the topic.
+        if time.monotonic() > deadline:
+            message = f"Kafka created the topics of {cluster}, but does not show all of them: try again"
+            raise LogUnavailableError(message)
+        time.sleep(_APPEAR_POLL_S)
+        brokers, there = _describe(admin, cluster, specs)
+    # Checked again: another process may have created some of them meanwhile, otherwise than we would have.
+    _refuse_broken(cluster, specs, there)
+    verified = tuple(name for name in there if name not in created)
+    return TopicsReport(created, verified, _advice(cluster, specs, there, brokers))
+
+
+def verify_topics(
+    bootstrap_servers: str, cluster: str, specs: Sequence[TopicSpec], security: Mapping[str, str]
+) -> TopicsReport:
+    """Check that every topic is there and keeps every promise; changes nothing.
+
+    Args:
+        bootstrap_servers: ``host:port`` list, comma separated.
+        cluster: the cluster's name, the prefix of its topics.
+        specs: the topics as :func:`controlplane.codec.topics_file.parse_topics` read them.
+        security: further librdkafka settings for TLS and SASL.
+
+    Raises:
+        ConfigurationError: a topic is missing or breaks a promise; the message names topic, setting, value and promise.
+        LogUnavailableError: Kafka did not answer in time.
+    """
+    brokers, there = _describe(_admin(bootstrap_servers, security), cluster, specs)
+    missing = [name for spec in specs if (name := topic_name(cluster, spec.name)) not in there]
+    if missing:
+        message = (
+            f"cluster {cluster} has no topic {', '.join(missing)} on {bootstrap_servers}: "
+            f"create them with 'controlplane topics apply'"
+        )
+        raise ConfigurationError(message)
+    _refuse_broken(cluster, specs, there)
+    return TopicsReport((), tuple(there), _advice(cluster, specs, there, brokers))
+
+
+def _admin(bootstrap_servers: str, security: Mapping[str, str]) -> AdminClient:
+    return AdminClient(
+        {
+            **security,
+            "bootstrap.servers": bootstrap_servers,
+            "socket.timeout.ms": int(_REQUEST_TIMEOUT_S * 1_000),
+            "reconnect.backoff.max.ms": 500,
+        }
+    )
+
+
+def _describe(admin: AdminClient, cluster: str, specs: Sequence[TopicSpec]) -> tuple[int, dict[str, ActualTopic]]:
+    """The number of brokers, and the wanted topics that are there, by full name in the file's order."""
+    try:
+        metadata = admin.list_topics(timeout=_REQUEST_TIMEOUT_S)
+    except KafkaException as error:
+        message = f"Kafka did not say which topics it has: {error}"
+        raise LogUnavailableError(message) from error
+    names = [
+        name
+        for spec in specs
+        if (name := topic_name(cluster, spec.name)) in metadata.topics and metadata.topics[name].partitions
+    ]
+    settings = _describe_settings(admin, names)
+    there = {}
+    for name in names:
+        partitions = metadata.topics[name].partitions.values()
+        there[name] = ActualTopic(
+            name=name,
+            partitions=len(partitions),
+            replication=min(len(partition.replicas) for partition in partitions),
+            settings=settings[name],
+        )
+    return len(metadata.brokers), there
+
+
+def _describe_settings(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
+    if not names:
+        return {}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    answers = admin.describe_configs(resources, request_timeout=_REQUEST_TIMEOUT_S)
+    settings = {}
+    for resource, answer in answers.items():
+        entries = _result(answer, f"did not describe topic {resource.name}")
+        settings[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
+    return settings
+
+
+def _result(answer: Future[dict[str, ConfigEntry]], what: str) -> dict[str, ConfigEntry]:
+    try:
+        return answer.result(_REQUEST_TIMEOUT_S)
+    except (KafkaException, TimeoutError) as error:
+        message = f"Kafka {what}: {error}"
+        raise LogUnavailableError(message) from error
+
+
+def _create(admin: AdminClient, cluster: str, missing: Sequence[TopicSpec], brokers: int) -> list[str]:
+    if not missing:
+        return []
+    new = [
+        NewTopic(
+            topic_name(cluster, spec.name),
+            num_partitions=int(spec.partitions.value),
+            replication_factor=spec.replication_for(brokers),
+            config=spec.settings_for(brokers),
+        )
+        for spec in missing
+    ]
+    created = []
+    for name, answer in admin.create_topics(new, request_timeout=_REQUEST_TIMEOUT_S).items():
+        try:
+            answer.result(_REQUEST_TIMEOUT_S)
+            created.append(name)
+        except TimeoutError as error:
+            message = f"Kafka did not create topic {name} in time"
+            raise LogUnavailableError(message) from error
+        except KafkaException as error:
+            reason: KafkaError = error.args[0]
+            if reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                continue
+            message = f"Kafka did not create topic {name}: {reason}"
+            raise (LogUnavailableError if reason.retriable() else ConfigurationError)(message) from error
+    return created
+
+
+def _refuse_broken(cluster: str, specs: Sequence[TopicSpec], there: Mapping[str, ActualTopic]) -> None:
+    broken = [
+        sentence
+        for spec in specs
+        if (actual := there.get(topic_name(cluster, spec.name))) is not None
+        for sentence in broken_promises(spec, actual)
+    ]
+    if broken:
+        message = "\n".join([f"the topics of cluster {cluster} break promises that controllers rely on:", *broken])
+        raise ConfigurationError(message)
+
+
+def _advice(
+    cluster: str, specs: Sequence[TopicSpec], there: Mapping[str, ActualTopic], brokers: int
+) -> tuple[str, ...]:
+    return tuple(
+        sentence for spec in specs for sentence in unheeded_advice(spec, there[topic_name(cluster, spec.name)], brokers)
+    )

@@ -1,0 +1,280 @@
+"""The topics file, ``infra/kafka/topics.toml``: what topics have to be like, and whether real ones are.
+
+Pure: text in, values and sentences out. A *promise* is a setting on which code relies: a controller refuses to
+start when it is broken. *Advice* is reported. The file itself explains its format.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from controlplane.errors import ConfigurationError
+
+FORMAT = 1
+"""The only format of the file so far."""
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+
+_NO_LIMIT = -1
+_TOPIC_KEYS = frozenset(
+    {
+        "why",
+        "partitions",
+        "partitions_promise",
+        "partitions_least",
+        "partitions_why",
+        "replication",
+        "min_insync_replicas",
+        "settings",
+    }
+)
+_SETTING_KEYS = frozenset({"value", "promise", "least", "why"})
+
+
+class Rule(Enum):
+    """How a real value is compared with the file's."""
+
+    EXACTLY = "exactly"
+    AT_LEAST = "at_least"
+    ADVICE = "advice"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSpec:
+    """One setting of a topic.
+
+    Attributes:
+        name: Kafka's name, such as ``retention.ms``; ``partitions`` for their number.
+        value: what a new topic gets, as Kafka writes it.
+        rule: promise (exactly, at least) or advice.
+        least: the least value that keeps an at-least promise; -1 is without limit.
+        why: what breaks, or gets worse, without it.
+    """
+
+    name: str
+    value: str
+    rule: Rule
+    least: int
+    why: str
+
+    def keeps(self, actual: str | None) -> bool:
+        """Whether an actual value is as the rule asks (for advice: as the file says); None never is."""
+        if actual is None:
+            return False
+        if self.rule is not Rule.AT_LEAST:
+            return actual == self.value
+        if not actual.lstrip("-").isdigit():
+            return False
+        number = int(actual)
+        return number == _NO_LIMIT or (self.least != _NO_LIMIT and number >= self.least)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """One topic of the file.
+
+    Attributes:
+        name: without the cluster's name in front.
+        why: what the topic is for.
+        partitions: their number, as a setting: its value is what a new topic gets.
+        replication: copies in production.
+        min_insync_replicas: how many copies acknowledge with that replication, see :meth:`min_insync_for`.
+        settings: sorted by name.
+    """
+
+    name: str
+    why: str
+    partitions: SettingSpec
+    replication: int
+    min_insync_replicas: int
+    settings: tuple[SettingSpec, ...]
+
+    def replication_for(self, brokers: int) -> int:
+        """How many copies a new topic gets on this many brokers."""
+        return max(1, min(self.replication, brokers))
+
+    def min_insync_for(self, replication: int) -> int:
+        """How many copies have to acknowledge, so that one broker may always be missing."""
+        return max(1, min(self.min_insync_replicas, replication - 1))
+
+    def settings_for(self, brokers: int) -> dict[str, str]:
+        """Every setting that a new topic gets on this many brokers, under Kafka's names."""
+        settings = {setting.name: setting.value for setting in self.settings}
+        return {**settings, MIN_INSYNC_REPLICAS: str(self.min_insync_for(self.replication_for(brokers)))}
+
+
+@dataclass(frozen=True, slots=True)
+class ActualTopic:
+    """A topic as a broker describes it.
+
+    Attributes:
+        name: its full name in Kafka.
+        partitions: how many.
+        replication: copies of the partition that has the fewest.
+        settings: all of them under Kafka's names, defaults included.
+    """
+
+    name: str
+    partitions: int
+    replication: int
+    settings: Mapping[str, str]
+
+
+def parse_topics(text: str, source: str) -> tuple[TopicSpec, ...]:
+    """Read a topics file.
+
+    Args:
+        text: its content.
+        source: its name, for error messages.
+
+    Returns:
+        The topics in the file's order.
+
+    Raises:
+        ConfigurationError: it is no TOML, or says something that the format does not know.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = f"{source} is no TOML file: {error}"
+        raise ConfigurationError(message) from error
+    if document.get("format") != FORMAT:
+        message = f"{source} has format {document.get('format')!r}; this version reads format {FORMAT}"
+        raise ConfigurationError(message)
+    topics = _table(document, "topics", source)
+    return tuple(_topic(name, _table(topics, name, f"{source}, topics"), source) for name in topics)
+
+
+def broken_promises(spec: TopicSpec, actual: ActualTopic) -> tuple[str, ...]:
+    """One sentence for each promise that the topic breaks: topic, setting, value, what it has to be, and why."""
+    return tuple(
+        _sentence(actual, setting) for setting in _promises(spec, actual) if not setting.keeps(_value(actual, setting))
+    )
+
+
+def unheeded_advice(spec: TopicSpec, actual: ActualTopic, brokers: int) -> tuple[str, ...]:
+    """One sentence for each way in which the topic differs from the file without breaking a promise."""
+    sentences = [
+        _sentence(actual, setting)
+        for setting in spec.settings
+        if setting.rule is Rule.ADVICE and not setting.keeps(_value(actual, setting))
+    ]
+    wanted = spec.replication_for(brokers)
+    if actual.replication < wanted:
+        sentences.append(
+            f"topic {actual.name} has {actual.replication} copies; {wanted} are advised on {brokers} brokers"
+        )
+    if spec.partitions.rule is Rule.AT_LEAST and spec.partitions.keeps(str(actual.partitions)):
+        advised = int(spec.partitions.value)
+        if actual.partitions < advised:
+            # Never added silently: a key's later records would go to another partition than its earlier ones.
+            sentences.append(
+                f"topic {actual.name} has {actual.partitions} partitions; {advised} are advised and never added"
+            )
+    return tuple(sentences)
+
+
+def _promises(spec: TopicSpec, actual: ActualTopic) -> tuple[SettingSpec, ...]:
+    needed = spec.min_insync_for(actual.replication)
+    insync = SettingSpec(
+        MIN_INSYNC_REPLICAS,
+        str(needed),
+        Rule.AT_LEAST,
+        needed,
+        "An acknowledged record must not be lost with one broker.",
+    )
+    named = tuple(setting for setting in spec.settings if setting.rule is not Rule.ADVICE)
+    return (spec.partitions, insync, *named)
+
+
+def _value(actual: ActualTopic, setting: SettingSpec) -> str | None:
+    return str(actual.partitions) if setting.name == "partitions" else actual.settings.get(setting.name)
+
+
+def _sentence(actual: ActualTopic, setting: SettingSpec) -> str:
+    value = _value(actual, setting)
+    has = f"has no {setting.name}" if value is None else f"has {setting.name} = {value}"
+    wanted = {
+        Rule.EXACTLY: f"it has to be {setting.value}",
+        Rule.AT_LEAST: f"it has to be at least {setting.least}"
+        if setting.least != _NO_LIMIT
+        else "it has to be without limit (-1)",
+        Rule.ADVICE: f"{setting.value} is advised",
+    }[setting.rule]
+    return f"topic {actual.name} {has}; {wanted}. {setting.why}"
+
+
+def _topic(name: str, table: Mapping[str, object], source: str) -> TopicSpec:
+    where = f"{source}, topic {name}"
+    _refuse_unknown(table, _TOPIC_KEYS, where)
+    partitions = _integer(table, "partitions", where)
+    settings = _table(table, "settings", where)
+    return TopicSpec(
+        name=name,
+        why=_text(table, "why", where),
+        partitions=_setting_spec(
+            "partitions",
+            {
+                "value": partitions,
+                "promise": table.get("partitions_promise"),
+                "least": table.get("partitions_least", partitions),
+                "why": table.get("partitions_why"),
+            },
+            where,
+        ),
+        replication=_integer(table, "replication", where),
+        min_insync_replicas=_integer(table, "min_insync_replicas", where),
+        settings=tuple(_setting_spec(key, _table(settings, key, where), where) for key in sorted(settings)),
+    )
+
+
+def _setting_spec(name: str, table: Mapping[str, object], topic: str) -> SettingSpec:
+    where = f"{topic}, setting {name}"
+    _refuse_unknown(table, _SETTING_KEYS, where)
+    value = table.get("value")
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        message = f"{where}: value is {value!r}; write a text or a whole number"
+        raise ConfigurationError(message)
+    promise = table.get("promise", Rule.ADVICE.value)
+    rules = {rule.value: rule for rule in Rule}
+    if not isinstance(promise, str) or promise not in rules:
+        message = (
+            f"{where}: promise is {promise!r}; write {Rule.EXACTLY.value!r}, {Rule.AT_LEAST.value!r}, or leave it out"
+        )
+        raise ConfigurationError(message)
+    least = 0
+    if rules[promise] is Rule.AT_LEAST:
+        least = _integer({"least": value, **table}, "least", where)
+    return SettingSpec(name, str(value), rules[promise], least, _text(table, "why", where))
+
+
+def _table(parent: Mapping[str, object], key: str, where: str) -> Mapping[str, object]:
+    value = parent.get(key)
+    if not isinstance(value, dict):
+        message = f"{where}: {key} is missing or no table"
+        raise ConfigurationError(message)
+    return value
+
+
+def _integer(table: Mapping[str, object], key: str, where: str) -> int:
+    value = table.get(key)
+    if isinstance(value, bool) or not isinstance(value, int):
+        message = f"{where}: {key} is {value!r}; write a whole number"
+        raise ConfigurationError(message)
+    return value
+
+
+def _text(table: Mapping[str, object], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value:
+        message = f"{where}: {key} is {value!r}; write a sentence"
+        raise ConfigurationError(message)
+    return value
+
+
+def _refuse_unknown(table: Mapping[str, object], known: frozenset[str], where: str) -> None:
+    unknown = sorted(table.keys() - known)
+    if unknown:
+        message = f"{where}: {unknown[0]!r} is unknown; known are {', '.join(sorted(known))}"
+        raise ConfigurationError(message)

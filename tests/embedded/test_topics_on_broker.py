@@ -1,0 +1,104 @@
+"""The topics file against a real broker: created as written, and refused by name when a promise is broken."""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from controlplane.adapters.kafka_admin import apply_topics, verify_topics
+from controlplane.codec.topics_file import TopicSpec, parse_topics
+from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.server import HOST, free_port
+from controlplane.errors import ConfigurationError, LogUnavailableError
+from controlplane.resources import resource_path
+
+
+@pytest.fixture(scope="module")
+def specs() -> tuple[TopicSpec, ...]:
+    """The project's own topics file."""
+    path = Path(resource_path("infra/kafka/topics.toml"))
+    return parse_topics(path.read_text(encoding="utf-8"), path.name)
+
+
+def create(broker: EmbeddedKafka, name: str, partitions: int, **settings: str) -> None:
+    """Create a topic as somebody else would have."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    config = {key.replace("_", "."): value for key, value in settings.items()}
+    admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(20)
+
+
+def test_applied_topics_keep_every_promise(
+    kafka_broker: EmbeddedKafka, cluster_name: str, specs: tuple[TopicSpec, ...]
+) -> None:
+    """What we create has to pass our own check, with nothing to advise, and applying twice changes nothing."""
+    names = tuple(f"{cluster_name}.{spec.name}" for spec in specs)
+    first = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+    assert sorted(first.created) == sorted(names)
+    assert first.advice == ()
+    second = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+    assert second.created == ()
+    assert second.verified == names
+    assert verify_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {}) == second
+
+
+@pytest.mark.parametrize(
+    ("topic", "settings", "setting"),
+    [
+        ("decisions", {"cleanup_policy": "compact", "retention_ms": "-1"}, "cleanup.policy = compact"),
+        ("decisions", {"retention_ms": "86400000"}, "retention.ms = 86400000"),
+        (
+            "heartbeats",
+            {"message_timestamp_type": "CreateTime"},
+            "message.timestamp.type = CreateTime",
+        ),
+        ("routing-table", {"cleanup_policy": "delete", "min_compaction_lag_ms": "3600000"}, "cleanup.policy = delete"),
+        ("routing-table", {"cleanup_policy": "compact"}, "min.compaction.lag.ms = 0"),
+    ],
+)
+def test_broken_promise_is_refused_by_name(
+    kafka_broker: EmbeddedKafka,
+    cluster_name: str,
+    specs: tuple[TopicSpec, ...],
+    topic: str,
+    settings: dict[str, str],
+    setting: str,
+) -> None:
+    """A controller on such a topic would lose decisions or fence live nodes: it must not start, and must say why."""
+    create(kafka_broker, f"{cluster_name}.{topic}", 1, **settings)
+    with pytest.raises(ConfigurationError) as refused:
+        apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+    assert f"topic {cluster_name}.{topic} has {setting};" in str(refused.value)
+    with pytest.raises(ConfigurationError, match="has no topic"):
+        verify_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+    only = [spec for spec in specs if spec.name == topic]
+    with pytest.raises(ConfigurationError) as refused:
+        verify_topics(kafka_broker.bootstrap_servers, cluster_name, only, {})
+    assert f"has {setting};" in str(refused.value)
+
+
+def test_too_many_partitions_break_the_order(
+    kafka_broker: EmbeddedKafka, cluster_name: str, specs: tuple[TopicSpec, ...]
+) -> None:
+    """Decisions in two partitions have no order; a topic made by hand with the broker's default must be refused."""
+    create(kafka_broker, f"{cluster_name}.decisions", 2, retention_ms="-1", max_message_bytes="4194304")
+    with pytest.raises(ConfigurationError, match=r"has partitions = 2; it has to be 1"):
+        apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+
+
+def test_fewer_partitions_are_advised_not_added(
+    kafka_broker: EmbeddedKafka, cluster_name: str, specs: tuple[TopicSpec, ...]
+) -> None:
+    """Adding partitions moves keys; it is never done in silence."""
+    heartbeats = f"{cluster_name}.heartbeats"
+    create(kafka_broker, heartbeats, 2, message_timestamp_type="LogAppendTime", segment_ms="3600000")
+    report = apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
+    assert [sentence for sentence in report.advice if f"topic {heartbeats} has 2 partitions" in sentence]
+    metadata = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(heartbeats, timeout=10)
+    assert len(metadata.topics[heartbeats].partitions) == 2
+
+
+@pytest.mark.slow
+def test_unreachable_broker_is_worth_a_retry(specs: tuple[TopicSpec, ...]) -> None:
+    """Nobody listening may be a broker that starts: the caller has to be able to tell it from a wrong setting."""
+    with pytest.raises(LogUnavailableError):
+        verify_topics(f"{HOST}:{free_port()}", "any", specs, {})
