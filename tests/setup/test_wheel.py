@@ -1,0 +1,56 @@
+"""The wheel holds what users need and nothing else."""
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """The wheel, built from this checkout as ``make dist`` builds it, but into a folder of its own."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (path,) = folder.glob("*.whl")
+    return zipfile.ZipFile(path)
+
+
+@pytest.mark.parametrize("folder", ["schemas", "infra/kafka", "infra/jvm"])
+def test_wheel_carries_every_resource(wheel: zipfile.ZipFile, folder: str) -> None:
+    """An installed package encodes records, creates topics and fetches jars without a checkout."""
+    expected = {f"controlplane/_resources/{path.relative_to(ROOT)}" for path in _files(ROOT / folder)}
+    assert expected
+    assert expected - set(wheel.namelist()) == set()
+
+
+def test_wheel_is_typed_and_holds_both_packages(wheel: zipfile.ZipFile) -> None:
+    """Users' type checkers read our annotations, and the pipeline is part of the product."""
+    names = set(wheel.namelist())
+    assert {"controlplane/py.typed", "controlplane/__init__.py", "streaming/__init__.py"} - names == set()
+
+
+def test_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
+    """Tests, examples and scripts would land in everybody's site-packages under names that are not ours."""
+    roots = {name.partition("/")[0] for name in wheel.namelist()}
+    assert {root for root in roots if not root.endswith(".dist-info")} == {"controlplane", "streaming"}
+
+
+def test_base_install_is_light(wheel: zipfile.ZipFile) -> None:
+    """Who embeds the agent or the client gets neither Spark nor a server."""
+    (metadata_name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    lines = wheel.read(metadata_name).decode().splitlines()
+    base = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist:")]
+    names = {requirement.split("<")[0].split(">")[0] for requirement in base if "extra ==" not in requirement}
+    assert names == {"confluent-kafka", "fastavro", "google-crc32c", "prometheus-client", "structlog"}
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
