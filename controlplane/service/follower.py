@@ -6,7 +6,6 @@ from typing import Final
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
 from controlplane.core.apply import follow
-from controlplane.core.decision import Decision
 from controlplane.core.identifiers import TopicPartition
 from controlplane.core.state import State
 from controlplane.errors import LogContinuityError, LogUnavailableError
@@ -32,7 +31,6 @@ class LogFollower:
         self._assembler = DecisionAssembler()
         self.state = State()
         self.next_offset = 0
-        self.last_decision: Decision | None = None
 
     def poll(self, timeout_ms: int) -> bool:
         """Fold what there is; True if the end of the log was reached."""
@@ -85,5 +83,4 @@ class LogFollower:
         except LogContinuityError as error:
             message = f"{DECISIONS}[0]@{offset}: {error}"
             raise LogContinuityError(message) from error
-        self.last_decision = decision
         self.next_offset = offset + 1

@@ -1,0 +1,134 @@
+"""A cluster without I/O: inputs are appended by hand, the pure core observes and decides, and every step is checked."""
+
+from collections import defaultdict
+
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.apply import follow
+from controlplane.core.decide import decide, open_term
+from controlplane.core.decision import Decision
+from controlplane.core.draft import SealedDecision
+from controlplane.core.identifiers import Coordinates, Epoch, Term
+from controlplane.core.invariants import check, check_step
+from controlplane.core.observations import Observations, observe
+from controlplane.core.policy import Policy
+from controlplane.core.records import (
+    Address,
+    Heartbeat,
+    InputPayload,
+    InputRecord,
+    Intent,
+    NodeJoined,
+    NodeLeaving,
+    NodeLeft,
+    NodeRole,
+    Refusal,
+    Tick,
+)
+from controlplane.core.state import State
+
+PARTITIONS = 3
+START_MS = 1_000_000
+
+
+class World:
+    """One leader over a log of inputs. Time moves only by :meth:`tick`."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        """A cluster whose first term is open."""
+        self.now_ms = START_MS
+        self.offsets: dict[tuple[str, int], int] = defaultdict(int)
+        self.inputs: list[InputRecord] = []
+        self.observations = Observations()
+        self.refusals: list[Refusal] = []
+        self.decisions: list[Decision] = []
+        self.state = State()
+        self._observed = 0
+        first = policy or Policy(slot_count=16)
+        self.commit(
+            open_term(self.state, Term(1), "c1", "test", new_log=("log", first), now_ms=self.now_ms, republish=False)
+        )
+
+    def append(self, topic: str, partition: int, payload: InputPayload) -> InputRecord:
+        """Append an input at the present time."""
+        offset = self.offsets[topic, partition]
+        self.offsets[topic, partition] += 1
+        record = InputRecord(Coordinates(topic, partition, offset, self.now_ms), payload, b"raw")
+        self.inputs.append(record)
+        return record
+
+    def tick(self, elapsed_ms: int = 100) -> None:
+        """Let time pass and mark it in every partition."""
+        self.now_ms += elapsed_ms
+        for partition in range(PARTITIONS):
+            self.append(HEARTBEATS, partition, Tick("c1", self.now_ms))
+
+    def join(self, node_id: str, incarnation: int = 1, weight: int = 1, role: NodeRole = NodeRole.DATA) -> None:
+        """A node asks to be admitted."""
+        joined = NodeJoined(
+            node_id, incarnation, role, (Address("kv", "localhost", 4000),), "", weight, 0, "1", self.now_ms
+        )
+        self.append(MEMBERSHIP, 0, joined)
+
+    def heartbeat(self, node_id: str, incarnation: int = 1) -> None:
+        """A node says that it is alive, always in the same partition."""
+        beat = Heartbeat(node_id, incarnation, self.now_ms, Epoch(0), NodeRole.DATA)
+        self.append(HEARTBEATS, sum(node_id.encode()) % PARTITIONS, beat)
+
+    def leave(self, node_id: str, incarnation: int = 1) -> None:
+        """A node asks to be relieved."""
+        self.append(MEMBERSHIP, 0, NodeLeaving(node_id, incarnation, "test"))
+
+    def left(self, node_id: str, incarnation: int = 1) -> None:
+        """A node has gone."""
+        self.append(MEMBERSHIP, 0, NodeLeft(node_id, incarnation, "test"))
+
+    def intent(self, intent_id: str, kind: str, **arguments: str) -> None:
+        """An operator asks for something."""
+        self.append(INTENTS, 0, Intent(intent_id, kind, "tester", arguments))
+
+    def decide(self) -> Decision | None:
+        """Observe what was appended, decide, commit; every step is checked."""
+        self.observations = observe(self.observations, self.inputs[self._observed :])
+        self._observed = len(self.inputs)
+        verdict = decide(self.state, self.observations)
+        assert verdict == decide(self.state, self.observations), "deciding twice gives two answers"
+        self.observations = verdict.observations
+        self.refusals.extend(verdict.refusals)
+        if verdict.sealed is None:
+            return None
+        self.commit(verdict.sealed)
+        return verdict.sealed.decision
+
+    def commit(self, sealed: SealedDecision) -> None:
+        """Take a decision over, as the leader and as a standby: both have to get the same state."""
+        check_step(self.state, sealed.decision, sealed.state)
+        followed = follow(self.state, sealed.decision)
+        assert followed == sealed.state, "leader and standby differ"
+        check(followed)
+        self.state = followed
+        self.decisions.append(sealed.decision)
+
+    def run(self, elapsed_ms: int, beating: tuple[str, ...] = (), step_ms: int = 100) -> list[Decision]:
+        """Let time pass; the nodes in ``beating`` send a heartbeat each second. Returns the decisions taken."""
+        taken = []
+        for at_ms in range(step_ms, elapsed_ms + 1, step_ms):
+            if at_ms % 1_000 == 0:
+                for node_id in beating:
+                    node = self.state.nodes.get(node_id)
+                    self.heartbeat(node_id, node.incarnation if node else 1)
+            self.tick(step_ms)
+            decision = self.decide()
+            if decision is not None:
+                taken.append(decision)
+        return taken
+
+    def admit(self, *node_ids: str) -> None:
+        """Join these nodes and let the linger pass."""
+        for node_id in node_ids:
+            self.join(node_id)
+            self.heartbeat(node_id)
+        self.run(self.state.policy.join_linger_ms + 100)
+
+    def reasons(self) -> list[str]:
+        """The reasons of everything refused so far."""
+        return [refusal.reason for refusal in self.refusals]

@@ -1,0 +1,144 @@
+"""Random histories through observe, decide and apply: what always holds, and what replay must give back."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.config import HEARTBEATS
+from controlplane.core.apply import follow
+from controlplane.core.decide import decide
+from controlplane.core.decision import Decision
+from controlplane.core.invariants import check
+from controlplane.core.observations import Observations, observe
+from controlplane.core.plain import from_plain, to_plain
+from controlplane.core.policy import Policy
+from controlplane.core.publishing import changed_rows, rows_of
+from controlplane.core.snapshot import state_from_plain, state_to_plain
+from controlplane.core.state import State
+from tests.helpers.world import World
+
+NODES = ("n1", "n2", "n3", "n4", "n5")
+
+operations = st.lists(
+    st.one_of(
+        st.tuples(st.just("join"), st.sampled_from(NODES), st.integers(1, 3)),
+        st.tuples(st.just("beat"), st.sampled_from(NODES), st.integers(1, 3)),
+        st.tuples(st.just("leave"), st.sampled_from(NODES), st.integers(1, 3)),
+        st.tuples(st.just("left"), st.sampled_from(NODES), st.integers(1, 3)),
+        st.tuples(st.just("run"), st.sampled_from((100, 700, 3_000)), st.sets(st.sampled_from(NODES))),
+        st.tuples(st.just("outage"), st.integers(1_000, 60_000), st.none()),
+        st.tuples(st.just("namespace"), st.sampled_from(("kv", "hot", "Bad Name")), st.none()),
+    ),
+    max_size=25,
+)
+
+
+def play(history: list[tuple[str, object, object]]) -> World:
+    """Run a history; the world itself checks every step."""
+    world = World(Policy(slot_count=8))
+    for index, (kind, subject, argument) in enumerate(history):
+        match kind:
+            case "join":
+                world.join(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
+            case "beat":
+                world.heartbeat(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
+            case "leave":
+                world.leave(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
+            case "left":
+                world.left(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
+            case "run":
+                world.run(int(subject), tuple(sorted(argument)))  # type: ignore[call-overload]
+            case "outage":
+                world.tick(int(subject))  # type: ignore[call-overload]
+            case _:
+                world.intent(f"i{index}", "create_namespace", namespace=str(subject))
+        world.decide()
+    return world
+
+
+@given(operations)
+@settings(max_examples=60)
+def test_every_step_of_every_history_keeps_the_invariants(history: list[tuple[str, object, object]]) -> None:
+    """Whatever nodes and operators do, each committed state is consistent and every plan is the least one."""
+    world = play(history)
+    for decision in world.decisions:
+        if decision.certificate is not None:
+            assert decision.certificate.moved == decision.certificate.least_moved
+    check(world.state)
+
+
+@given(operations)
+@settings(max_examples=30)
+def test_replay_from_any_snapshot_ends_in_the_same_state(history: list[tuple[str, object, object]]) -> None:
+    """Folding everything equals a snapshot after any decision plus the rest, through JSON and back."""
+    world = play(history)
+    states = [State()]
+    for decision in world.decisions:
+        states.append(follow(states[-1], decision))
+    for index, state in enumerate(states[1:], start=1):
+        restored = state_from_plain(json.loads(json.dumps(state_to_plain(state))))
+        for decision in world.decisions[index:]:
+            restored = follow(restored, from_plain(Decision, json.loads(json.dumps(to_plain(decision)))))
+        assert restored == world.state
+
+
+@given(operations)
+@settings(max_examples=30)
+def test_changed_rows_fold_to_the_rows_of_the_state(history: list[tuple[str, object, object]]) -> None:
+    """The rows that decisions change, folded over time, are the rows that the final state has."""
+    world = play(history)
+    state, rows = State(), {}
+    for decision in world.decisions:
+        after = follow(state, decision)
+        changes = changed_rows(state, after, decision.events)
+        assert bool(changes) == (after.epoch > state.epoch)
+        for key, row in changes.items():
+            if row is None:
+                del rows[key]
+            else:
+                rows[key] = row
+        state = after
+    assert rows == rows_of(world.state)
+
+
+@given(operations, st.integers(1, 7), st.randoms(use_true_random=False))
+@settings(max_examples=30)
+def test_observing_does_not_depend_on_batches_or_on_the_order_of_partitions(
+    history: list[tuple[str, object, object]], batch_size: int, random: object
+) -> None:
+    """Partitions have no common order, so no reader may depend on how their records are interleaved."""
+    world = play(history)
+    whole = observe(Observations(), world.inputs)
+    by_partition: dict[tuple[str, int], list[object]] = {}
+    for record in world.inputs:
+        by_partition.setdefault(record.coordinates[:2], []).append(record)
+    shuffled = Observations()
+    while by_partition:
+        place = random.choice(sorted(by_partition))  # type: ignore[attr-defined]
+        shuffled = observe(shuffled, by_partition[place][:batch_size])  # type: ignore[arg-type]
+        by_partition[place] = by_partition[place][batch_size:]
+        if not by_partition[place]:
+            del by_partition[place]
+    assert shuffled.partitions == whole.partitions
+    assert shuffled.now_ms == whole.now_ms
+    assert shuffled.positions == whole.positions
+
+
+@given(operations)
+@settings(max_examples=30)
+def test_a_reader_that_looks_back_decides_like_one_that_ran_all_the_time(
+    history: list[tuple[str, object, object]],
+) -> None:
+    """Observations depend on a bounded window: a cold start that looks back fences exactly the same nodes."""
+    world = play([*history, ("run", 3_000, {"n1", "n2"})])
+    since_ms = world.now_ms - 3 * world.state.policy.silence_limit_ms
+    recent = [record for record in world.inputs if record.coordinates.append_time_ms >= since_ms]
+    heartbeats = [record for record in recent if record.coordinates.topic == HEARTBEATS]
+    first = {record.coordinates[:2]: record for record in reversed(heartbeats)}
+    cold = Observations(positions={place: record.coordinates.offset for place, record in first.items()})  # type: ignore[misc]
+    cold = observe(cold, heartbeats)
+    warm = decide(world.state, world.observations).sealed
+    begun = decide(world.state, cold).sealed
+    events = [sealed.decision.events if sealed else () for sealed in (warm, begun)]
+    assert events[0] == events[1]
