@@ -132,11 +132,12 @@ def prepare_packages(checkout: Checkout) -> None:
     """
     wanted = _wanted(checkout)
     done = _read_stamp(checkout)
-    if done == wanted and checkout.python.exists():
-        return
-    if done.get("interpreter", wanted["interpreter"]) != wanted["interpreter"] or not checkout.python.exists():
+    reason = _why_create(checkout, done, wanted)
+    if reason:
         done = {}
-        _create_venv(checkout)
+        _create_venv(checkout, reason)
+    if done == wanted:
+        return
     pip = [str(checkout.python), "-m", "pip", "--disable-pip-version-check", "install"]
     pinned = [*pip, "--require-hashes", "--no-build-isolation", "-r"]
     if done.get("packages") != wanted["packages"]:
@@ -212,12 +213,35 @@ def _log_lines(checkout: Checkout) -> list[str]:
     return checkout.log.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
-def _create_venv(checkout: Checkout) -> None:
+def _why_create(checkout: Checkout, done: dict[str, str], wanted: dict[str, str]) -> str | None:
+    """Why the virtual environment has to be made (again), or None when it can stay."""
+    try:
+        lines = (checkout.venv / "pyvenv.cfg").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return "it is not whole" if checkout.venv.exists() else "it is not there"
+    settings = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
+    # venv and virtualenv say "version", uv says "version_info".
+    made_by = settings.get("version", settings.get("version_info", "an unknown Python"))
+    if made_by.split(".")[:2] != [str(number) for number in sys.version_info[:2]]:
+        return f"it was made by Python {made_by}"
+    if not checkout.python.exists():
+        return "its Python is gone"
+    if done.get("place", wanted["place"]) != wanted["place"]:
+        return f"it was made in {done['place']}"
+    return None
+
+
+def _create_venv(checkout: Checkout, reason: str) -> None:
     if checkout.venv.exists():
-        say(f"{checkout.venv} was made by another Python: making it again")
+        say(f"Making {checkout.venv} again: {reason}")
         shutil.rmtree(checkout.venv)
     command = [sys.executable, "-m", "venv", str(checkout.venv)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except BaseException:
+        # Ctrl-C included: half an environment would be taken for a whole one.
+        shutil.rmtree(checkout.venv, ignore_errors=True)
+        raise
     if result.returncode != 0:
         shutil.rmtree(checkout.venv, ignore_errors=True)
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -231,10 +255,11 @@ def _create_venv(checkout: Checkout) -> None:
 def _wanted(checkout: Checkout) -> dict[str, str]:
     pyproject = tomllib.loads((checkout.root / "pyproject.toml").read_text(encoding="utf-8"))
     # Only what an installation is made from: a changed lint rule installs nothing.
-    installed_from = [str(checkout.root), pyproject["build-system"], pyproject["project"], pyproject["tool"]["hatch"]]
+    installed_from = [pyproject["build-system"], pyproject["project"], pyproject["tool"]["hatch"]]
     lists = [checkout.requirements(name).read_bytes() for name in ("build", "requirements")]
     return {
-        "interpreter": f"{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}",
+        # Scripts in an environment name its folder: a copied or moved checkout needs a new one.
+        "place": str(checkout.root),
         "packages": hashlib.sha256(b"\0".join(lists)).hexdigest(),
         "project": hashlib.sha256(json.dumps(installed_from, sort_keys=True).encode()).hexdigest(),
     }

@@ -45,6 +45,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> environment.Che
         (root / "infra" / "python" / f"{name}.txt").write_text(f"{name}==1 --hash=sha256:00\n", encoding="utf-8")
     (root / ".venv" / "bin").mkdir(parents=True)
     (root / ".venv" / "bin" / "python").touch()
+    version = ".".join(str(number) for number in sys.version_info[:3])
+    (root / ".venv" / "pyvenv.cfg").write_text(f"home = /usr\nversion = {version}\n", encoding="utf-8")
     monkeypatch.setattr(environment, "run_step", lambda _checkout, title, _command: _STEPS.append(title))
     _STEPS.clear()
     return environment.Checkout(root)
@@ -138,13 +140,29 @@ def test_damaged_stamp_runs_every_step(checkout: environment.Checkout, stamp: st
     assert _STEPS == ALL_STEPS
 
 
-def test_environment_of_another_python_is_made_again(
-    checkout: environment.Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("pyvenv.cfg", "version = 3.9.2\n", "it was made by Python 3.9.2"),
+        ("pyvenv.cfg", "version_info = 3.10.1.final.0\n", "it was made by Python 3.10.1.final.0"),
+        ("pyvenv.cfg", None, "it is not whole"),
+        ("bin/python", None, "its Python is gone"),
+        ("prepared.json", json.dumps({"place": "/elsewhere"}), "it was made in /elsewhere"),
+    ],
+)
+def test_unusable_environment_is_made_again(
+    checkout: environment.Checkout,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    file: str,
+    text: str | None,
+    reason: str,
 ) -> None:
-    """Packages of one minor version do not work in another, so nothing of the old environment may stay."""
+    """Packages of another minor version, or scripts that name another folder, do not work: nothing of them may stay."""
     environment.prepare_packages(checkout)
-    stamp = json.loads(checkout.stamp.read_text(encoding="utf-8"))
-    checkout.stamp.write_text(json.dumps(stamp | {"interpreter": "cpython 3.9"}), encoding="utf-8")
+    (checkout.venv / file).unlink()
+    if text is not None:
+        (checkout.venv / file).write_text(text, encoding="utf-8")
     leftover = checkout.venv / "leftover"
     leftover.touch()
     monkeypatch.setattr(environment.subprocess, "run", _fake_venv)
@@ -152,7 +170,7 @@ def test_environment_of_another_python_is_made_again(
     environment.prepare_packages(checkout)
     assert not leftover.exists()
     assert _STEPS == ALL_STEPS
-    assert "was made by another Python" in capsys.readouterr().err
+    assert f"again: {reason}" in capsys.readouterr().err
 
 
 def _fake_venv(command: Sequence[str], **_options: object) -> subprocess.CompletedProcess[str]:
