@@ -48,7 +48,7 @@ class RedisLeaseStore:
         ConfigurationError: the address is not a Redis address.
     """
 
-    def __init__(self, cluster: ClusterConfig, redis_url: str, timeout_ms: int) -> None:
+    def __init__(self, cluster: ClusterConfig, redis_url: str, timeout_ms: int = 400) -> None:
         """Prepare; the connection is made by the first request."""
         self._cluster = cluster
         timeout_s = timeout_ms / 1_000

@@ -1,0 +1,96 @@
+"""What every librdkafka client of ours has in common: explicit settings, and an ear for its logs and errors."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import structlog
+from confluent_kafka import KafkaError
+from prometheus_client import Counter
+
+from controlplane.config import ClusterConfig, KafkaConfig
+
+_CLIENT_ERRORS = Counter(
+    "controlplane_kafka_client_errors",
+    "Errors that librdkafka reported (connections, brokers, authentication), by client and error name",
+    ["client", "error"],
+)
+
+_COMMON_SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
+    {
+        "allow.auto.create.topics": False,
+        "enable.metrics.push": False,
+        "log.connection.close": False,
+        # A broker that comes back has to be found within half a second: nodes prove by it that they live.
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 500,
+        "retry.backoff.ms": 50,
+        "retry.backoff.max.ms": 500,
+        "socket.connection.setup.timeout.ms": 3_000,
+        "socket.keepalive.enable": True,
+        "socket.nagle.disable": True,
+        "topic.metadata.refresh.fast.interval.ms": 100,
+        "topic.metadata.refresh.interval.ms": 60_000,
+        # A topic that does not exist is an error of the operator's: say so soon, not after 30 s.
+        "topic.metadata.propagation.max.ms": 5_000,
+    }
+)
+
+_PYTHON_ERROR_LEVEL = 40
+_PYTHON_WARNING_LEVEL = 30
+
+
+class ClientEar:
+    """Listens to one client: logs go to structlog, errors are counted and the last one is kept for messages.
+
+    librdkafka calls "error" what it retries by itself, so its errors are warnings here; what the caller has to know
+    is raised or returned.
+
+    Attributes:
+        last_error: the latest trouble in words, empty if there was none.
+    """
+
+    def __init__(self, client: str) -> None:
+        """Name the client, as it appears in logs and metrics."""
+        self.last_error = ""
+        self._client = client
+        self._logger = structlog.get_logger().bind(kafka_client=client)
+
+    def log(self, level: int, template: str, *values: object) -> None:
+        """Take a log line of librdkafka; the signature is that of :meth:`logging.Logger.log`."""
+        text = template % values
+        if level >= _PYTHON_ERROR_LEVEL:
+            self._logger.warning("kafka_client_log", text=text)
+        elif level >= _PYTHON_WARNING_LEVEL:
+            self._logger.info("kafka_client_log", text=text)
+        else:
+            self._logger.debug("kafka_client_log", text=text)
+
+    def on_error(self, error: KafkaError) -> None:
+        """Take an error that belongs to no call: a lost connection, a refused login."""
+        self.last_error = f"{error.str()} ({error.name()})"
+        _CLIENT_ERRORS.labels(self._client, error.name()).inc()
+
+
+def client_settings(
+    cluster: ClusterConfig, kafka: KafkaConfig, ear: ClientEar, client: str, own: Mapping[str, object]
+) -> dict[str, object]:
+    """The whole configuration of one client.
+
+    The user's security settings come first, so that they cannot weaken what the system's promises rest on.
+
+    Args:
+        cluster: its name is part of the client id, which brokers log.
+        kafka: where to connect, and how.
+        ear: gets logs and errors.
+        client: the client's role, such as ``reader``.
+        own: the settings that this kind of client needs.
+    """
+    return {
+        **kafka.security,
+        **_COMMON_SETTINGS,
+        "bootstrap.servers": kafka.bootstrap_servers,
+        "client.id": f"controlplane-{cluster.name}-{client}",
+        "error_cb": ear.on_error,
+        "logger": ear,
+        **own,
+    }

@@ -1,0 +1,121 @@
+"""Single records to Kafka: heartbeats, ticks, reports, intents, dead letters."""
+
+from collections.abc import Callable
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from controlplane.adapters.kafka_client import ClientEar, client_settings
+from controlplane.adapters.kafka_errors import error_of, in_words, is_missing, refusal_error, request_error
+from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.errors import LogUnavailableError, PrerequisiteError
+from controlplane.ports import Delivery, OutgoingRecord
+
+_CLOSING_FLUSH_S = 1.0
+
+
+class KafkaEventWriter:
+    """Implements :class:`controlplane.ports.EventWriter`. Thread-safe; callbacks run in the thread that polls.
+
+    Args:
+        cluster: prefix of the topics.
+        kafka: where the log is.
+        message_timeout_ms: after this long without an acknowledgement a record is given up, and its delivery says so.
+            One that was sent already may still arrive later.
+        linger_ms: how long a record waits for others to travel with.
+        request_timeout_ms: how long a question about topics may take.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterConfig,
+        kafka: KafkaConfig,
+        message_timeout_ms: int = 2_500,
+        *,
+        linger_ms: int = 0,
+        request_timeout_ms: int = 5_000,
+    ) -> None:
+        """Prepare; connections are made when they are needed."""
+        self._cluster = cluster
+        self._request_timeout_s = request_timeout_ms / 1_000
+        self._ear = ClientEar("events")
+        own: dict[str, object] = {
+            "message.timeout.ms": message_timeout_ms,
+            "request.timeout.ms": message_timeout_ms,
+            "socket.timeout.ms": 10_000,
+            "message.max.bytes": 1_048_588,
+            "acks": "all",
+            "enable.idempotence": True,
+            "max.in.flight.requests.per.connection": 5,
+            "partitioner": "murmur2_random",
+            "compression.type": "none",
+            "linger.ms": linger_ms,
+            "queue.buffering.max.messages": 100_000,
+        }
+        self._producer = Producer(client_settings(cluster, kafka, self._ear, "events", own))
+
+    def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
+        """See :meth:`controlplane.ports.EventWriter.send`.
+
+        Raises:
+            ConfigurationError: the record is too large.
+        """
+
+        def deliver(error: KafkaError | None, message: Message) -> None:
+            if on_delivery is not None:
+                on_delivery(_delivery(record.topic, error, message))
+
+        name = self._cluster.topic(record.topic)
+        partition = -1 if record.partition is None else record.partition
+        try:
+            self._producer.produce(name, record.value, record.key, partition, on_delivery=deliver)
+        except BufferError as exception:
+            trouble = f" (last trouble: {self._ear.last_error})" if self._ear.last_error else ""
+            raise LogUnavailableError(
+                f"{len(self._producer)} records wait for Kafka, the most that may{trouble}: try again when it is back"
+            ) from exception
+        except KafkaException as exception:
+            error = error_of(exception)
+            place = f"{name}, key {record.key!r}"
+            raise (refusal_error(error, place) or request_error(error, place, self._ear.last_error)) from exception
+
+    def poll(self, timeout_ms: int) -> None:
+        """See :meth:`controlplane.ports.EventWriter.poll`."""
+        self._producer.poll(timeout_ms / 1_000)
+
+    def flush(self, timeout_ms: int) -> int:
+        """See :meth:`controlplane.ports.EventWriter.flush`."""
+        return self._producer.flush(timeout_ms / 1_000)
+
+    def partition_count(self, topic: str) -> int:
+        """See :meth:`controlplane.ports.EventWriter.partition_count`.
+
+        Raises:
+            PrerequisiteError: there is no such topic.
+        """
+        name = self._cluster.topic(topic)
+        try:
+            found = self._producer.list_topics(name, timeout=self._request_timeout_s).topics[name]
+        except KafkaException as exception:
+            raise request_error(error_of(exception), f"topic {name}", self._ear.last_error) from exception
+        if found.error is not None:
+            if is_missing(found.error):
+                raise PrerequisiteError(
+                    f"there is no topic {name}: create the cluster's topics with 'controlplane topics apply'"
+                )
+            raise request_error(found.error, f"topic {name}", self._ear.last_error)
+        return len(found.partitions)
+
+    def close(self) -> None:
+        """See :meth:`controlplane.ports.EventWriter.close`; what is not delivered by then is given up."""
+        self._producer.flush(_CLOSING_FLUSH_S)
+        self._producer.purge()
+        self._producer.flush(_CLOSING_FLUSH_S)
+
+
+def _delivery(topic: str, error: KafkaError | None, message: Message) -> Delivery:
+    """A delivery report as a value; a record that was given up has no place."""
+    partition = message.partition()
+    offset = message.offset()
+    if error is not None or partition is None or offset is None:
+        return Delivery(topic, -1 if partition is None else partition, -1, -1, in_words(error) if error else "no place")
+    return Delivery(topic, partition, offset, message.timestamp()[1], None)

@@ -1,0 +1,229 @@
+"""Reading Kafka from positions that the caller keeps: no consumer group, read_committed, nothing skipped."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPosition
+
+from controlplane.adapters.kafka_client import ClientEar, client_settings
+from controlplane.adapters.kafka_errors import error_of, in_words, is_missing, reading_error, request_error
+from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.core.identifiers import TopicPartition
+from controlplane.errors import ControlPlaneError, InvariantViolationError, LogUnavailableError, PrerequisiteError
+from controlplane.ports import PolledBatch, RawRecord
+
+_Answer = TypeVar("_Answer")
+
+_NOTHING = PolledBatch((), frozenset())
+_END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own codes begin with an underscore
+_MOST_PER_CONSUME = 1_000_000
+_RETRY_PAUSE_S = 0.05
+
+
+class KafkaLogReader:
+    """Implements :class:`controlplane.ports.LogReader`. One thread only.
+
+    A partition that does not exist is not an error of :meth:`assign` or :meth:`poll`, it is just never heard of:
+    ask :meth:`partition_count` first.
+
+    Args:
+        cluster: prefix of the topics.
+        kafka: where the log is.
+        request_timeout_ms: how long a question about topics or offsets may take in all.
+        fetch_wait_ms: how long the broker keeps an idle fetch open. Records come at once whatever it is (measured: 2 ms
+            after a commit); the end of a partition is noticed after it, and an idle reader asks that often.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterConfig,
+        kafka: KafkaConfig,
+        *,
+        request_timeout_ms: int = 5_000,
+        fetch_wait_ms: int = 100,
+    ) -> None:
+        """Prepare; connections are made when they are needed."""
+        self._cluster = cluster
+        self._kafka = kafka
+        self._request_timeout_s = request_timeout_ms / 1_000
+        self._fetch_wait_ms = fetch_wait_ms
+        self._ear = ClientEar("reader")
+        self._logger = structlog.get_logger().bind(cluster=cluster.name)
+        self._consumer = self._new_consumer()
+        # Questions would queue up behind the open fetch, so they get a connection of their own, if there are any.
+        self._asking: Consumer | None = None
+        self._names: dict[str | None, str] = {}
+        self._broken: ControlPlaneError | None = None
+
+    def partition_count(self, topic: str) -> int:
+        """See :meth:`controlplane.ports.LogReader.partition_count`.
+
+        Raises:
+            PrerequisiteError: there is no such topic.
+        """
+        return self._ask(topic, lambda asking, remaining_s: _count_partitions(asking, self._name(topic), remaining_s))
+
+    def offsets_at_time(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
+        """See :meth:`controlplane.ports.LogReader.offsets_at_time`."""
+        # The end is asked for first: what is appended in between belongs after it and must not be left out.
+        ends = self.end_offsets(topic)
+        found = self._offsets(topic, time_ms)
+        return {place: offset if offset >= 0 else ends[place] for place, offset in found.items()}
+
+    def start_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """See :meth:`controlplane.ports.LogReader.start_offsets`."""
+        return self._offsets(topic, OFFSET_BEGINNING)
+
+    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """See :meth:`controlplane.ports.LogReader.end_offsets`; Kafka answers the last stable offset."""
+        return self._offsets(topic, OFFSET_END)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """See :meth:`controlplane.ports.LogReader.assign`.
+
+        Raises:
+            InvariantViolationError: an offset is negative: librdkafka would take it for "the end" or the like.
+        """
+        if any(offset < 0 for offset in positions.values()):
+            raise InvariantViolationError(f"offsets to read from have to be 0 or more, not {dict(positions)}")
+        self._broken = None
+        self._names = {self._name(place.topic): place.topic for place in positions}
+        self._consumer.assign(
+            [KafkaPosition(self._name(place.topic), place.partition, offset) for place, offset in positions.items()]
+        )
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """See :meth:`controlplane.ports.LogReader.poll`.
+
+        The first record is waited for, the others are taken as they lie there: ``consume`` alone would wait for the
+        whole batch or the whole timeout.
+
+        Raises:
+            LogContinuityError: a partition cannot be read on; raised again until the next :meth:`assign`.
+            ConfigurationError: this user may not read a topic.
+        """
+        if self._broken is not None:
+            raise self._broken
+        first = self._consumer.poll(timeout_ms / 1_000)
+        if first is None:
+            return _NOTHING
+        messages = [first]
+        if max_records > 1:
+            messages += self._consumer.consume(min(max_records - 1, _MOST_PER_CONSUME), 0)
+        return self._sorted_out(messages)
+
+    def close(self) -> None:
+        """Give everything back; further calls are errors."""
+        self._consumer.close()
+        if self._asking is not None:
+            self._asking.close()
+            self._asking = None
+
+    def _sorted_out(self, messages: list[Message]) -> PolledBatch:
+        """Records, ends of partitions and errors apart; what stands before an error is handed over first."""
+        names = self._names
+        records: list[RawRecord] = []
+        ended: set[TopicPartition] = set()
+        for message in messages:
+            error = message.error()
+            if error is None:
+                record = RawRecord(
+                    names[message.topic()],
+                    message.partition(),  # type: ignore[arg-type] # a record without error has a place
+                    message.offset(),  # type: ignore[arg-type] # as above
+                    message.timestamp()[1],
+                    message.key(),
+                    message.value(),
+                )
+                records.append(record)
+                if ended:
+                    ended.discard(TopicPartition(record.topic, record.partition))
+            elif error.code() == _END_OF_PARTITION:
+                ended.add(TopicPartition(names[message.topic()], message.partition() or 0))
+            else:
+                self._take_error(message, error)
+        if self._broken is not None and not records:
+            raise self._broken
+        return PolledBatch(records, frozenset(ended))
+
+    def _take_error(self, message: Message, error: KafkaError) -> None:
+        place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
+        broken = reading_error(error, place)
+        if broken is None:
+            self._logger.warning("kafka_read_error", place=place, error=in_words(error))
+        elif self._broken is None:
+            self._broken = broken
+
+    def _offsets(self, topic: str, time_ms_or_end: int) -> dict[TopicPartition, int]:
+        """One request for all partitions of a topic; -1 and -2 stand for end and start, as in Kafka's protocol."""
+        name = self._name(topic)
+
+        def ask(asking: Consumer, remaining_s: float) -> dict[TopicPartition, int]:
+            count = _count_partitions(asking, name, remaining_s)
+            wanted = [KafkaPosition(name, partition, time_ms_or_end) for partition in range(count)]
+            found = asking.offsets_for_times(wanted, timeout=remaining_s)
+            for position in found:
+                if position.error is not None:
+                    raise KafkaException(position.error)
+            return {TopicPartition(topic, position.partition): position.offset for position in found}
+
+        return self._ask(topic, ask)
+
+    def _ask(self, topic: str, question: Callable[[Consumer, float], _Answer]) -> _Answer:
+        """Ask until there is an answer or the time is over; leaders may be unknown for a moment after a start."""
+        if self._asking is None:
+            self._asking = self._new_consumer()
+        deadline = time.monotonic() + self._request_timeout_s
+        while True:
+            remaining_s = deadline - time.monotonic()
+            try:
+                return question(self._asking, max(remaining_s, _RETRY_PAUSE_S))
+            except KafkaException as exception:
+                translated = request_error(error_of(exception), f"topic {self._name(topic)}", self._ear.last_error)
+                if not isinstance(translated, LogUnavailableError) or remaining_s <= _RETRY_PAUSE_S:
+                    raise translated from exception
+            finally:
+                # Serves the callbacks of logs and errors; nothing is assigned, so no record can come.
+                self._asking.poll(0)
+            time.sleep(_RETRY_PAUSE_S)
+
+    def _name(self, topic: str) -> str:
+        return self._cluster.topic(topic)
+
+    def _new_consumer(self) -> Consumer:
+        own: dict[str, object] = {
+            # librdkafka wants a group; nothing is ever committed to it, and no two readers share one.
+            "group.id": f"controlplane-{self._cluster.name}-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "check.crcs": True,
+            "fetch.min.bytes": 1,
+            "fetch.wait.max.ms": self._fetch_wait_ms,
+            "fetch.error.backoff.ms": 100,
+            # After a full queue was read empty the next fetch must not wait the default's whole second.
+            "fetch.queue.backoff.ms": 10,
+            "queued.min.messages": 100_000,
+            "queued.max.messages.kbytes": 65_536,
+            "socket.timeout.ms": 10_000,
+            # There is no group to be thrown out of, however seldom the caller polls.
+            "max.poll.interval.ms": 86_400_000,
+        }
+        return Consumer(client_settings(self._cluster, self._kafka, self._ear, "reader", own))
+
+
+def _count_partitions(asking: Consumer, name: str, remaining_s: float) -> int:
+    found = asking.list_topics(name, timeout=remaining_s).topics[name]
+    if found.error is not None:
+        if is_missing(found.error):
+            raise PrerequisiteError(
+                f"there is no topic {name}: create the cluster's topics with 'controlplane topics apply'"
+            )
+        raise KafkaException(found.error)
+    return len(found.partitions)

@@ -1,0 +1,243 @@
+"""Atomic appends to Kafka under the cluster's one transactional id.
+
+How librdkafka behaves, as tried against a broker that was frozen, killed and raced (each has a contract or fault test):
+
+- ``commit_transaction`` that times out is to be called again, and nothing else may be called: begin and abort answer
+  ``_CONFLICT``. What it could not even send becomes "requires abort" once it is older than ``message.timeout.ms``.
+- A record that ``produce`` refuses is not part of the transaction: committing then would commit the rest without it. So
+  it has to be aborted by hand.
+- A transaction that timed out at the broker ends in a fatal error, without a rival anywhere.
+- Dropping a producer leaves its open transaction to the broker; ``Producer.close`` would try to abort and to flush.
+"""
+
+import time
+from collections.abc import Sequence
+from enum import Enum
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from controlplane.adapters.kafka_client import ClientEar, client_settings
+from controlplane.adapters.kafka_errors import error_of, in_words, is_fencing, refusal_error, request_error
+from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.errors import ControlPlaneError, InvariantViolationError
+from controlplane.ports import CommitOutcome, OutgoingRecord
+
+_SOCKET_MARGIN_MS = 500
+_POLL_S = 0.05
+
+
+class _State(Enum):
+    """Where the writer stands; each public method is allowed in one of these only."""
+
+    CLOSED = "closed"
+    READY = "ready"
+    COMMIT_UNKNOWN = "commit_unknown"
+    ABORT_UNKNOWN = "abort_unknown"
+
+
+class _Refusals:
+    """Keeps the first record that was given up: the reason why a transaction cannot be committed.
+
+    An object of its own, because a producer that refers to its writer would not be freed when the writer drops it.
+    """
+
+    def __init__(self) -> None:
+        self.first: tuple[KafkaError, str] | None = None
+
+    def on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        """Called by the producer for records that failed."""
+        if error is not None and self.first is None:
+            self.first = (error, f"{message.topic()}[{message.partition()}]")
+
+
+class KafkaTransactionalWriter:
+    """Implements :class:`controlplane.ports.TransactionalWriter`. One thread only.
+
+    Args:
+        cluster: gives the transactional id and the topics' prefix.
+        kafka: where the log is.
+        transaction_timeout_ms: after this long the broker aborts an open transaction and fences its writer. Until then
+            a dead leader's transaction holds every reader back.
+        commit_timeout_ms: how long :meth:`commit` waits before it answers ``UNKNOWN``.
+        open_timeout_ms: how long :meth:`open` waits in all.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterConfig,
+        kafka: KafkaConfig,
+        transaction_timeout_ms: int = 5_000,
+        *,
+        commit_timeout_ms: int = 2_000,
+        open_timeout_ms: int = 10_000,
+    ) -> None:
+        """Prepare; :meth:`open` comes first."""
+        self._cluster = cluster
+        self._kafka = kafka
+        self._transaction_timeout_ms = transaction_timeout_ms
+        self._commit_timeout_s = commit_timeout_ms / 1_000
+        self._open_timeout_s = open_timeout_ms / 1_000
+        self._state = _State.CLOSED
+        self._producer: Producer | None = None
+        self._refusals = _Refusals()
+        self._logger = structlog.get_logger().bind(cluster=cluster.name)
+
+    def open(self) -> None:
+        """See :meth:`controlplane.ports.TransactionalWriter.open`; a new producer each time, whatever the former did.
+
+        Raises:
+            ConfigurationError: this user may not use the transactional id.
+        """
+        self.close()
+        ear = ClientEar("decisions")
+        self._refusals = _Refusals()
+        producer = self._new_producer(ear)
+        deadline = time.monotonic() + self._open_timeout_s
+        while True:
+            try:
+                producer.init_transactions(max(deadline - time.monotonic(), _POLL_S))
+            except KafkaException as exception:
+                error = error_of(exception)
+                if error.retriable() and not error.fatal() and time.monotonic() < deadline:
+                    producer.poll(_POLL_S)
+                    continue
+                what = f"transactional id {self._cluster.transactional_id}"
+                raise request_error(error, what, ear.last_error) from exception
+            self._producer = producer
+            self._state = _State.READY
+            return
+
+    def commit(self, records: Sequence[OutgoingRecord]) -> CommitOutcome:
+        """See :meth:`controlplane.ports.TransactionalWriter.commit`.
+
+        Raises:
+            InvariantViolationError: there is nothing to commit (Kafka would say yes without asking the broker, so even
+                a fenced writer would), the writer is not open, or the former commit is not resolved.
+            ConfigurationError: Kafka refuses a record for good (too large, not allowed); the transaction is aborted.
+            PrerequisiteError: a topic does not exist; the transaction is aborted.
+        """
+        if not records:
+            raise InvariantViolationError("a commit needs at least one record")
+        producer = self._producer_in(_State.READY)
+        self._refusals.first = None
+        deadline = time.monotonic() + self._commit_timeout_s
+        try:
+            producer.begin_transaction()
+        except KafkaException as exception:
+            return self._finished(error_of(exception))
+        for record in records:
+            refused = self._produce(producer, record, deadline)
+            if refused is not None:
+                return self._abort(producer, refused)
+        return self._end(producer, max(deadline - time.monotonic(), _POLL_S))
+
+    def resolve(self, timeout_ms: int) -> CommitOutcome:
+        """See :meth:`controlplane.ports.TransactionalWriter.resolve`: asks for the same end of the transaction again.
+
+        Raises:
+            InvariantViolationError: no commit is unknown.
+        """
+        if self._state is _State.ABORT_UNKNOWN:
+            return self._abort(self._producer_in(_State.ABORT_UNKNOWN), None, timeout_ms / 1_000)
+        return self._end(self._producer_in(_State.COMMIT_UNKNOWN), timeout_ms / 1_000)
+
+    def close(self) -> None:
+        """See :meth:`controlplane.ports.TransactionalWriter.close`; never waits."""
+        self._state = _State.CLOSED
+        self._producer = None
+
+    def _producer_in(self, state: _State) -> Producer:
+        if self._state is not state or self._producer is None:
+            raise InvariantViolationError(
+                f"the transactional writer is {self._state.value}, and this call needs it {state.value}: "
+                "open, then commit, then resolve until the outcome is known"
+            )
+        return self._producer
+
+    def _produce(self, producer: Producer, record: OutgoingRecord, deadline: float) -> KafkaError | None:
+        """Queue one record of the transaction; the error if it was not taken."""
+        name = self._cluster.topic(record.topic)
+        partition = -1 if record.partition is None else record.partition
+        while True:
+            try:
+                producer.produce(name, record.value, record.key, partition)
+                return None
+            except BufferError:
+                if time.monotonic() > deadline:
+                    return KafkaError(KafkaError._QUEUE_FULL, f"{len(producer)} records wait")  # noqa: SLF001 - librdkafka's own code
+                producer.poll(_POLL_S)
+            except KafkaException as exception:
+                error = error_of(exception)
+                self._refusals.first = self._refusals.first or (error, f"{name}, key {record.key!r}")
+                return error
+
+    def _end(self, producer: Producer, timeout_s: float) -> CommitOutcome:
+        """Commit, and say how that ended."""
+        try:
+            producer.commit_transaction(timeout_s)
+        except KafkaException as exception:
+            error = error_of(exception)
+            if is_fencing(error):
+                return self._finished(error)
+            if error.txn_requires_abort():
+                return self._abort(producer, error)
+            if error.retriable():
+                self._state = _State.COMMIT_UNKNOWN
+                self._logger.warning("commit_unknown", error=in_words(error))
+                return CommitOutcome.UNKNOWN
+            return self._finished(error)
+        self._state = _State.READY
+        return CommitOutcome.COMMITTED
+
+    def _abort(self, producer: Producer, cause: KafkaError | None, timeout_s: float | None = None) -> CommitOutcome:
+        """Abort, and say how that ended.
+
+        Raises:
+            ControlPlaneError: a record was refused for good: committing the same records again would fail again.
+        """
+        if cause is not None:
+            self._logger.warning("transaction_aborted", cause=in_words(cause))
+        try:
+            producer.abort_transaction(self._commit_timeout_s if timeout_s is None else timeout_s)
+        except KafkaException as exception:
+            error = error_of(exception)
+            if error.retriable() and not is_fencing(error):
+                self._state = _State.ABORT_UNKNOWN
+                return CommitOutcome.UNKNOWN
+            return self._finished(error)
+        self._state = _State.READY
+        refusal = self._refusal()
+        if refusal is not None:
+            raise refusal
+        return CommitOutcome.ABORTED
+
+    def _refusal(self) -> ControlPlaneError | None:
+        return None if self._refusals.first is None else refusal_error(*self._refusals.first)
+
+    def _finished(self, error: KafkaError) -> CommitOutcome:
+        """This producer can do nothing more: drop it, and let the caller open anew."""
+        self._logger.warning("fenced_by_kafka", error=in_words(error))
+        self.close()
+        return CommitOutcome.FENCED
+
+    def _new_producer(self, ear: ClientEar) -> Producer:
+        own: dict[str, object] = {
+            "transactional.id": self._cluster.transactional_id,
+            "transaction.timeout.ms": self._transaction_timeout_ms,
+            "socket.timeout.ms": self._transaction_timeout_ms - _SOCKET_MARGIN_MS,
+            "message.timeout.ms": self._transaction_timeout_ms,
+            "request.timeout.ms": self._transaction_timeout_ms,
+            "message.max.bytes": 1_048_588,
+            "acks": "all",
+            "enable.idempotence": True,
+            "max.in.flight.requests.per.connection": 5,
+            "partitioner": "murmur2_random",
+            "compression.type": "none",
+            # The commit flushes at once whatever this is; it only lets large transactions fill their batches.
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 100_000,
+            "delivery.report.only.error": True,
+            "on_delivery": self._refusals.on_delivery,
+        }
+        return Producer(client_settings(self._cluster, self._kafka, ear, "decisions", own))
