@@ -1,0 +1,234 @@
+"""Whole controllers in threads over the in-memory Kafka and lease store, in real time with short leases."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from prometheus_client import CollectorRegistry
+
+from controlplane.adapters.memory import (
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLeaseServer,
+    MemoryLeaseStore,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+)
+from controlplane.adapters.system_clock import SystemClock
+from controlplane.bootstrap.controllers import compose_controller
+from controlplane.codec.decisions import DecisionAssembler
+from controlplane.codec.inputs import encode_input
+from controlplane.codec.outputs import decode_dead_letter
+from controlplane.codec.table import decode_row
+from controlplane.config import (
+    DEAD_LETTERS,
+    DECISIONS,
+    HEARTBEATS,
+    INTENTS,
+    MEMBERSHIP,
+    ROUTING_TABLE,
+    ClusterConfig,
+    ControllerConfig,
+    KafkaConfig,
+    LeaseConfig,
+)
+from controlplane.core.decision import Decision
+from controlplane.core.identifiers import Epoch, TopicPartition
+from controlplane.core.outputs import DeadLetter
+from controlplane.core.policy import Policy
+from controlplane.core.records import Heartbeat, Intent, NodeJoined, NodeRole
+from controlplane.core.table_replica import ReplicaStanding, RoutingTable, TableReplica
+from controlplane.ports import LogReader, OutgoingRecord, PolledBatch, RawRecord
+from controlplane.service.controller import Controller
+from controlplane.service.metrics import ControllerMetrics
+
+HEARTBEAT_PARTITIONS = 2
+DEADLINE_S = 20.0
+
+
+class WaitingReader:
+    """A reader that waits a little when there is nothing, as Kafka's does."""
+
+    def __init__(self, reader: LogReader) -> None:
+        """Wrap a reader."""
+        self._reader = reader
+
+    def __getattr__(self, name: str) -> object:
+        """Everything else is the wrapped reader's."""
+        return getattr(self._reader, name)
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """Wait at most 5 ms for the first record."""
+        batch = self._reader.poll(max_records, timeout_ms)
+        if not batch.records and timeout_ms:
+            time.sleep(0.005)
+        return batch
+
+
+class RunningController:
+    """A controller in a thread; what ended it is kept."""
+
+    def __init__(self, controller: Controller, store: MemoryLeaseStore) -> None:
+        """Start it."""
+        self.stop = threading.Event()
+        self.failure: BaseException | None = None
+        self.store = store
+        self._thread = threading.Thread(target=self._run, args=(controller,), daemon=True)
+        self._thread.start()
+
+    def _run(self, controller: Controller) -> None:
+        try:
+            controller.run(self.stop)
+        except Exception as failure:  # noqa: BLE001 - handed to the test
+            self.failure = failure
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self._thread.is_alive()
+
+    def end(self) -> None:
+        """Stop it and wait."""
+        self.stop.set()
+        self._thread.join(DEADLINE_S)
+        assert not self._thread.is_alive()
+
+
+class MemoryCluster:
+    """The world of some controllers. Use it as a context manager: it ends them."""
+
+    def __init__(self) -> None:
+        """A broker with the cluster's topics and a lease store, nobody running."""
+        self.clock = SystemClock()
+        self.cluster = ClusterConfig("test")
+        self.broker = MemoryBroker(self.clock)
+        self.leases = MemoryLeaseServer(self.clock)
+        self.controllers: list[RunningController] = []
+        self.policy = Policy(slot_count=8, join_linger_ms=50, silence_limit_ms=800)
+        for topic in (MEMBERSHIP, INTENTS, DECISIONS, ROUTING_TABLE, DEAD_LETTERS):
+            self.broker.create_topic(self.cluster.topic(topic))
+        self.broker.create_topic(self.cluster.topic(HEARTBEATS), HEARTBEAT_PARTITIONS)
+        self._writer = MemoryEventWriter(self.cluster, self.broker)
+        self._stop_beating = threading.Event()
+        self._beating: set[str] = set()
+        self._beater = threading.Thread(target=self._beat, daemon=True)
+        self._beater.start()
+
+    def __enter__(self) -> "MemoryCluster":
+        """The cluster itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End every controller."""
+        self._stop_beating.set()
+        for controller in self.controllers:
+            controller.end()
+        self._beater.join(DEADLINE_S)
+
+    def start(self, controller_id: str) -> RunningController:
+        """A controller that runs until the end of the test."""
+        config = ControllerConfig(
+            self.cluster,
+            KafkaConfig("memory"),
+            "memory",
+            controller_id,
+            LeaseConfig(duration_ms=300, renew_interval_ms=80, store_timeout_ms=50),
+            tick_interval_ms=20,
+        )
+        store = MemoryLeaseStore(self.leases)
+        controller = compose_controller(
+            config,
+            self.policy,
+            clock=self.clock,
+            metrics=ControllerMetrics(CollectorRegistry()),
+            lease_stores=(store, store),
+            open_reader=self.reader,
+            open_transactions=lambda: MemoryTransactionalWriter(self.cluster, self.broker),
+            event_writers=(
+                MemoryEventWriter(self.cluster, self.broker),
+                MemoryEventWriter(self.cluster, self.broker),
+            ),
+            random_source=random.Random(controller_id),
+        )
+        running = RunningController(controller, store)
+        self.controllers.append(running)
+        return running
+
+    def reader(self) -> LogReader:
+        """A reader of the cluster's topics."""
+        return WaitingReader(MemoryLogReader(self.cluster, self.broker))  # type: ignore[return-value]
+
+    def join(self, *node_ids: str, incarnation: int = 1) -> None:
+        """Nodes join and send heartbeats from now on."""
+        for node_id in node_ids:
+            joined = NodeJoined(node_id, incarnation, NodeRole.DATA, (), "", 1, 0, "1", 0)
+            self.send(MEMBERSHIP, node_id, encode_input(joined))
+            self._beating.add(node_id)
+
+    def silence(self, node_id: str) -> None:
+        """A node sends no more heartbeats."""
+        self._beating.discard(node_id)
+
+    def intent(self, intent_id: str, kind: str, **arguments: str) -> None:
+        """An operator asks for something."""
+        self.send(INTENTS, intent_id, encode_input(Intent(intent_id, kind, "tester", arguments)))
+
+    def send(self, topic: str, key: str, value: bytes | None, partition: int | None = None) -> None:
+        """Append any bytes."""
+        self._writer.send(OutgoingRecord(topic, key.encode(), value, partition))
+        self._writer.poll(0)
+
+    def records(self, topic: str) -> list[RawRecord]:
+        """Everything committed in a topic."""
+        reader = MemoryLogReader(self.cluster, self.broker)
+        reader.assign(reader.start_offsets(topic))
+        records: list[RawRecord] = []
+        while batch := reader.poll(10_000, 0).records:
+            records.extend(batch)
+        return records
+
+    def decisions(self) -> list[Decision]:
+        """The decision log."""
+        assembler = DecisionAssembler()
+        assembled = [assembler.add(record.value or b"") for record in self.records(DECISIONS)]
+        return [decision for decision in assembled if decision is not None]
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """The dead letters."""
+        return [decode_dead_letter(record.value or b"") for record in self.records(DEAD_LETTERS)]
+
+    def table(self) -> RoutingTable | None:
+        """The routing table as a reader that begins now sees it."""
+        replica = TableReplica()
+        for record in self.records(ROUTING_TABLE):
+            key = record.key or b""
+            row = decode_row(key, record.value) if record.value is not None else None
+            replica.fold(key, record.value, row)
+        assert replica.at_end() is not ReplicaStanding.MUST_REBUILD
+        return replica.table
+
+    def owners(self) -> Mapping[int, str | None]:
+        """Slot leaders in the newest table; empty before the first."""
+        table = self.table()
+        return {slot.slot_id: slot.leader for slot in table.slots} if table else {}
+
+    def wait_until(self, condition: Callable[[], object]) -> None:
+        """Poll a condition; a controller that failed ends the waiting."""
+        deadline_s = time.monotonic() + DEADLINE_S
+        while not condition():
+            for controller in self.controllers:
+                if controller.failure is not None:
+                    raise controller.failure
+            assert time.monotonic() < deadline_s, "the condition did not come true in time"
+            time.sleep(0.02)
+
+    def positions_of(self, topic: str) -> dict[TopicPartition, int]:
+        """The ends of a topic."""
+        return self.reader().end_offsets(topic)
+
+    def _beat(self) -> None:
+        while not self._stop_beating.wait(0.1):
+            for node_id in sorted(self._beating):
+                beat = Heartbeat(node_id, 1, 0, Epoch(0), NodeRole.DATA)
+                self.send(HEARTBEATS, node_id, encode_input(beat))

@@ -1,0 +1,195 @@
+"""Whole controllers over the in-memory world: taking over, fencing, faults of the log and of the lease store."""
+
+import time
+
+from controlplane.adapters.memory import CommitFault, MemoryLeaseStore, MemoryTransactionalWriter
+from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
+from controlplane.core.decision import CauseKind
+from controlplane.core.table_replica import RoutingTable
+from controlplane.errors import LogContinuityError
+from tests.helpers.memory_cluster import MemoryCluster
+
+
+def test_the_first_leader_creates_the_log_and_an_empty_table() -> None:
+    """A new cluster has a log with a name, a term, and a table that routes to nobody yet."""
+    with MemoryCluster() as world:
+        world.start("c1")
+        world.wait_until(world.table)
+        (first,) = world.decisions()
+        table = world.table()
+        assert table is not None
+        assert (first.seq, first.term, first.epoch) == (1, 1, 1)
+        assert (table.epoch, table.log_id, table.term) == (1, first.log_id, 1)
+        assert {slot.leader for slot in table.slots} == {None}
+        assert MemoryLeaseStore(world.leases).read_log_id() == first.log_id
+
+
+def test_nodes_join_and_a_silent_one_loses_its_slots() -> None:
+    """The main job, end to end: join, heartbeat, silence, fencing, new table."""
+    with MemoryCluster() as world:
+        world.start("c1")
+        world.join("n1", "n2", "n3")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2", "n3"})
+        world.silence("n2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n3"})
+        certificate = world.decisions()[-1].certificate
+        assert certificate is not None
+        assert certificate.moved == certificate.least_moved
+        assert_log_is_whole(world)
+
+
+def test_a_second_controller_takes_over_with_everything_the_first_knew() -> None:
+    """Resigning hands over at once; the epoch goes on without a gap and no node is disturbed."""
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.join("n1", "n2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
+        before = world.table()
+        world.start("c2")
+        first.end()
+        world.wait_until(lambda: world.decisions()[-1].term > 1)
+        after = world.table()
+        assert isinstance(before, RoutingTable)
+        assert isinstance(after, RoutingTable)
+        assert after.slots == before.slots
+        world.join("n3")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2", "n3"})
+        assert_log_is_whole(world)
+
+
+def test_a_lease_store_that_lost_its_data_never_lets_the_term_fall() -> None:
+    """The floor comes from the log: a store that came back empty grants term 1, which the log holds already."""
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.wait_until(world.table)
+        world.leases.lose_data()
+        world.wait_until(lambda: world.decisions()[-1].term == 2)
+        first.end()
+        world.leases.lose_data()
+        world.start("c2")
+        world.wait_until(lambda: world.decisions()[-1].term == 3)
+        assert_log_is_whole(world)
+
+
+def test_a_leader_goes_on_without_its_lease_store() -> None:
+    """Losing the lease store stops elections, never routing: commits are fenced by Kafka."""
+    with MemoryCluster() as world:
+        controller = world.start("c1")
+        world.wait_until(world.table)
+        controller.store.available = False
+        time.sleep(0.5)
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        assert {decision.term for decision in world.decisions()} == {1}
+
+
+def test_a_commit_without_an_answer_is_resolved_and_never_doubled() -> None:
+    """Unknown means: ask for this commit's outcome, decide nothing meanwhile."""
+    for fault in CommitFault:
+        with MemoryCluster() as world:
+            world.start("c1")
+            world.wait_until(world.table)
+            world.broker.fail_next_commit(fault)
+            world.join("n1")
+            world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+            assert_log_is_whole(world)
+
+
+def test_a_leader_that_is_fenced_discards_everything_and_stands_again() -> None:
+    """A rival's initialisation ends this leadership; a new term begins and the log stays whole."""
+    with MemoryCluster() as world:
+        world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        MemoryTransactionalWriter(world.cluster, world.broker).open()
+        world.join("n2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
+        assert world.decisions()[-1].term > 1
+        assert_log_is_whole(world)
+
+
+def test_bad_records_become_dead_letters_and_harm_no_neighbour() -> None:
+    """Each bad record is named by topic, partition and offset; the good ones around it count."""
+    with MemoryCluster() as world:
+        world.start("c1")
+        world.send(MEMBERSHIP, "x", b"no avro at all")
+        world.join("n1")
+        world.send(HEARTBEATS, "x", b"\xc3\x01" + b"\x00" * 12, 1)
+        world.send(MEMBERSHIP, "x", None)
+        world.join("n2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
+        world.wait_until(lambda: len(world.dead_letters()) >= 3)
+        places = {(letter.topic, letter.reason) for letter in world.dead_letters()}
+        assert {topic for topic, _ in places} == {MEMBERSHIP, HEARTBEATS}
+        assert len(places) == 3
+
+
+def test_refusals_that_a_dead_leader_did_not_write_are_written_by_its_successor() -> None:
+    """At least once: positions are committed only after the dead letters, and standbys keep what is not passed."""
+    with MemoryCluster() as world:
+        world.send(MEMBERSHIP, "x", b"garbage")
+        world.start("c1")
+        world.wait_until(world.dead_letters)
+        world.send(MEMBERSHIP, "x", b"garbage too")
+        second = world.start("c2")
+        world.wait_until(lambda: len(world.dead_letters()) >= 2)
+        assert second.alive
+
+
+def test_an_empty_log_beside_a_table_stops_every_controller() -> None:
+    """A decision log that was deleted must never be led on in silence."""
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        first.end()
+        world.broker.create_topic(world.cluster.topic(DECISIONS))
+        second = world.start("c2")
+        deadline_s = time.monotonic() + 10
+        while second.alive and time.monotonic() < deadline_s:
+            time.sleep(0.02)
+        assert isinstance(second.failure, LogContinuityError)
+        assert "recreated" in str(second.failure)
+
+
+def test_a_log_recreated_under_a_running_leader_is_noticed() -> None:
+    """Kafka accepts its commits, so the leader reads its own decisions back."""
+    with MemoryCluster() as world:
+        leader = world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        time.sleep(1.2)
+        world.broker.create_topic(world.cluster.topic(DECISIONS))
+        world.join("n2")
+        deadline_s = time.monotonic() + 10
+        while leader.alive and time.monotonic() < deadline_s:
+            time.sleep(0.02)
+        assert isinstance(leader.failure, LogContinuityError)
+
+
+def test_a_table_topic_that_lost_its_rows_is_written_again() -> None:
+    """The table follows from the log, so a new leader mends it under a new epoch."""
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        first.end()
+        world.broker.create_topic(world.cluster.topic(ROUTING_TABLE))
+        world.start("c2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        last = world.decisions()[-1]
+        assert CauseKind.TABLE_REPUBLISHED in [cause.kind for cause in last.causes]
+        assert_log_is_whole(world)
+
+
+def assert_log_is_whole(world: MemoryCluster) -> None:
+    """No seq is missing or doubled, no epoch is skipped, no term falls, and the table is the last epoch's."""
+    decisions = world.decisions()
+    assert [decision.seq for decision in decisions] == list(range(1, len(decisions) + 1))
+    for before, after in zip(decisions, decisions[1:], strict=False):
+        assert after.epoch - before.epoch in (0, 1)
+        assert after.term >= before.term
+        assert after.previous_digest == before.digest()
+    table = world.table()
+    assert table is not None
+    assert table.epoch == decisions[-1].epoch
