@@ -200,7 +200,7 @@ class DecisionAssembler:
         part, part_count = cast("int", datum.pop("part")), cast("int", datum.pop("part_count"))
         continues = cast("bool", datum.pop("continues"))
         self._expect(datum, part, part_count)
-        joined = datum if self._pending is None else _joined_parts(self._pending, datum, continues=continues)
+        joined = _joined_parts(self._pending, datum, continues=continues)
         if part + 1 < part_count:
             self._pending = joined
             self._next_part = part + 1
@@ -245,14 +245,16 @@ class DecisionAssembler:
             )
 
 
-def _joined_parts(before: Datum, after: Datum, *, continues: bool) -> Datum:
-    events = cast("list[tuple[str, Datum]]", before["events"])
+def _joined_parts(before: Datum | None, after: Datum, *, continues: bool) -> Datum:
+    events = [] if before is None else cast("list[tuple[str, Datum]]", before["events"])
     more = cast("list[tuple[str, Datum]]", after["events"])
     if continues:
         if not events or not more or events[-1][0] != more[0][0]:
             raise LogContinuityError(f"decision {after['seq']}: a part continues an event that is not there")
         joined = cast("Datum", _joined(events[-1][1], more[0][1], f"decision {after['seq']}, event {more[0][0]}"))
         events, more = [*events[:-1], (events[-1][0], joined)], more[1:]
+    if before is None:
+        return after
     rest = cast("Datum", _joined({**before, "events": []}, {**after, "events": []}, f"decision {after['seq']}"))
     return {**rest, "events": [*events, *more]}
 

@@ -159,15 +159,20 @@ def read_body(value: bytes, start: int, schema: Schema, reader_schema: object = 
             return_record_name=True,
             return_record_name_override=True,
         )
-    except EOFError as error:
-        raise InvalidInputError("truncated", f"{schema.id} ends too early, after {len(value)} bytes") from error
     except Exception as error:
+        if isinstance(error, EOFError) or _ends_within_a_number(error, value, buffer):
+            raise InvalidInputError("truncated", f"{schema.id} ends too early, after {len(value)} bytes") from error
         raise InvalidInputError("undecodable", f"{schema.id} cannot be read: {error}") from error
     if buffer.tell() != len(value):
         raise InvalidInputError(
             "trailing_bytes", f"{schema.id} ends at byte {buffer.tell()}, the record has {len(value)}"
         )
     return cast("Datum", datum)
+
+
+def _ends_within_a_number(error: Exception, value: bytes, buffer: BytesIO) -> bool:
+    """Whether all was read and the last byte announced another one: fastavro has no error of its own for that."""
+    return isinstance(error, IndexError) and buffer.tell() == len(value) and bool(value[-1:] > b"\x7f")
 
 
 @functools.cache

@@ -1,0 +1,244 @@
+"""The decision log's records: exact, in parts where needed, and never guessed."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.codec.conversion import to_datum
+from controlplane.codec.decisions import CUT_LISTS, DecisionAssembler, decision_key, encode_decision
+from controlplane.codec.framing import default_framing
+from controlplane.core.decision import Cause, CauseKind, Certificate, Decision
+from controlplane.core.events import (
+    EVENT_TYPES,
+    BundlesAssigned,
+    EvictionsResumed,
+    NodeDraining,
+    SlotsAssigned,
+)
+from controlplane.core.identifiers import Epoch, Seq, Term
+from controlplane.core.plain import canonical_bytes
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.slot_table import Slot
+from controlplane.errors import (
+    ConfigurationError,
+    LogContinuityError,
+    StopError,
+    UnsupportedFeatureLevelError,
+)
+from tests.helpers.log_values import DECISIONS
+
+SLOTS = tuple(Slot(number, f"n{number % 7}", ("n8", "n9"), Epoch(3)) for number in range(300))
+LARGE = Decision(
+    seq=Seq(41),
+    term=Term(3),
+    epoch=Epoch(9),
+    log_id="log",
+    controller_id="c1",
+    feature_level=FEATURE_LEVEL,
+    decided_at_ms=1_000,
+    causes=tuple(Cause(CauseKind.NODE_JOINED, f"n{number}", f"membership[0]@{number}") for number in range(40)),
+    events=(
+        NodeDraining("n1", 1, 5),
+        SlotsAssigned(SLOTS),
+        SlotsAssigned(SLOTS[:2]),
+        SlotsAssigned(()),
+        BundlesAssigned(()),
+        EvictionsResumed("over"),
+    ),
+    positions={f"heartbeats[{number}]": number for number in range(60)},
+    policy_fingerprint="f" * 16,
+    certificate=Certificate(
+        "minimal", 5, 4, 3, 2, {f"n{number}": number for number in range(50)}, {}, tuple(range(99))
+    ),
+    previous_digest="a" * 64,
+    state_digest="b" * 64,
+)
+
+
+def _assemble(parts: list[bytes]) -> Decision:
+    assembler = DecisionAssembler()
+    results = [assembler.add(part) for part in parts]
+    assert results[:-1] == [None] * (len(parts) - 1)
+    whole = results[-1]
+    assert whole is not None
+    return whole
+
+
+def _with(decision: Decision, **changed: object) -> bytes:
+    datum: dict[str, Any] = {"part": 0, "part_count": 1, "continues": False, **to_datum(decision), **changed}
+    return default_framing().encode("Decision", datum)
+
+
+def _part(parts: list[bytes], number: int, **changed: object) -> bytes:
+    _, datum = default_framing().decode(parts[number])
+    return default_framing().encode("Decision", {**datum, **changed})
+
+
+@given(DECISIONS)
+def test_a_decision_comes_back_exactly(decision: Decision) -> None:
+    """The digest chain is over the decision's canonical bytes: not one of them may change on the way."""
+    parts = encode_decision(decision)
+    assert len(parts) == 1
+    assert canonical_bytes(_assemble(parts)) == canonical_bytes(decision)
+    assert _assemble(parts) == decision
+
+
+@given(DECISIONS, st.integers(700, 1_500))
+def test_a_decision_in_parts_comes_back_exactly(decision: Decision, max_part_bytes: int) -> None:
+    """However a decision is cut, joining gives the same decision, and no part is over the limit."""
+    parts = encode_decision(decision, max_part_bytes)
+    assert max(map(len, parts)) <= max_part_bytes
+    assert canonical_bytes(_assemble(parts)) == canonical_bytes(decision)
+
+
+@pytest.mark.parametrize("max_part_bytes", [600, 1_000, 5_000, 100_000])
+def test_everything_long_in_a_decision_is_cut(max_part_bytes: int) -> None:
+    """Causes, positions, prices, lost slots and the slots of one event can each outgrow a message."""
+    parts = encode_decision(LARGE, max_part_bytes)
+    assert (len(parts) == 1) == (max_part_bytes == 100_000)
+    assert max(map(len, parts)) <= max_part_bytes
+    assert _assemble(parts) == LARGE
+    assert encode_decision(LARGE, max_part_bytes) == parts
+
+
+def test_each_slot_stands_in_exactly_one_part() -> None:
+    """A query over all parts counts every moved slot and every cause once."""
+    data = [default_framing().decode(part)[1] for part in encode_decision(LARGE, 1_000)]
+    events: list[Any] = [event for datum in data for event in datum["events"]]  # type: ignore[attr-defined]  # JSON-like
+    slots = [
+        slot["slot_id"] for name, record in events if name == "controlplane.SlotsAssigned" for slot in record["slots"]
+    ]
+    assert slots == [*range(300), 0, 1]
+    assert [datum["part"] for datum in data] == list(range(len(data)))
+    assert {datum["part_count"] for datum in data} == {len(data)}
+    assert {datum["seq"] for datum in data} == {41}
+
+
+def test_an_item_that_fits_into_no_part_is_an_error() -> None:
+    """A limit below a single row cannot be met by cutting: say what to change."""
+    decision = replace(LARGE, events=(EvictionsResumed("x" * 2_000),))
+    with pytest.raises(ConfigurationError, match="by itself"):
+        encode_decision(decision, 1_000)
+
+
+def test_the_lists_that_are_cut_exist() -> None:
+    """The table of cut lists names real events and fields."""
+    names = {kind.__name__: kind.__dataclass_fields__ for kind in EVENT_TYPES}
+    assert all(field in names[event] for event, field in CUT_LISTS.items())
+
+
+def test_the_key_is_the_number_in_decimal() -> None:
+    """All parts of a decision share the key by which people look for it."""
+    assert decision_key(Seq(41)) == b"41"
+
+
+def test_a_higher_feature_level_stops_the_reader() -> None:
+    """Events of a level that is not known here would be applied wrongly: stop and say so."""
+    with pytest.raises(UnsupportedFeatureLevelError, match=f"needs feature level {FEATURE_LEVEL + 1}"):
+        DecisionAssembler().add(_with(LARGE, feature_level=FEATURE_LEVEL + 1))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"\xc3\x01" + b"\x11" * 8,
+        b"\x00\x00\x00\x00\x07",
+        _with(LARGE, causes=[{"kind": "full_moon", "subject": "", "evidence": ""}]),
+    ],
+)
+def test_what_a_newer_version_wrote_stops_the_reader(value: bytes) -> None:
+    """An unknown schema or value in the log of decisions is never skipped: the state would be another one."""
+    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
+        DecisionAssembler().add(value)
+
+
+def test_a_policy_that_contradicts_itself_stops_the_reader() -> None:
+    """A newer version may allow what this one does not: it has to stop, not to adjust."""
+    datum: Any = to_datum(LARGE)
+    policy = {
+        "slot_count": 3,
+        "replica_count": 2,
+        "hash_function": "crc32c",
+        "silence_limit_ms": 2_500,
+        "join_linger_ms": 0,
+        "positions_interval_ms": 1,
+        "protected_ratio": 0.5,
+        "protection_window_ms": 1,
+        "bundles_per_namespace": 4,
+    }
+    datum["events"] = [("controlplane.ClusterCreated", {"log_id": "log", "policy": policy})]
+    with pytest.raises(UnsupportedFeatureLevelError, match="power of two"):
+        DecisionAssembler().add(_with(LARGE, **datum))
+
+
+@pytest.mark.parametrize("value", [b"", b"{}", _with(LARGE)[:-1], _with(LARGE) + b"\x00", b"\xc3\x01"])
+def test_a_broken_record_stops_the_reader(value: bytes) -> None:
+    """A decision that cannot be read is a gap in the log."""
+    with pytest.raises(LogContinuityError, match="cannot be read"):
+        DecisionAssembler().add(value)
+
+
+def test_another_record_in_the_log_stops_the_reader() -> None:
+    """Something that is no decision shows that this is not the decision log."""
+    tick = default_framing().encode("Tick", {"controller_id": "c", "sent_at_ms": 1})
+    with pytest.raises(LogContinuityError, match="Tick"):
+        DecisionAssembler().add(tick)
+
+
+@given(st.binary(max_size=120))
+def test_arbitrary_bodies_stop_the_reader_or_are_decisions(body: bytes) -> None:
+    """Whatever stands in the log, the reader either understands it or stops with one of its own errors."""
+    try:
+        DecisionAssembler().add(_with(LARGE)[:10] + body)
+    except StopError as error:
+        assert str(error)  # noqa: PT017 - both outcomes are right
+
+
+def test_parts_have_to_be_complete_and_in_order() -> None:
+    """A missing, repeated, swapped or foreign part would give a decision that nobody made."""
+    parts = encode_decision(LARGE, 2_000)
+    assert len(parts) > 3
+    foreign = encode_decision(replace(LARGE, seq=Seq(42)), 2_000)
+    for broken in (
+        [parts[1]],
+        [parts[0], parts[2]],
+        [parts[0], parts[0]],
+        [parts[0], foreign[1]],
+        [parts[0], encode_decision(replace(LARGE, seq=Seq(42)))[0]],
+        [parts[0], _part(parts, 1, part_count=len(parts) + 1)],
+        [_part(parts, 0, part_count=0)],
+        [_part(parts, 0, part=-1)],
+    ):
+        assembler = DecisionAssembler()
+        for part in broken[:-1]:
+            assert assembler.add(part) is None
+        with pytest.raises(LogContinuityError):
+            assembler.add(broken[-1])
+
+
+def test_a_part_that_continues_nothing_stops_the_reader() -> None:
+    """The rest of an event without its beginning, or of another kind, cannot be joined."""
+    parts = encode_decision(LARGE, 2_000)
+    continuing = next(number for number, part in enumerate(parts) if default_framing().decode(part)[1]["continues"])
+    for changed in (
+        {"events": []},
+        {"events": [("controlplane.EvictionsResumed", {"reason": "x"})]},
+    ):
+        assembler = DecisionAssembler()
+        for part in parts[:continuing]:
+            assembler.add(part)
+        with pytest.raises(LogContinuityError, match="continues"):
+            assembler.add(_part(parts, continuing, **changed))
+    with pytest.raises(LogContinuityError, match="continues"):
+        DecisionAssembler().add(_part(parts, 0, continues=True))
+
+
+def test_the_assembler_goes_on_after_a_whole_decision() -> None:
+    """One assembler reads the whole log."""
+    assembler = DecisionAssembler()
+    following = replace(LARGE, seq=Seq(42), events=())
+    read = [assembler.add(part) for part in (*encode_decision(LARGE, 2_000), *encode_decision(following))]
+    assert [decision for decision in read if decision] == [LARGE, following]
