@@ -23,7 +23,7 @@ _ANSWER_TIMEOUT_S = 1.0
 _METADATA_API_KEY = 3
 _METADATA_VERSION = 1
 
-_SETTINGS = """\
+BROKER_SETTINGS = """\
 # Written at every start. One process is broker and controller at once.
 process.roles=broker,controller
 node.id=1
@@ -62,6 +62,7 @@ num.network.threads=2
 num.io.threads=4
 background.threads=4
 """
+"""The broker's settings file; ``infra/compose.yaml`` has the same for a container."""
 
 _LOGGING = """\
 appender.out.type=Console
@@ -106,7 +107,7 @@ class EmbeddedKafka(EmbeddedServer):
         class_path = os.pathsep.join(str(jar) for jar in broker_jars())
         settings_file = self.data_dir / "server.properties"
         log_dir = self.data_dir / "log"
-        text = _SETTINGS.format(
+        text = BROKER_SETTINGS.format(
             host=HOST, port=self.port, controller_port=self._free_controller_port(), log_dir=_escaped(str(log_dir))
         )
         text += "".join(f"{name}={_escaped(value)}\n" for name, value in sorted(self._settings.items()))

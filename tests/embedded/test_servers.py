@@ -2,38 +2,23 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.embedded.kafka import EmbeddedKafka
-from controlplane.embedded.server import HOST
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import PrerequisiteError
 from tests.fixtures import BrokerFactory
-
-
-def poll_until(condition: Callable[[], bool], deadline_s: float = 15.0) -> None:
-    """Wait for a condition, and fail when it does not come true in time."""
-    deadline = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        time.sleep(0.02)
-
-
-def ask_valkey(server: EmbeddedValkey, *words: str) -> bytes:
-    """One command over a plain socket; the raw answer."""
-    command = f"*{len(words)}\r\n" + "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
-    with socket.create_connection((HOST, server.port), timeout=0.5) as connection:
-        connection.sendall(command.encode())
-        return connection.recv(1024)
+from tests.helpers.polling import poll_until
+from tests.helpers.redis_wire import ask_redis
 
 
 def append_and_count(broker: EmbeddedKafka) -> int:
@@ -99,17 +84,17 @@ def test_lease_store_keeps_data_over_a_crash_and_forgets_on_request(
     """Elections are tested against a store that comes back with its data and against one that comes back empty."""
     server = own_valkey_server()
     url = server.redis_url
-    assert ask_valkey(server, "SET", "term", "7") == b"+OK\r\n"
+    assert ask_redis(server.port, "SET", "term", "7") == b"+OK\r\n"
     server.stop()
     server.start()
     assert server.redis_url == url
-    assert ask_valkey(server, "GET", "term") == b"$1\r\n7\r\n"
+    assert ask_redis(server.port, "GET", "term") == b"$1\r\n7\r\n"
     with pytest.raises(PrerequisiteError, match="running"):
         server.erase_data()
     server.kill()
     server.erase_data()
     server.start()
-    assert ask_valkey(server, "GET", "term") == b"$-1\r\n"
+    assert ask_redis(server.port, "GET", "term") == b"$-1\r\n"
 
 
 def test_paused_lease_store_can_still_be_stopped(own_valkey_server: Callable[[], EmbeddedValkey]) -> None:
@@ -117,7 +102,7 @@ def test_paused_lease_store_can_still_be_stopped(own_valkey_server: Callable[[],
     server = own_valkey_server()
     server.pause()
     with pytest.raises(TimeoutError):
-        ask_valkey(server, "PING")
+        ask_redis(server.port, "PING")
     began = time.monotonic()
     server.stop()
     assert time.monotonic() - began < 4
@@ -148,12 +133,4 @@ def test_server_ends_when_its_parent_is_killed(tmp_path: Path, *, paused: bool) 
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
-    poll_until(lambda: not Path(f"/proc/{server_pid}").exists() if Path("/proc").exists() else not _alive(server_pid))
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    poll_until(lambda: not psutil.pid_exists(server_pid))
