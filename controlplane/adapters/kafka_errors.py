@@ -1,8 +1,8 @@
 """The one place that translates librdkafka's errors into ours.
 
 librdkafka says three things about an error of a transaction: ``fatal`` (this producer is finished),
-``txn_requires_abort`` (this transaction is), ``retriable`` (call again to go on). Codes count only where it says none of
-them.
+``txn_requires_abort`` (this transaction is), ``retriable`` (call again to go on). Codes count only where it says none
+of them.
 """
 
 from confluent_kafka import KafkaError, KafkaException

@@ -24,7 +24,7 @@ from controlplane.errors import ControlPlaneError, InvariantViolationError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 
 _SOCKET_MARGIN_MS = 500
-_POLL_S = 0.05
+_POLL_S = 0.005
 
 
 class _State(Enum):
@@ -59,7 +59,8 @@ class KafkaTransactionalWriter:
         kafka: where the log is.
         transaction_timeout_ms: after this long the broker aborts an open transaction and fences its writer. Until then
             a dead leader's transaction holds every reader back.
-        commit_timeout_ms: how long :meth:`commit` waits before it answers ``UNKNOWN``.
+        commit_timeout_ms: how long :meth:`commit` waits for the broker before it answers ``UNKNOWN``. Queueing more
+            records than the client holds waits longer, at most ``transaction_timeout_ms``.
         open_timeout_ms: how long :meth:`open` waits in all.
     """
 
@@ -121,7 +122,8 @@ class KafkaTransactionalWriter:
             raise InvariantViolationError("a commit needs at least one record")
         producer = self._producer_in(_State.READY)
         self._refusals.first = None
-        deadline = time.monotonic() + self._commit_timeout_s
+        # Later the broker would have aborted it anyway.
+        deadline = time.monotonic() + self._transaction_timeout_ms / 1_000
         try:
             producer.begin_transaction()
         except KafkaException as exception:
@@ -130,7 +132,7 @@ class KafkaTransactionalWriter:
             refused = self._produce(producer, record, deadline)
             if refused is not None:
                 return self._abort(producer, refused)
-        return self._end(producer, max(deadline - time.monotonic(), _POLL_S))
+        return self._end(producer, self._commit_timeout_s)
 
     def resolve(self, timeout_ms: int) -> CommitOutcome:
         """See :meth:`controlplane.ports.TransactionalWriter.resolve`: asks for the same end of the transaction again.
