@@ -1,24 +1,31 @@
 """What heartbeats mean: accepted, refused, or waiting for the join of their sender."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from controlplane.core.identifiers import Incarnation, NodeId
 from controlplane.core.membership import NodeStatus
 from controlplane.core.observations import Observations, PartitionView
-from controlplane.core.records import Heartbeat, InputRecord, Refusal
+from controlplane.core.records import Heartbeat, InputRecord, NodeJoined, Refusal
 from controlplane.core.state import State
 
 
 def judge_heartbeats(state: State, observations: Observations, now_ms: int) -> tuple[Observations, list[Refusal]]:
     """The observations with every heartbeat judged, and those that are refused.
 
-    A heartbeat of a node that is not (yet) a member waits one silence limit for the join: the two topics have no
-    common order. Only a heartbeat of the current incarnation of a living member keeps that member alive.
+    A heartbeat of a node that is not (yet) a member waits one silence limit for the join, and longer if the join is
+    there and no decision has taken it up: the two topics have no common order, and there may be no leader. Only a heartbeat of the current incarnation of a living member keeps that member alive.
     """
     refusals: list[Refusal] = []
     waiting: list[InputRecord] = []
     fresh = [record for _, view in sorted(observations.partitions.items()) for record in view.unjudged]
+    joining = {
+        (record.payload.node_id, record.payload.incarnation)
+        for record in observations.pending
+        if isinstance(record.payload, NodeJoined)
+    }
     for record in (*observations.strangers, *fresh):
-        refusal, waits = _judge(state, record, now_ms)
+        refusal, waits = _judge(state, record, joining, now_ms)
         if refusal is not None:
             refusals.append(refusal)
         elif waits:
@@ -27,7 +34,9 @@ def judge_heartbeats(state: State, observations: Observations, now_ms: int) -> t
     return replace(observations, partitions=partitions, strangers=tuple(waiting)), refusals
 
 
-def _judge(state: State, record: InputRecord, now_ms: int) -> tuple[Refusal | None, bool]:
+def _judge(
+    state: State, record: InputRecord, joining: AbstractSet[tuple[NodeId, Incarnation]], now_ms: int
+) -> tuple[Refusal | None, bool]:
     heartbeat = record.payload
     if not isinstance(heartbeat, Heartbeat):
         return None, False
@@ -42,7 +51,7 @@ def _judge(state: State, record: InputRecord, now_ms: int) -> tuple[Refusal | No
         return _refuse(record, "older_incarnation", detail), False
     else:
         reason, detail = "never_joined", f"node {heartbeat.node_id!r} sent a heartbeat and no join"
-    if now_ms - appended_ms <= state.policy.silence_limit_ms:
+    if (heartbeat.node_id, heartbeat.incarnation) in joining or now_ms - appended_ms <= state.policy.silence_limit_ms:
         return None, True
     return _refuse(record, reason, detail), False
 

@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import Self
 
 from prometheus_client import CollectorRegistry
 
@@ -115,7 +116,7 @@ class MemoryCluster:
         self._beater = threading.Thread(target=self._beat, daemon=True)
         self._beater.start()
 
-    def __enter__(self) -> "MemoryCluster":
+    def __enter__(self) -> Self:
         """The cluster itself."""
         return self
 

@@ -2,9 +2,11 @@
 
 import pytest
 
+from controlplane.core.decide import settle
 from controlplane.core.decision import CauseKind
 from controlplane.core.events import FencingCause, IntentOutcome, NodeFenced
 from controlplane.core.membership import NodeStatus
+from controlplane.core.observations import observe
 from controlplane.core.policy import Policy
 from controlplane.core.records import IntentKind, NodeRole
 from controlplane.core.slot_table import by_node
@@ -222,3 +224,16 @@ def test_a_quiet_cluster_writes_its_positions() -> None:
     assert [causes(decision) for decision in taken] == [[CauseKind.POSITIONS]]
     assert world.state.epoch == epoch
     assert world.state.positions["heartbeats[0]"] > 0
+
+
+def test_a_heartbeat_whose_join_waits_for_a_leader_is_not_refused() -> None:
+    """Without a leader nobody takes joins up; that is no fault of the nodes."""
+    world = World()
+    world.join("n1")
+    world.heartbeat("n1")
+    for _ in range(40):
+        world.tick()
+    observations = observe(world.observations, world.inputs)
+    settled, refusals = settle(world.state, observations)
+    assert refusals == ()
+    assert [record.payload.node_id for record in settled.strangers] == ["n1"]  # type: ignore[union-attr]

@@ -1,5 +1,6 @@
 """Whole controllers over the in-memory world: taking over, fencing, faults of the log and of the lease store."""
 
+import itertools
 import time
 
 from controlplane.adapters.memory import CommitFault, MemoryLeaseStore, MemoryTransactionalWriter
@@ -186,7 +187,7 @@ def assert_log_is_whole(world: MemoryCluster) -> None:
     """No seq is missing or doubled, no epoch is skipped, no term falls, and the table is the last epoch's."""
     decisions = world.decisions()
     assert [decision.seq for decision in decisions] == list(range(1, len(decisions) + 1))
-    for before, after in zip(decisions, decisions[1:], strict=False):
+    for before, after in itertools.pairwise(decisions):
         assert after.epoch - before.epoch in (0, 1)
         assert after.term >= before.term
         assert after.previous_digest == before.digest()
