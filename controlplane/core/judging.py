@@ -14,7 +14,8 @@ def judge_heartbeats(state: State, observations: Observations, now_ms: int) -> t
     """The observations with every heartbeat judged, and those that are refused.
 
     A heartbeat of a node that is not (yet) a member waits one silence limit for the join, and longer if the join is
-    there and no decision has taken it up: the two topics have no common order, and there may be no leader. Only a heartbeat of the current incarnation of a living member keeps that member alive.
+    there and no decision has taken it up: the two topics have no common order, and there may be no leader. Only a
+    heartbeat of the current incarnation of a living member keeps that member alive.
     """
     refusals: list[Refusal] = []
     waiting: list[InputRecord] = []
