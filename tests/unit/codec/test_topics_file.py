@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controlplane import config
@@ -122,6 +122,9 @@ def test_each_promise_can_be_broken(name: str, setting: SettingSpec) -> None:
         assert setting.why in sentence
 
 
+@example(least=5, actual=-1)
+@example(least=5, actual=5)
+@example(least=5, actual=4)
 @given(least=st.integers(0, 10**6), actual=st.integers(-1, 2 * 10**6))
 def test_at_least_means_at_least(least: int, actual: int) -> None:
     """The bound itself keeps the promise, and -1 is Kafka's word for without limit."""
