@@ -104,11 +104,11 @@ class TableReplica:
     """Folds the records of ``routing-table``, in order and in read_committed, into tables. Not thread-safe.
 
     Args:
-        known: the marker of the last table that the reader showed before it began again. Older tables are then passed
-            by in silence, and an end before ``known`` or another log is an error: the topic went back or was recreated.
+        known: the last table that the reader showed before it began again. Older tables are then passed by in silence,
+            and an end before ``known`` or another log is an error: the topic went back or was recreated.
     """
 
-    def __init__(self, known: EpochMarker | None = None) -> None:
+    def __init__(self, known: RoutingTable | None = None) -> None:
         self._known = known
         self._last_marker: EpochMarker | None = None
         self._shown: RoutingTable | None = None
@@ -281,7 +281,7 @@ class TableReplica:
         return tuple(self._slots.get(slot_id) or Slot(slot_id, None, (), Epoch(0)) for slot_id in range(count))
 
 
-def _check_order(before: EpochMarker, after: EpochMarker) -> None:
+def _check_order(before: EpochMarker | RoutingTable, after: EpochMarker) -> None:
     for word, earlier, later in (
         ("term", before.term, after.term),
         ("epoch", before.epoch, after.epoch),

@@ -101,13 +101,7 @@ class Reader:
 
     def rebuild(self) -> None:
         """Begin again from the start of the topic, remembering the last table that was shown."""
-        known = self.tables[-1] if self.tables else None
-        marker = self.topic.marker(known.term) if known else None
-        if known and marker:
-            marker = type(marker)(
-                known.term, known.epoch, known.seq, known.log_id, marker.row_count, marker.cause, known.digest
-            )
-        self.replica = TableReplica(marker)
+        self.replica = TableReplica(self.tables[-1] if self.tables else None)
         self.offset = 0
 
 

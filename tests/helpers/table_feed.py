@@ -1,0 +1,127 @@
+"""Writes a routing table by hand, the way a leader does: rows and marker in one transaction, encoded and digested."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from controlplane.codec.table import encode_row
+from controlplane.config import ROUTING_TABLE
+from controlplane.core.bundles import Namespace, equal_bundles
+from controlplane.core.identifiers import Epoch, Seq, SlotId, Term
+from controlplane.core.membership import NodeStatus
+from controlplane.core.policy import HashFunction
+from controlplane.core.records import Address, NodeRole
+from controlplane.core.rows import (
+    MARKER_KEY,
+    EpochMarker,
+    NodeRow,
+    Row,
+    TableSettings,
+    add_hashes,
+    format_digest,
+    key_of,
+    node_key,
+    row_hash,
+)
+from controlplane.core.slot_table import Slot
+from controlplane.ports import CommitOutcome, OutgoingRecord, TransactionalWriter
+
+
+class TableFeed:
+    """One cluster's table, changed by the test.
+
+    Attributes:
+        epoch: the last committed one.
+        term: under which the next epoch is committed.
+        slots: as committed or staged.
+    """
+
+    def __init__(self, writer: TransactionalWriter, slot_count: int = 4, log_id: str = "log-1") -> None:
+        """Open the writer; nothing is committed yet."""
+        writer.open()
+        self.epoch = 0
+        self.term = 1
+        self.slots = {number: Slot(number, None, (), Epoch(0)) for number in range(slot_count)}
+        self.nodes: dict[str, NodeRow] = {}
+        self._writer = writer
+        self._log_id = log_id
+        self._hashes: dict[str, int] = {}
+        self._staged: dict[str, Row | None] = {}
+        self._stage(TableSettings(slot_count, 2, HashFunction.CRC32C))
+        for slot in self.slots.values():
+            self._stage(slot)
+
+    def node(
+        self,
+        node_id: str,
+        status: NodeStatus = NodeStatus.ACTIVE,
+        incarnation: int = 1,
+        addresses: Iterable[Address] = (),
+    ) -> "TableFeed":
+        """Stage a member."""
+        row = NodeRow(node_id, incarnation, NodeRole.DATA, status, tuple(addresses), "", 1, "")
+        self.nodes[node_id] = row
+        return self._stage(row)
+
+    def status(self, node_id: str, status: NodeStatus) -> "TableFeed":
+        """Stage another status of a known member."""
+        self.nodes[node_id] = replace(self.nodes[node_id], status=status)
+        return self._stage(self.nodes[node_id])
+
+    def without(self, node_id: str) -> "TableFeed":
+        """Stage the removal of a member's row."""
+        del self.nodes[node_id]
+        self._staged[node_key(node_id)] = None
+        return self
+
+    def slot(self, slot_id: SlotId, leader: str | None, *followers: str) -> "TableFeed":
+        """Stage a slot's replicas; the slot leader epoch moves on when the leader changes."""
+        before = self.slots[slot_id]
+        leader_epoch = before.leader_epoch if before.leader == leader else Epoch(self.epoch + 1)
+        self.slots[slot_id] = Slot(slot_id, leader, tuple(sorted(followers)), leader_epoch)
+        return self._stage(self.slots[slot_id])
+
+    def namespace(self, name: str, owners: Iterable[str]) -> "TableFeed":
+        """Stage a namespace with a bundle for each owner."""
+        owning = tuple(owners)
+        self._stage(Namespace(name, len(owning)))
+        for bundle, owner in zip(equal_bundles(name, len(owning)), owning, strict=True):
+            self._stage(replace(bundle, owner=owner))
+        return self
+
+    def records(self) -> list[OutgoingRecord]:
+        """The staged rows and their marker, as the next epoch; the staging is empty afterwards."""
+        self.epoch += 1
+        records = []
+        for key, row in self._staged.items():
+            value = None if row is None else encode_row(row)
+            self._hashes.pop(key, None)
+            if value is not None:
+                self._hashes[key] = row_hash(key.encode(), value)
+            records.append(OutgoingRecord(ROUTING_TABLE, key.encode(), value))
+        self._staged = {}
+        digest = 0
+        for share in self._hashes.values():
+            digest = add_hashes(digest, share)
+        marker = EpochMarker(
+            Term(self.term),
+            Epoch(self.epoch),
+            Seq(self.epoch),
+            self._log_id,
+            len(self._hashes),
+            "test",
+            format_digest(digest),
+        )
+        return [*records, OutgoingRecord(ROUTING_TABLE, MARKER_KEY.encode(), encode_row(marker))]
+
+    def commit(self) -> int:
+        """Commit the staged rows as the next epoch, and return its number."""
+        assert self._writer.commit(self.records()) is CommitOutcome.COMMITTED
+        return self.epoch
+
+    def write(self, *records: OutgoingRecord) -> None:
+        """Commit any records at all, as an intruder would."""
+        assert self._writer.commit(records) is CommitOutcome.COMMITTED
+
+    def _stage(self, row: Row) -> "TableFeed":
+        self._staged[key_of(row)] = row
+        return self
