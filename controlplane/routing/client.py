@@ -1,0 +1,179 @@
+"""A client that has the newest whole routing table that it could read, and goes on with it while Kafka is away."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Self, TypeAlias
+
+import structlog
+
+from controlplane.core.identifiers import NamespaceName
+from controlplane.core.table_replica import RoutingTable
+from controlplane.errors import LogUnavailableError, NoRouteError
+from controlplane.ports import LogReader
+from controlplane.routing.metrics import RoutingMetrics
+from controlplane.routing.route import BundleRoute, Route, bundle_route_in, route_in
+from controlplane.table_follower import TableFollower
+
+ChangeCallback: TypeAlias = Callable[[RoutingTable | None, RoutingTable], None]
+"""Called with the table before (None at first) and the one that is routed by from now on."""
+
+_POLL_MS: Final = 200
+_RETRY_S: Final = 0.2
+_CLOSE_TIMEOUT_S: Final = 15.0
+
+
+class RoutingClient:
+    """Routes keys by the routing table; thread-safe, except :meth:`step`.
+
+    The table is read from the start of the topic to its end before the first one is shown, and followed from there.
+    Tables are swapped whole, at an epoch marker whose digest fits. While Kafka is away the last table stays. An error
+    that only people can mend (a recreated log, a callback that failed) ends the following, and every later call
+    raises it: a client must not go on routing by a table that it knows will never be renewed.
+
+    Args:
+        reader: a reader of the cluster's topics; it belongs to the client from here on.
+        cluster: the cluster's name, for logs.
+        metrics: where to count; a set of its own in Prometheus' default registry unless given.
+    """
+
+    def __init__(self, reader: LogReader, *, cluster: str, metrics: RoutingMetrics | None = None) -> None:
+        self._follower = TableFollower(reader)
+        self._metrics = metrics or RoutingMetrics()
+        self._logger = structlog.get_logger().bind(cluster=cluster)
+        self._table: RoutingTable | None = None
+        self._caught_up = False
+        self._failure: Exception | None = None
+        self._callbacks: tuple[ChangeCallback, ...] = ()
+        self._swapped = threading.Condition()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> Self:
+        """Follow the table in a thread of its own; returns at once (see :meth:`wait_for`)."""
+        self._thread = threading.Thread(target=self._follow, name="routing-client", daemon=True)
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Stop following and give the reader back; the last table stays usable."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(_CLOSE_TIMEOUT_S)
+        self._follower.close()
+
+    def __enter__(self) -> Self:
+        """Start, unless it was started already."""
+        return self if self._thread else self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    @property
+    def table(self) -> RoutingTable | None:
+        """The table that is routed by; None until the first one was read.
+
+        Raises:
+            ControlPlaneError: what ended the following (or the callback's own exception).
+        """
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+        return self._table
+
+    def route(self, key: bytes | str) -> Route:
+        """The node that serves a key now.
+
+        Raises:
+            NoRouteError: there is no table yet, or nobody leads the key's slot at the moment; try again.
+        """
+        return route_in(self._present_table(), key)
+
+    def route_bundle(self, namespace: NamespaceName, key: bytes | str) -> BundleRoute:
+        """The node that owns the bundle of a namespace's key now.
+
+        Raises:
+            NoRouteError: there is no table yet, no such namespace, or no owner at the moment; try again.
+        """
+        return bundle_route_in(self._present_table(), namespace, key)
+
+    def on_change(self, callback: ChangeCallback) -> None:
+        """Call back at every swap from now on, in the following thread; an exception in it ends the client."""
+        self._callbacks = (*self._callbacks, callback)
+
+    def wait_for(
+        self, condition: Callable[[RoutingTable], bool] | None = None, timeout_ms: int = 10_000
+    ) -> RoutingTable:
+        """The first table (the present one, too) that fulfils the condition; None takes any.
+
+        Raises:
+            NoRouteError: there was none in time.
+        """
+        deadline_s = time.monotonic() + timeout_ms / 1_000
+        with self._swapped:
+            while True:
+                table = self.table
+                if table is not None and (condition is None or condition(table)):
+                    return table
+                remaining_s = deadline_s - time.monotonic()
+                if remaining_s <= 0:
+                    present = f"the present one has epoch {table.epoch}" if table else "none was read at all"
+                    raise NoRouteError(f"no routing table as wanted within {timeout_ms} ms: {present}")
+                self._swapped.wait(remaining_s)
+
+    def step(self, timeout_ms: int) -> None:
+        """One round of following. Call it in a loop instead of :meth:`start` where threads are not wanted.
+
+        Raises:
+            LogUnavailableError: Kafka did not say where the topic begins; call again.
+            StopError: see :meth:`table_follower.TableFollower.step`.
+        """
+        progress = self._follower.step(timeout_ms)
+        self._metrics.rebuilds.set(self._follower.rebuilds)
+        if self._caught_up:
+            for table in progress.tables:
+                self._swap(table)
+        elif progress.ended:
+            self._caught_up = True
+            if self._follower.table is not None:
+                self._swap(self._follower.table)
+
+    def _follow(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.step(_POLL_MS)
+            except LogUnavailableError as error:
+                self._metrics.unavailable.inc()
+                self._logger.warning("routing_table_unavailable", error=str(error), epoch=self._epoch)
+                self._stopping.wait(_RETRY_S)
+            except Exception as error:
+                self._logger.exception("routing_client_failed", epoch=self._epoch)
+                self._metrics.failed.set(1)
+                with self._swapped:
+                    self._failure = error
+                    self._swapped.notify_all()
+                return
+
+    def _swap(self, table: RoutingTable) -> None:
+        before = self._table
+        if before is not None and table.epoch == before.epoch:
+            return
+        with self._swapped:
+            self._table = table
+            self._swapped.notify_all()
+        self._metrics.tables.inc()
+        self._metrics.term.set(table.term)
+        self._metrics.epoch.set(table.epoch)
+        self._logger.debug("routing_table_swapped", term=table.term, epoch=table.epoch)
+        for callback in self._callbacks:
+            callback(before, table)
+
+    def _present_table(self) -> RoutingTable:
+        table = self.table
+        if table is None:
+            raise NoRouteError("no routing table was read yet: wait for it, or start a controller")
+        return table
+
+    @property
+    def _epoch(self) -> int | None:
+        return self._table.epoch if self._table else None

@@ -1,0 +1,104 @@
+"""Where to go with a key, and under which numbers."""
+
+from dataclasses import dataclass
+
+from controlplane.core.identifiers import Epoch, NodeId, SlotId, Term
+from controlplane.core.records import Address
+from controlplane.core.table_replica import RoutingTable
+from controlplane.errors import NoRouteError
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The node that serves a key.
+
+    Attributes:
+        node_id: the slot leader.
+        addresses: where it serves, by name.
+        slot_id: the key's slot.
+        term: of the table; with ``leader_epoch`` it is the slot's fencing token.
+        epoch: of the table.
+        leader_epoch: the epoch in which the slot's leader last changed.
+        followers: the other replicas.
+    """
+
+    node_id: NodeId
+    addresses: tuple[Address, ...]
+    slot_id: SlotId
+    term: Term
+    epoch: Epoch
+    leader_epoch: Epoch
+    followers: tuple[NodeId, ...]
+
+    def address(self, name: str) -> Address:
+        """The node's address of that name.
+
+        Raises:
+            NoRouteError: the node has none.
+        """
+        return _named(self.addresses, name, self.node_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BundleRoute:
+    """The node that serves a namespace's key.
+
+    Attributes:
+        node_id: the bundle's owner.
+        addresses: where it serves, by name.
+        bundle_id: the key's bundle.
+        term: of the table.
+        epoch: of the table.
+    """
+
+    node_id: NodeId
+    addresses: tuple[Address, ...]
+    bundle_id: str
+    term: Term
+    epoch: Epoch
+
+    def address(self, name: str) -> Address:
+        """The node's address of that name.
+
+        Raises:
+            NoRouteError: the node has none.
+        """
+        return _named(self.addresses, name, self.node_id)
+
+
+def route_in(table: RoutingTable, key: bytes | str) -> Route:
+    """The route of a key in one table.
+
+    Raises:
+        NoRouteError: nobody leads the key's slot in this epoch.
+    """
+    slot = table.slot_for(key)
+    if slot.leader is None:
+        raise NoRouteError(f"slot {slot.slot_id} has no leader in epoch {table.epoch}: wait for the next epoch")
+    addresses = _addresses(table, slot.leader)
+    return Route(slot.leader, addresses, slot.slot_id, table.term, table.epoch, slot.leader_epoch, slot.followers)
+
+
+def bundle_route_in(table: RoutingTable, namespace: str, key: bytes | str) -> BundleRoute:
+    """The route of a namespace's key in one table.
+
+    Raises:
+        NoRouteError: there is no such namespace, or nobody owns the key's bundle in this epoch.
+    """
+    bundle = table.bundle_for(namespace, key)
+    if bundle.owner is None:
+        raise NoRouteError(f"bundle {bundle.bundle_id} has no owner in epoch {table.epoch}: wait for the next epoch")
+    return BundleRoute(bundle.owner, _addresses(table, bundle.owner), bundle.bundle_id, table.term, table.epoch)
+
+
+def _addresses(table: RoutingTable, node_id: NodeId) -> tuple[Address, ...]:
+    row = table.nodes.get(node_id)
+    return row.addresses if row else ()
+
+
+def _named(addresses: tuple[Address, ...], name: str, node_id: NodeId) -> Address:
+    for address in addresses:
+        if address.name == name:
+            return address
+    known = ", ".join(address.name for address in addresses) or "none at all"
+    raise NoRouteError(f"node {node_id!r} has no address {name!r}, it has {known}")
