@@ -101,6 +101,8 @@ def _admin(bootstrap_servers: str, security: Mapping[str, str]) -> AdminClient:
             "bootstrap.servers": bootstrap_servers,
             "socket.timeout.ms": int(_REQUEST_TIMEOUT_S * 1_000),
             "reconnect.backoff.max.ms": 500,
+            # What goes wrong is raised; librdkafka's own remarks would only stand between a command's lines.
+            "log_level": 2,
         }
     )
 

@@ -1,0 +1,66 @@
+"""Asking a cluster for something as an operator: an intent goes in, its answer comes out of the decision log."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.bootstrap.readers import DecisionFollower, LoggedDecision
+from controlplane.codec.inputs import encode_input
+from controlplane.config import INTENTS, ClusterConfig, KafkaConfig
+from controlplane.core.events import IntentAnswered
+from controlplane.core.identifiers import IntentId
+from controlplane.core.records import Intent
+from controlplane.errors import LogUnavailableError
+from controlplane.ports import Delivery, EventWriter, LogReader, OutgoingRecord
+
+SEND_TIMEOUT_MS: Final = 10_000
+
+
+def open_event_writer(cluster: ClusterConfig, kafka: KafkaConfig) -> EventWriter:
+    """A writer of single records to the cluster's topics in Kafka; the caller closes it."""
+    from controlplane.adapters.kafka_log import KafkaEventWriter
+
+    return KafkaEventWriter(cluster, kafka)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of an intent, and the decision that says so."""
+
+    event: IntentAnswered
+    logged: LoggedDecision
+
+
+def submit_intent(writer: EventWriter, intent: Intent) -> Delivery:
+    """Append an intent; returns where it stands.
+
+    Raises:
+        LogUnavailableError: Kafka did not take it within ten seconds; it may still arrive.
+    """
+    deliveries: list[Delivery] = []
+    writer.send(OutgoingRecord(INTENTS, intent.intent_id.encode(), encode_input(intent)), deliveries.append)
+    writer.flush(SEND_TIMEOUT_MS)
+    if not deliveries:
+        raise LogUnavailableError(f"the intent {intent.intent_id} was not acknowledged within {SEND_TIMEOUT_MS} ms")
+    if deliveries[0].error is not None:
+        raise LogUnavailableError(f"the intent {intent.intent_id} was not taken: {deliveries[0].error}")
+    return deliveries[0]
+
+
+class AnswerWatch:
+    """Watches the decision log for the answer to an intent; begin it before the intent is sent."""
+
+    def __init__(self, reader: LogReader) -> None:
+        """Begin behind the last decision; the reader belongs to the watch from here on."""
+        self._follower = DecisionFollower(reader)
+
+    def wait(self, intent_id: IntentId, timeout_ms: int) -> Answer | None:
+        """The answer, or None if the log holds none when the time is over."""
+        found: list[IntentAnswered] = []
+
+        def answers(logged: LoggedDecision) -> bool:
+            events = [event for event in logged.decision.events if isinstance(event, IntentAnswered)]
+            found.extend(event for event in events if event.intent_id == intent_id)
+            return bool(found)
+
+        logged = self._follower.wait_for(answers, timeout_ms)
+        return None if logged is None else Answer(found[0], logged)

@@ -1,0 +1,259 @@
+"""Reading a cluster from outside: its routing table, its last decisions, its nodes' last heartbeats.
+
+Nothing here writes. The functions take a :class:`LogReader`, so they work on the in-memory log too.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.codec.decisions import DecisionAssembler
+from controlplane.codec.inputs import decode_input
+from controlplane.codec.table import decode_row
+from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig
+from controlplane.core.decision import Decision
+from controlplane.core.events import TermOpened
+from controlplane.core.identifiers import NodeId, TopicPartition
+from controlplane.core.records import Heartbeat
+from controlplane.core.table_replica import ReplicaStanding, RoutingTable, TableReplica
+from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
+from controlplane.ports import LeaseStore, LogReader, RawRecord
+
+READ_TIMEOUT_MS: Final = 15_000
+"""How long a reading command waits for the next batch before it calls the log unavailable."""
+LEASE_LOOK_TIMEOUT_MS: Final = 2_000
+"""For a request to Redis by somebody who only looks; a leader is less patient."""
+_POLL_MS: Final = 200
+_BATCH: Final = 2_000
+_DECISIONS_PLACE: Final = TopicPartition(DECISIONS, 0)
+_FIRST_DECISIONS: Final = 64
+_FIRST_HEARTBEATS: Final = 256
+
+
+def open_reader(cluster: ClusterConfig, kafka: KafkaConfig) -> LogReader:
+    """A reader of the cluster's topics in Kafka; the caller closes it."""
+    from controlplane.adapters.kafka_log import KafkaLogReader
+
+    return KafkaLogReader(cluster, kafka)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedDecision:
+    """A decision with the place of its last part in ``decisions`` and the time at which the broker appended it."""
+
+    decision: Decision
+    offset: int
+    append_time_ms: int
+
+
+def read_routing_table(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> RoutingTable | None:
+    """The newest whole table; None if the cluster has none yet.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+        LogContinuityError: the topic holds rows of more than one log, or rows that no marker confirms.
+    """
+    place = TopicPartition(ROUTING_TABLE, 0)
+    deadline = time.monotonic() + timeout_ms / 1_000
+    while True:
+        replica = TableReplica()
+        start = reader.start_offsets(ROUTING_TABLE)[place]
+        for record in _read(reader, {place: start}, timeout_ms):
+            row = None if record.value is None else decode_row(record.key or b"", record.value)
+            replica.fold(record.key or b"", record.value, row)
+        if replica.at_end() is not ReplicaStanding.MUST_REBUILD:
+            return replica.table
+        # Compaction may have run while we read: what is there now is whole, or somebody else writes to the topic.
+        if time.monotonic() > deadline:
+            raise LogContinuityError(
+                f"the rows in {ROUTING_TABLE} do not have the digest of its last marker: "
+                "somebody else than a leader wrote to the topic, or rows were deleted from it"
+            )
+
+
+def decisions_backwards(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> Iterator[LoggedDecision]:
+    """The decisions from the newest to the oldest, read from the end in windows that grow while more are asked for.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+    """
+    oldest = reader.start_offsets(DECISIONS)[_DECISIONS_PLACE]
+    upper = reader.end_offsets(DECISIONS)[_DECISIONS_PLACE]
+    window = _FIRST_DECISIONS
+    while upper > oldest:
+        lower = max(oldest, upper - window)
+        window *= 2
+        records = _read_range(reader, _DECISIONS_PLACE, lower, upper, timeout_ms)
+        if records and lower > oldest:
+            # The parts of a decision share their key, and the first one here may begin before this window.
+            first_key = records[0].key
+            records = [record for record in records if record.key != first_key]
+            upper = records[0].offset if records else upper
+        else:
+            upper = lower
+        yield from reversed(_assemble(records))
+
+
+def read_last_decisions(reader: LogReader, count: int, timeout_ms: int = READ_TIMEOUT_MS) -> list[LoggedDecision]:
+    """The last ``count`` decisions, oldest first; fewer if the log holds fewer.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+    """
+    newest_first = decisions_backwards(reader, timeout_ms)
+    found = [logged for logged, _ in zip(newest_first, range(count), strict=False)]
+    return found[::-1]
+
+
+class DecisionFollower:
+    """Reads decisions as they are committed, from a place on."""
+
+    def __init__(self, reader: LogReader, offset: int | None = None) -> None:
+        """Begin at ``offset``, or behind what is there now; the reader belongs to the follower from here on."""
+        self._reader = reader
+        self._assembler = DecisionAssembler()
+        begin = reader.end_offsets(DECISIONS)[_DECISIONS_PLACE] if offset is None else offset
+        reader.assign({_DECISIONS_PLACE: begin})
+
+    def poll(self, timeout_ms: int) -> list[LoggedDecision]:
+        """The decisions that came meanwhile; empty after ``timeout_ms``."""
+        return _assemble(self._reader.poll(_BATCH, timeout_ms).records, self._assembler)
+
+    def wait_for(self, wanted: Callable[[LoggedDecision], bool], timeout_ms: int) -> LoggedDecision | None:
+        """The first decision from here on that is wanted; None when the time is over."""
+        deadline = time.monotonic() + timeout_ms / 1_000
+        while time.monotonic() < deadline:
+            for logged in self.poll(_POLL_MS):
+                if wanted(logged):
+                    return logged
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LastHeartbeat:
+    """The newest heartbeat of a node and when the broker appended it."""
+
+    heartbeat: Heartbeat
+    append_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatTail:
+    """The end of ``heartbeats``.
+
+    Attributes:
+        now_ms: the greatest append time of a tick or heartbeat in it; 0 if the topic is empty.
+        last: the newest heartbeat of each node that was found.
+    """
+
+    now_ms: int
+    last: Mapping[NodeId, LastHeartbeat]
+
+
+def read_last_heartbeats(
+    reader: LogReader, wanted: AbstractSet[NodeId], longest_ms: int, timeout_ms: int = READ_TIMEOUT_MS
+) -> HeartbeatTail:
+    """The last heartbeats of the wanted nodes, read from the end of each partition backwards.
+
+    Reads back only until each wanted node is found, or ``longest_ms`` of log time, or the start of the topic.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+    """
+    starts = reader.start_offsets(HEARTBEATS)
+    ends = reader.end_offsets(HEARTBEATS)
+    window = _FIRST_HEARTBEATS
+    while True:
+        positions = {place: max(starts[place], end - window) for place, end in ends.items()}
+        records = list(_read(reader, positions, timeout_ms))
+        tail = _heartbeat_tail(records)
+        at_start = all(positions[place] == starts[place] for place in positions)
+        oldest_ms = _latest_first_append_ms(records)
+        if at_start or wanted <= tail.last.keys() or oldest_ms < tail.now_ms - longest_ms:
+            return tail
+        window *= 4
+
+
+def _latest_first_append_ms(records: Sequence[RawRecord]) -> int:
+    """The time from which on every partition has been read."""
+    first: dict[int, int] = {}
+    for record in records:
+        first.setdefault(record.partition, record.append_time_ms)
+    return max(first.values(), default=0)
+
+
+def _heartbeat_tail(records: Sequence[RawRecord]) -> HeartbeatTail:
+    last: dict[NodeId, LastHeartbeat] = {}
+    now_ms = 0
+    for record in records:
+        now_ms = max(now_ms, record.append_time_ms)
+        try:
+            payload = decode_input(HEARTBEATS, record).payload
+        except InvalidInputError:
+            continue  # the leader makes a dead letter of it; a reader has only to pass it by
+        if isinstance(payload, Heartbeat):
+            last[payload.node_id] = LastHeartbeat(payload, record.append_time_ms)
+    return HeartbeatTail(now_ms, last)
+
+
+def _assemble(records: Sequence[RawRecord], assembler: DecisionAssembler | None = None) -> list[LoggedDecision]:
+    assembling = assembler or DecisionAssembler()
+    found = []
+    for record in records:
+        decision = None if record.value is None else assembling.add(record.value)
+        if decision is not None:
+            found.append(LoggedDecision(decision, record.offset, record.append_time_ms))
+    return found
+
+
+def _read_range(reader: LogReader, place: TopicPartition, lower: int, upper: int, timeout_ms: int) -> list[RawRecord]:
+    """The records of one partition with ``lower`` <= offset < ``upper``."""
+    found = []
+    for record in _read(reader, {place: lower}, timeout_ms):
+        if record.offset >= upper:
+            break
+        found.append(record)
+    return found
+
+
+def _read(reader: LogReader, positions: Mapping[TopicPartition, int], timeout_ms: int) -> Iterator[RawRecord]:
+    """Records from the positions to the present end of each partition."""
+    reader.assign(positions)
+    missing = set(positions)
+    deadline = time.monotonic() + timeout_ms / 1_000
+    while missing:
+        batch = reader.poll(_BATCH, _POLL_MS)
+        yield from batch.records
+        missing -= batch.ended
+        if batch.records or batch.ended:
+            deadline = time.monotonic() + timeout_ms / 1_000
+        elif time.monotonic() > deadline:
+            places = ", ".join(f"{place.topic}[{place.partition}]" for place in sorted(missing))
+            raise LogUnavailableError(f"the end of {places} was not reached within {timeout_ms} ms")
+
+
+@contextmanager
+def lease_store(cluster: ClusterConfig, redis_url: str) -> Iterator[LeaseStore]:
+    """The cluster's lease in Redis, to look at; closed at the end."""
+    from controlplane.adapters.redis_lease import RedisLeaseStore
+
+    store = RedisLeaseStore(cluster, redis_url, LEASE_LOOK_TIMEOUT_MS)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def last_term_opened(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> LoggedDecision | None:
+    """The newest decision that opened a term; None in an empty log.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+    """
+    for logged in decisions_backwards(reader, timeout_ms):
+        if any(isinstance(event, TermOpened) for event in logged.decision.events):
+            return logged
+    return None

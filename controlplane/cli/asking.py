@@ -1,0 +1,77 @@
+"""Sending an operator's intent from a command, and printing its answer from the log."""
+
+import getpass
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from controlplane.bootstrap import operators
+from controlplane.cli.failures import ExitStatus
+from controlplane.cli.invocation import Invocation
+from controlplane.cli.output import OutputFormat, empty_row, print_json, print_rows
+from controlplane.cli.reading import reading
+from controlplane.core.events import IntentOutcome
+from controlplane.core.records import Intent, IntentKind
+
+COLUMNS = ("intent_id", "kind", "outcome", "detail", "seq", "epoch")
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def wait_option(command: _Command) -> _Command:
+    """The ``--wait`` option of commands that send an intent."""
+    return click.option(
+        "--wait",
+        "wait_s",
+        type=click.FloatRange(min=0),
+        default=10.0,
+        metavar="SECONDS",
+        help="How long to wait for the leader's answer in the log; 0 only sends.",
+    )(command)
+
+
+def ask(
+    invocation: Invocation,
+    kind: IntentKind,
+    arguments: Mapping[str, str],
+    wait_s: float,
+    output_format: OutputFormat,
+) -> ExitStatus:
+    """Send an intent and print what became of it.
+
+    Returns:
+        done if it was done, or sent without waiting; failed if it was refused; unreachable if nobody answered.
+    """
+    intent = Intent(f"{kind.value}-{uuid.uuid4().hex[:12]}", kind.value, getpass.getuser(), dict(arguments))
+    row = empty_row(COLUMNS)
+    row |= {"intent_id": intent.intent_id, "kind": intent.kind, "outcome": "sent"}
+    status = ExitStatus.DONE
+    with reading(invocation) as reader:
+        watch = operators.AnswerWatch(reader)
+        writer = operators.open_event_writer(invocation.cluster, invocation.kafka)
+        try:
+            operators.submit_intent(writer, intent)
+        finally:
+            writer.close()
+        answer = watch.wait(intent.intent_id, round(wait_s * 1_000)) if wait_s else None
+    if answer is not None:
+        row |= {
+            "outcome": answer.event.outcome.value,
+            "detail": answer.event.detail,
+            "seq": answer.logged.decision.seq,
+            "epoch": answer.logged.decision.epoch,
+        }
+        status = ExitStatus.DONE if answer.event.outcome is IntentOutcome.DONE else ExitStatus.FAILED
+    elif wait_s:
+        row |= {
+            "outcome": "unanswered",
+            "detail": f"no leader answered within {wait_s:g} s; the intent stays in the log",
+        }
+        status = ExitStatus.UNREACHABLE
+    if output_format is OutputFormat.JSON:
+        print_json(row)
+    else:
+        print_rows([row], COLUMNS)
+    return status

@@ -1,0 +1,49 @@
+"""Keeps the demo's processes after the demo itself has ended, and ends them in order when it is told to.
+
+Run by path as ``python holder.py FD:PID...``, standard library only. Each pair is the writing end of a keeper's
+standard input (see ``controlplane/embedded/keeper.py``) and the keeper's process id, in the order in which they are to
+end. On SIGTERM it closes one after the other and waits for each. If it dies, all pipes close: nothing is left over.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+LONGEST_END_S = 40.0
+"""For one process; longer than any keeper's own patience before it kills."""
+
+
+def hold(pairs: Sequence[tuple[int, int]]) -> None:
+    """Wait for SIGTERM (or SIGINT), then end the processes one after the other."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    signal.sigwait({signal.SIGTERM, signal.SIGINT})
+    for descriptor, process_id in pairs:
+        os.close(descriptor)
+        deadline = time.monotonic() + LONGEST_END_S
+        while _lives(process_id) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
+
+def _lives(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return False  # somebody else's process has the number by now
+    return not _is_zombie(process_id)
+
+
+def _is_zombie(process_id: int) -> bool:
+    """Whether it has ended and only its parent has not looked; False where /proc does not say."""
+    try:
+        with open(f"/proc/{process_id}/stat", encoding="utf-8") as status:  # noqa: PTH123 - no imports beyond need
+            return status.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    hold([(int(fd), int(pid)) for fd, _, pid in (pair.partition(":") for pair in sys.argv[1:])])

@@ -1,0 +1,73 @@
+"""One moment of the demo, for the live display and for plain lines alike."""
+
+from dataclasses import dataclass
+
+from controlplane.bootstrap.readers import HeartbeatTail
+from controlplane.cli import nodes_view
+from controlplane.cli.demo.traffic import Counts
+from controlplane.cli.demo.watching import Observer
+from controlplane.cli.output import Rows
+
+NODE_COLUMNS = (
+    "node",
+    "status",
+    "slots_led",
+    "slots_followed",
+    "bundles",
+    "epoch_in_use",
+    "epoch_lag",
+    "since_heartbeat_ms",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What the demo looks like now.
+
+    Attributes:
+        elapsed_s: since the beginning.
+        step: the present step's title.
+        waiting_for: what is waited for.
+        epoch: of the newest table; 0 before the first.
+        term: of the newest table.
+        leader: the controller that wrote the newest decision; empty before the first.
+        nodes: a row for each node.
+        counts: what the traffic's client counted so far.
+    """
+
+    elapsed_s: float
+    step: str
+    waiting_for: str
+    epoch: int
+    term: int
+    leader: str
+    nodes: Rows
+    counts: Counts
+
+    def line(self) -> str:
+        """The picture in one line."""
+        living = sum(1 for row in self.nodes if row["status"] == "active")
+        counts = self.counts
+        return (
+            f"[{self.elapsed_s:5.0f} s] {self.step} | {self.waiting_for} | epoch {self.epoch}, "
+            f"term {self.term}, leader {self.leader or '-'}, {living} nodes | "
+            f"answered {counts.answered:,}, refused {counts.refused:,}, failed {counts.failed:,}"
+        )
+
+
+def take_picture(observer: Observer | None, elapsed_s: float, step: str, waiting_for: str, counts: Counts) -> Picture:
+    """The present moment as the observer sees it."""
+    table = observer.table if observer else None
+    if observer is None or table is None:
+        return Picture(elapsed_s, step, waiting_for, 0, 0, "", [], counts)
+    decisions = observer.decisions
+    return Picture(
+        elapsed_s,
+        step,
+        waiting_for,
+        table.epoch,
+        table.term,
+        decisions[-1].decision.controller_id if decisions else "",
+        nodes_view.node_rows(table, HeartbeatTail(observer.now_ms, observer.heartbeats)),
+        counts,
+    )

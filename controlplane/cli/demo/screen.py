@@ -1,0 +1,115 @@
+"""What is shown while the demo runs: a live picture on a terminal, plain lines elsewhere."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from controlplane.cli.demo.picture import NODE_COLUMNS, Picture
+from controlplane.cli.output import cell_text
+
+LINE_EVERY_S = 2.0
+"""Without a terminal there is a new line at least this often, so that nobody takes the demo for stuck."""
+
+
+class Screen(Protocol):
+    """Shows pictures until it is left; lines stay."""
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End; what was said stays."""
+        ...
+
+    def say(self, line: str) -> None:
+        """Print a line that stays."""
+        ...
+
+
+def open_screen(picture: Callable[[], Picture]) -> Screen:
+    """The screen that fits standard output; ``picture`` is called from another thread."""
+    return LiveScreen(picture) if sys.stdout.isatty() else PlainScreen(picture)
+
+
+class PlainScreen:
+    """Lines only: everything that is said, and the picture's line when nothing was said for a while."""
+
+    def __init__(self, picture: Callable[[], Picture], every_s: float = LINE_EVERY_S) -> None:
+        self._picture = picture
+        self._every_s = every_s
+        self._spoken_at_s = time.monotonic()
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._tick, name="demo-screen", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End."""
+        self._end.set()
+        self._thread.join()
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self._spoken_at_s = time.monotonic()
+        click.echo(line)
+
+    def _tick(self) -> None:
+        while not self._end.wait(self._every_s / 10):
+            if time.monotonic() - self._spoken_at_s >= self._every_s * 0.9:
+                self.say(self._picture().line())
+
+
+class LiveScreen:
+    """The picture, redrawn four times a second under the lines that were said."""
+
+    def __init__(self, picture: Callable[[], Picture]) -> None:
+        self._live = Live(console=Console(), get_renderable=lambda: _drawn(picture()), refresh_per_second=4)
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End; the last picture stays."""
+        self._live.stop()
+
+    def say(self, line: str) -> None:
+        """Print a line above the picture."""
+        self._live.console.print(Text(line))
+
+
+def _drawn(picture: Picture) -> RenderableType:
+    nodes = Table(expand=True)
+    for column in NODE_COLUMNS:
+        nodes.add_column(column.replace("_", " "))
+    for row in picture.nodes:
+        style = "" if row["status"] == "active" else "red"
+        nodes.add_row(*(Text(cell_text(row[column])) for column in NODE_COLUMNS), style=style)
+    counts = picture.counts
+    head = Text(
+        f"{picture.elapsed_s:5.0f} s  {picture.step}\nwaiting for: {picture.waiting_for}\n"
+        f"epoch {picture.epoch}  term {picture.term}  leader {picture.leader or '-'}  "
+        f"answered {counts.answered:,}  refused {counts.refused:,}  failed {counts.failed:,}"
+    )
+    return Panel(Group(head, nodes), title="controlplane demo", title_align="left")

@@ -1,0 +1,64 @@
+"""Decisions as rows for people: number, cause, moves and the proof that fewer would not do."""
+
+import datetime as dt
+from collections.abc import Sequence
+
+from controlplane.bootstrap.readers import LoggedDecision
+from controlplane.cli.output import Row, Rows
+from controlplane.core.decision import Certificate
+from controlplane.core.plain import Plain, to_plain
+
+COLUMNS = ("seq", "term", "epoch", "when", "causes", "moves", "leader_changes", "certificate")
+
+
+def when(log_time_ms: int) -> str:
+    """A log time as ISO 8601 in UTC with milliseconds."""
+    moment = dt.datetime.fromtimestamp(log_time_ms / 1_000, dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def certificate_text(certificate: Certificate | None) -> str:
+    """What a certificate proves, in a few words; empty without one."""
+    if certificate is None:
+        return ""
+    surplus_moves = certificate.moved - certificate.least_moved
+    surplus_changes = certificate.leader_changes - certificate.least_leader_changes
+    if surplus_moves == 0 and surplus_changes == 0:
+        proof = f"{certificate.policy}: proven least"
+    else:
+        proof = f"{certificate.policy}: {surplus_moves} moves and {surplus_changes} leader changes over the least"
+    lost = f"; no living replica of {len(certificate.lost_slots)} slots" if certificate.lost_slots else ""
+    return proof + lost
+
+
+def decision_rows(decisions: Sequence[LoggedDecision]) -> Rows:
+    """A row for each decision; ``moves`` and ``leader_changes`` read "made/least"."""
+    rows: list[Row] = []
+    for logged in decisions:
+        decision = logged.decision
+        certificate = decision.certificate
+        rows.append(
+            {
+                "seq": decision.seq,
+                "term": decision.term,
+                "epoch": decision.epoch,
+                "when": when(logged.append_time_ms),
+                "causes": [f"{cause.kind.value} {cause.subject} ({cause.evidence})" for cause in decision.causes],
+                "moves": f"{certificate.moved}/{certificate.least_moved}" if certificate else "",
+                "leader_changes": (
+                    f"{certificate.leader_changes}/{certificate.least_leader_changes}" if certificate else ""
+                ),
+                "certificate": certificate_text(certificate),
+            }
+        )
+    return rows
+
+
+def decision_documents(decisions: Sequence[LoggedDecision]) -> Plain:
+    """Each decision whole, with its offset and append time, for programs."""
+    documents: list[Plain] = []
+    for logged in decisions:
+        plain = to_plain(logged.decision)
+        place = {"offset": logged.offset, "append_time_ms": logged.append_time_ms}
+        documents.append({**place, **plain} if isinstance(plain, dict) else plain)
+    return documents

@@ -1,0 +1,114 @@
+"""Structured logs: one JSON object a line, or coloured text on a terminal; the standard library's logs included.
+
+Each line carries the cluster; ``term`` and ``epoch`` stand in lines that were written where they are known, bound by
+:func:`structlog.contextvars.bind_contextvars`.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import TextIO
+
+import structlog
+
+
+class LogFormat(Enum):
+    """How log lines look."""
+
+    AUTO = "auto"
+    """``console`` if standard error is a terminal, else ``json``."""
+    JSON = "json"
+    CONSOLE = "console"
+
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+CHATTY_EVENTS = {"kafka_client_log": "kafka_client"}
+"""Events of libraries that repeat themselves many times a second, with the field that names their source."""
+CHATTY_LINES = 3
+CHATTY_WINDOW_S = 5.0
+
+
+class ChatterLimit:
+    """A processor that lets only the first few lines of a chatty source through in each window of time.
+
+    The first line of the next window says in ``left_out`` how many were held back.
+    """
+
+    def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        """Begin with nothing held back."""
+        self._monotonic_s = monotonic_s
+        self._windows: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def __call__(self, _logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        """Pass the line on, or drop it."""
+        name = str(event.get("event"))
+        if name not in CHATTY_EVENTS:
+            return event
+        source = (name, str(event.get(CHATTY_EVENTS[name])))
+        now_s = self._monotonic_s()
+        began_s, lines = self._windows.get(source, (now_s, 0))
+        if now_s - began_s >= CHATTY_WINDOW_S:
+            if lines > CHATTY_LINES:
+                event["left_out"] = lines - CHATTY_LINES
+            began_s, lines = now_s, 0
+        self._windows[source] = (began_s, lines + 1)
+        if lines >= CHATTY_LINES:
+            raise structlog.DropEvent
+        return event
+
+
+def configure_logging(cluster: str, level: str, log_format: LogFormat, stream: TextIO | None = None) -> None:
+    """Send structlog's and the standard library's lines to one stream in one form.
+
+    Args:
+        cluster: bound to every line.
+        level: one of :data:`LOG_LEVELS`.
+        log_format: see :class:`LogFormat`.
+        stream: standard error if not given; results on standard output stay clean.
+    """
+    target = sys.stderr if stream is None else stream
+
+    def add_cluster(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        # Not a context variable: those are per thread, and every thread's lines carry the cluster.
+        event.setdefault("cluster", cluster)
+        return event
+
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        add_cluster,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    on_terminal = log_format is LogFormat.CONSOLE or (log_format is LogFormat.AUTO and target.isatty())
+    rendering: list[structlog.typing.Processor] = (
+        [structlog.dev.ConsoleRenderer(colors=target.isatty())]
+        if on_terminal
+        else [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
+    )
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *rendering],
+        )
+    )
+    root_logger = logging.getLogger()
+    root_logger.handlers[:] = [handler]
+    root_logger.setLevel(level.upper())
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            ChatterLimit(),
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )

@@ -1,0 +1,39 @@
+"""``controlplane nodes``: the members of a cluster."""
+
+import click
+
+from controlplane.bootstrap import readers
+from controlplane.cli import nodes_view
+from controlplane.cli.failures import ExitStatus
+from controlplane.cli.invocation import Invocation, pass_invocation
+from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.reading import reading
+
+LOOK_BACK_MS = 60_000
+"""How far back in log time a node's last heartbeat is looked for."""
+
+
+@click.group()
+def nodes() -> None:
+    """The members of a cluster."""
+
+
+@nodes.command("list")
+@format_option
+@pass_invocation
+def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
+    """Print every member: what it owns, which epoch it works with, when it was last heard."""
+    with reading(invocation) as reader:
+        table = readers.read_routing_table(reader)
+        if table is None:
+            click.echo(f"cluster {invocation.cluster.name!r} has no routing table yet: nobody was admitted", err=True)
+            return ExitStatus.FAILED
+        living = {node_id for node_id, node in table.nodes.items() if nodes_view.lives(node)}
+        tail = readers.read_last_heartbeats(reader, living, LOOK_BACK_MS)
+    rows = nodes_view.node_rows(table, tail)
+    if output_format is OutputFormat.JSON:
+        print_json([dict(row) for row in rows])
+    else:
+        click.echo(f"epoch {table.epoch}, {len(living)} of {len(table.nodes)} nodes live")
+        print_rows(rows, nodes_view.COLUMNS)
+    return ExitStatus.DONE

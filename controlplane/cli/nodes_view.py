@@ -1,0 +1,62 @@
+"""The members of a cluster as rows: what the table says of them and what their last heartbeats say."""
+
+from controlplane.bootstrap.readers import HeartbeatTail
+from controlplane.cli.output import Row, Rows
+from controlplane.core.membership import NodeStatus
+from controlplane.core.rows import NodeRow
+from controlplane.core.slot_table import NodeSlots, by_node
+from controlplane.core.table_replica import RoutingTable
+
+COLUMNS = (
+    "node",
+    "role",
+    "status",
+    "incarnation",
+    "zone",
+    "weight",
+    "addresses",
+    "slots_led",
+    "slots_followed",
+    "bundles",
+    "epoch_in_use",
+    "epoch_lag",
+    "since_heartbeat_ms",
+)
+
+
+def lives(node: NodeRow) -> bool:
+    """Whether heartbeats are to be expected of a node."""
+    return node.status in (NodeStatus.ACTIVE, NodeStatus.DRAINING)
+
+
+def node_rows(table: RoutingTable, tail: HeartbeatTail) -> Rows:
+    """A row for each node, by name.
+
+    ``epoch_in_use`` is the epoch of the table that the node said to work with, ``epoch_lag`` how far that is behind;
+    ``since_heartbeat_ms`` is log time. All three are empty where no heartbeat of the node's incarnation was found.
+    """
+    held = by_node(table.slots)
+    owners = [bundle.owner for bundle in table.bundles.values()]
+    rows: list[Row] = []
+    for node_id, node in sorted(table.nodes.items()):
+        slots = held.get(node_id, NodeSlots(node_id, (), ()))
+        last = tail.last.get(node_id)
+        current = last if last is not None and last.heartbeat.incarnation == node.incarnation else None
+        rows.append(
+            {
+                "node": node_id,
+                "role": node.role.value,
+                "status": node.status.value,
+                "incarnation": node.incarnation,
+                "zone": node.zone,
+                "weight": node.weight,
+                "addresses": [f"{address.name}={address.host}:{address.port}" for address in node.addresses],
+                "slots_led": len(slots.leads),
+                "slots_followed": len(slots.follows),
+                "bundles": owners.count(node_id),
+                "epoch_in_use": current.heartbeat.table_epoch if current else None,
+                "epoch_lag": max(0, table.epoch - current.heartbeat.table_epoch) if current else None,
+                "since_heartbeat_ms": tail.now_ms - current.append_time_ms if current else None,
+            }
+        )
+    return rows

@@ -1,0 +1,180 @@
+"""The root of the command: global options, which may stand anywhere in the line, and what becomes of errors."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from controlplane import __version__
+from controlplane.cli.controller import controller
+from controlplane.cli.failures import ExitStatus, exit_status_of, sentence_of
+from controlplane.cli.intents import intents
+from controlplane.cli.invocation import DEFAULT_DATA_DIR, Invocation
+from controlplane.cli.leader import leader
+from controlplane.cli.log import log
+from controlplane.cli.logging_setup import LOG_LEVELS, LogFormat, configure_logging
+from controlplane.cli.namespaces import namespaces
+from controlplane.cli.nodes import nodes
+from controlplane.cli.table import table
+from controlplane.cli.topics import topics
+from controlplane.cli.up import up
+from controlplane.config import ClusterConfig
+from controlplane.errors import ConfigurationError, ControlPlaneError
+
+
+class RootGroup(click.Group):
+    """A group whose own options may also be written after the command's name."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Move the global options to the front, then parse as usual."""
+        return super().parse_args(ctx, self._with_global_options_first(args))
+
+    def _with_global_options_first(self, args: Sequence[str]) -> list[str]:
+        takes_value = {
+            name
+            for parameter in self.params
+            if isinstance(parameter, click.Option) and not parameter.is_flag
+            for name in parameter.opts
+        }
+        front: list[str] = []
+        rest: list[str] = []
+        remaining = iter(args)
+        for argument in remaining:
+            if argument == "--":
+                rest.extend([argument, *remaining])
+                break
+            name, equals, _ = argument.partition("=")
+            if name not in takes_value:
+                rest.append(argument)
+                continue
+            front.append(argument)
+            if not equals:
+                front.extend([value for value in [next(remaining, None)] if value is not None])
+        return [*front, *rest]
+
+
+def _security(texts: Sequence[str]) -> dict[str, str]:
+    """``--security`` values, each ``key=value`` or a file of such lines ('#' begins a comment)."""
+    settings: dict[str, str] = {}
+    for text in texts:
+        if "=" in text:
+            lines = [text]
+        else:
+            path = Path(text)
+            if not path.is_file():
+                raise ConfigurationError(f"--security {text!r} is neither key=value nor a file of such lines")
+            lines = path.read_text(encoding="utf-8").splitlines()
+        for number, raw in enumerate(lines, start=1):
+            line = raw.strip()
+            if not line or line.startswith("#"):
+                continue
+            key, equals, value = line.partition("=")
+            if not equals:
+                raise ConfigurationError(f"--security {text}, line {number}: no '=' in it; write key=value")
+            settings[key.strip()] = value.strip()
+    return settings
+
+
+@click.group(
+    cls=RootGroup,
+    context_settings={"auto_envvar_prefix": "CONTROLPLANE", "max_content_width": 120, "show_default": True},
+)
+@click.option("--cluster", default="local", help="Which cluster: the prefix of its topics.")
+@click.option(
+    "--bootstrap-servers", metavar="HOST:PORT,...", help="Kafka. Without it: what 'controlplane up' left in --data-dir."
+)
+@click.option("--redis-url", metavar="URL", help="Redis. Without it: what 'controlplane up' left in --data-dir.")
+@click.option(
+    "--security",
+    multiple=True,
+    metavar="KEY=VALUE|FILE",
+    help="A librdkafka setting for TLS or SASL, or a file of such lines; repeatable.",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_DATA_DIR,
+    help="The folder of the local parts: their addresses, data and logs.",
+)
+@click.option(
+    "--connect-timeout",
+    "connect_timeout_s",
+    type=click.FloatRange(min=0),
+    default=30.0,
+    metavar="SECONDS",
+    help="How long to try to reach Kafka and Redis at the start.",
+)
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", help="The least level that is logged.")
+@click.option(
+    "--log-format",
+    type=click.Choice(LogFormat, case_sensitive=False),
+    default=LogFormat.AUTO,
+    show_default="auto",
+    help="Log lines on standard error: JSON, or text for a console; auto asks whether it is a terminal.",
+)
+@click.version_option(__version__, prog_name="controlplane")
+@click.pass_context
+def root(  # noqa: PLR0913 - one parameter for each option
+    context: click.Context,
+    *,
+    cluster: str,
+    bootstrap_servers: str | None,
+    redis_url: str | None,
+    security: tuple[str, ...],
+    data_dir: Path,
+    connect_timeout_s: float,
+    log_level: str,
+    log_format: LogFormat,
+) -> None:
+    r"""An event-sourced control plane over Kafka: who owns which slot, decided once, readable by everybody.
+
+    Every option can be given in the environment as well: CONTROLPLANE_CLUSTER, CONTROLPLANE_BOOTSTRAP_SERVERS, and for
+    a command's own options CONTROLPLANE_<COMMAND>_<OPTION>, such as CONTROLPLANE_CONTROLLER_RUN_METRICS_PORT.
+
+    \b
+    Exit status: 0 done, 1 failed, 2 called wrongly, 3 Kafka, Redis or a leader out of reach, 130 interrupted.
+    """
+    context.obj = Invocation(
+        cluster=ClusterConfig(cluster),
+        given_bootstrap_servers=bootstrap_servers,
+        given_redis_url=redis_url,
+        security=_security(security),
+        data_dir=data_dir,
+        connect_timeout_s=connect_timeout_s,
+    )
+    configure_logging(cluster, log_level, log_format)
+
+
+def run(arguments: Sequence[str]) -> ExitStatus:
+    """Run one command line; errors of ours become one sentence on standard error and an exit status.
+
+    Other exceptions are defects and pass through with their traceback.
+    """
+    try:
+        outcome = root.main(args=list(arguments), prog_name="controlplane", standalone_mode=False)
+    except click.exceptions.Exit as end:
+        return ExitStatus(end.exit_code)
+    except click.ClickException as error:
+        error.show()
+        return ExitStatus(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return ExitStatus.INTERRUPTED
+    except ControlPlaneError as error:
+        click.echo(f"controlplane: {sentence_of(error)}", err=True)
+        return exit_status_of(error)
+    return outcome if isinstance(outcome, ExitStatus) else ExitStatus.DONE
+
+
+for _command in (
+    controller,
+    intents,
+    leader,
+    log,
+    namespaces,
+    nodes,
+    table,
+    topics,
+    up,
+):
+    root.add_command(_command)

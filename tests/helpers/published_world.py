@@ -1,0 +1,66 @@
+"""A :class:`World` whose inputs, decisions and table rows also stand in an in-memory Kafka, for readers to read."""
+
+from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, MemoryTransactionalWriter
+from controlplane.adapters.virtual_clock import VirtualClock
+from controlplane.codec.inputs import encode_input
+from controlplane.config import (
+    CANDIDATES,
+    DEAD_LETTERS,
+    DECISIONS,
+    HEARTBEATS,
+    INTENTS,
+    LOAD_REPORTS,
+    MEMBERSHIP,
+    ROUTING_TABLE,
+    ClusterConfig,
+)
+from controlplane.core.draft import SealedDecision
+from controlplane.core.policy import Policy
+from controlplane.core.records import InputPayload, InputRecord, Intent, Tick
+from controlplane.ports import CommitOutcome, OutgoingRecord
+from controlplane.service.publisher import TablePublisher
+from tests.helpers.world import PARTITIONS, START_MS, World
+
+SINGLE_PARTITION_TOPICS = (MEMBERSHIP, INTENTS, CANDIDATES, DECISIONS, ROUTING_TABLE, DEAD_LETTERS)
+
+
+class PublishedWorld(World):
+    """The same leader, with a broker behind it."""
+
+    def __init__(self, cluster: ClusterConfig, policy: Policy | None = None) -> None:
+        """A cluster with all topics, whose first term is open and published."""
+        self.cluster = cluster
+        self.clock = VirtualClock(wall_ms=START_MS)
+        self.broker = MemoryBroker(self.clock)
+        for topic in SINGLE_PARTITION_TOPICS:
+            self.broker.create_topic(cluster.topic(topic))
+        for topic in (HEARTBEATS, LOAD_REPORTS):
+            self.broker.create_topic(cluster.topic(topic), PARTITIONS)
+        self._events = MemoryEventWriter(cluster, self.broker)
+        self._writer = MemoryTransactionalWriter(cluster, self.broker)
+        self._writer.open()
+        self._publisher = TablePublisher({})
+        super().__init__(policy)
+
+    def append(self, topic: str, partition: int, payload: InputPayload) -> InputRecord:
+        """Append an input at the present time, in the broker too."""
+        self.clock.advance(self.now_ms - self.clock.wall_ms())
+        match payload:
+            case Tick(controller_id=key) | Intent(intent_id=key):
+                pass
+            case _:
+                key = payload.node_id
+        self._events.send(OutgoingRecord(topic, key.encode(), encode_input(payload), partition))
+        self._events.flush(0)
+        return super().append(topic, partition, payload)
+
+    def commit(self, sealed: SealedDecision) -> None:
+        """Commit a decision with its rows, in the broker too."""
+        super().commit(sealed)
+        publication = self._publisher.publication(sealed, sealed.rows)
+        assert self._writer.commit(publication.records) is CommitOutcome.COMMITTED
+        self._publisher.committed(publication)
+
+    def reader(self) -> MemoryLogReader:
+        """A reader of its own."""
+        return MemoryLogReader(self.cluster, self.broker)

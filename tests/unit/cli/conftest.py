@@ -1,0 +1,75 @@
+"""Running the command in this process against an in-memory cluster."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import structlog
+
+from controlplane.adapters.memory import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
+from controlplane.bootstrap import operators, readers
+from controlplane.cli.root import run
+from controlplane.config import ClusterConfig
+from tests.helpers.commands import Ran, RunCommand
+from tests.helpers.published_world import PublishedWorld
+
+CLUSTER = ClusterConfig("local")
+
+
+@pytest.fixture(autouse=True)
+def _former_logging() -> Iterator[None]:
+    """Each call of the command sets logging up for its own standard error, which ends with the test."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> RunCommand:
+    """Runs a command line and gives its status and what it printed."""
+
+    def run_command(*arguments: str) -> Ran:
+        capsys.readouterr()
+        status = run(arguments)
+        printed = capsys.readouterr()
+        return Ran(int(status), printed.out, printed.err)
+
+    return run_command
+
+
+@pytest.fixture
+def world() -> PublishedWorld:
+    """A cluster that has just been created: one term, no nodes."""
+    return PublishedWorld(CLUSTER)
+
+
+@pytest.fixture
+def lease_server(world: PublishedWorld) -> MemoryLeaseServer:
+    """The lease store of that cluster."""
+    return MemoryLeaseServer(world.clock)
+
+
+@pytest.fixture
+def cluster_command(
+    command: RunCommand, world: PublishedWorld, lease_server: MemoryLeaseServer, monkeypatch: pytest.MonkeyPatch
+) -> RunCommand:
+    """Runs a command line against the in-memory cluster."""
+
+    @contextmanager
+    def lease_store(_cluster: ClusterConfig, _redis_url: str) -> Iterator[MemoryLeaseStore]:
+        yield MemoryLeaseStore(lease_server)
+
+    monkeypatch.setattr(readers, "open_reader", lambda _cluster, _kafka: world.reader())
+    monkeypatch.setattr(readers, "lease_store", lease_store)
+    monkeypatch.setattr(
+        operators, "open_event_writer", lambda _cluster, _kafka: MemoryEventWriter(CLUSTER, world.broker)
+    )
+
+    def run_command(*arguments: str) -> Ran:
+        return command("--bootstrap-servers", "memory:1", "--redis-url", "redis://memory", *arguments)
+
+    return run_command

@@ -1,0 +1,88 @@
+"""Commands that ask the leader for something and wait for its answer."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from controlplane.cli.failures import ExitStatus
+from controlplane.codec.inputs import decode_input
+from controlplane.config import INTENTS
+from controlplane.core.identifiers import TopicPartition
+from controlplane.core.records import Intent
+from tests.helpers.commands import RunCommand
+from tests.helpers.published_world import PublishedWorld
+
+
+@contextmanager
+def answering_leader(world: PublishedWorld) -> Iterator[None]:
+    """The world's leader answers the intents that come in through the broker, in a thread of its own."""
+    done = threading.Event()
+
+    def lead() -> None:
+        reader = world.reader()
+        reader.assign({TopicPartition(INTENTS, 0): 0})
+        heard = set()
+        while not done.wait(0.005):
+            for record in reader.poll(10, 0).records:
+                intent = decode_input(INTENTS, record).payload
+                assert isinstance(intent, Intent)
+                # The world appends what it hears to the broker as well.
+                if intent.intent_id not in heard:
+                    heard.add(intent.intent_id)
+                    world.intent(intent.intent_id, intent.kind, **intent.arguments)
+                    world.run(100)
+
+    thread = threading.Thread(target=lead)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def sent_intents(world: PublishedWorld) -> list[Intent]:
+    """Every intent in the broker."""
+    reader = world.reader()
+    reader.assign({TopicPartition(INTENTS, 0): 0})
+    payloads = [decode_input(INTENTS, record).payload for record in reader.poll(100, 0).records]
+    return [payload for payload in payloads if isinstance(payload, Intent)]
+
+
+def test_intent_is_sent_without_waiting(cluster_command: RunCommand, world: PublishedWorld) -> None:
+    """With ``--wait 0`` the command only appends, with the arguments that the leader expects."""
+    ran = cluster_command("namespaces", "create", "kv", "--wait", "0", "--format", "json")
+    (intent,) = sent_intents(world)
+    shown = json.loads(ran.out)
+    assert ran.status == ExitStatus.DONE
+    assert (intent.kind, intent.arguments) == ("create_namespace", {"namespace": "kv"})
+    assert (shown["outcome"], shown["intent_id"]) == ("sent", intent.intent_id)
+
+
+def test_nobody_answering_has_status_three(cluster_command: RunCommand, world: PublishedWorld) -> None:
+    """Without a leader the intent waits in the log, and the caller is told so."""
+    ran = cluster_command("intents", "override-self-preservation", "--wait", "0.3")
+    assert ran.status == ExitStatus.UNREACHABLE
+    assert "stays in the log" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "outcome"),
+    [
+        (("namespaces", "create", "kv"), ExitStatus.DONE, "done"),
+        (("intents", "override-self-preservation"), ExitStatus.DONE, "done"),
+        (("namespaces", "create", "not/a/name"), ExitStatus.FAILED, "refused"),
+    ],
+)
+def test_answer_of_the_leader_decides_the_status(
+    cluster_command: RunCommand, world: PublishedWorld, words: tuple[str, ...], status: ExitStatus, outcome: str
+) -> None:
+    """Done and refused are told apart, with the decision that says so."""
+    with answering_leader(world):
+        ran = cluster_command(*words, "--format", "json")
+    shown = json.loads(ran.out)
+    assert (ran.status, shown["outcome"]) == (status, outcome)
+    assert shown["seq"] == world.state.seq

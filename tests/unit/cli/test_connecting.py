@@ -1,0 +1,71 @@
+"""Waiting for Kafka and Redis at the start of a command."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from controlplane.cli import connecting
+from controlplane.cli.connecting import UnreachableError, reach
+from controlplane.cli.failures import ExitStatus, exit_status_of
+from controlplane.cli.invocation import Invocation
+from controlplane.config import ClusterConfig
+from controlplane.errors import ConfigurationError, LogUnavailableError
+
+
+def test_answer_after_some_attempts_is_taken() -> None:
+    """A broker that is starting is waited for."""
+    answers = iter([LogUnavailableError("starting"), LogUnavailableError("starting"), 7])
+
+    def attempt() -> int:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert reach("Kafka at k:1", 10, attempt) == 7
+
+
+def test_no_answer_in_time_is_one_sentence_and_status_three() -> None:
+    """The sentence names who was asked, for how long, and what the last trouble was."""
+
+    def attempt() -> None:
+        raise LogUnavailableError("connection refused")
+
+    with pytest.raises(UnreachableError, match=r"Kafka at k:1 did not answer for 1 s .*connection refused") as error:
+        reach("Kafka at k:1", 1, attempt)
+    assert exit_status_of(error.value) == ExitStatus.UNREACHABLE
+
+
+def test_wrong_settings_are_not_tried_again() -> None:
+    """Waiting does not mend a wrong password."""
+    attempts = []
+
+    def attempt() -> None:
+        attempts.append(1)
+        raise ConfigurationError("wrong password")
+
+    with pytest.raises(ConfigurationError):
+        reach("Redis at r:1", 30, attempt)
+    assert attempts == [1]
+
+
+def test_long_attempt_is_seen_to_wait(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also a single attempt that takes long must not look like a hanging program."""
+    monkeypatch.setattr(connecting, "LONGEST_WAIT_S", 0.01)
+    lines = ""
+    deadline = time.monotonic() + 10
+
+    def attempt() -> None:
+        nonlocal lines
+        while "does not answer yet" not in lines and time.monotonic() < deadline:
+            lines += capsys.readouterr().err
+
+    reach("Kafka at k:1", 30, attempt)
+    assert "Kafka at k:1 does not answer yet; trying again (0 of 30 s)" in lines
+
+
+def test_messages_do_not_hold_the_password() -> None:
+    """Terminals are recorded and logs are kept."""
+    invocation = Invocation(ClusterConfig("c"), "k:1", "rediss://user:secret@r.example:6380/0", {}, Path(), 1)
+    assert invocation.redis_place == "Redis at r.example:6380"

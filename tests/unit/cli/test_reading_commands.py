@@ -1,0 +1,165 @@
+"""``table``, ``nodes``, ``log``, ``leader`` and ``namespaces list`` on an in-memory cluster, in both formats."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore
+from controlplane.cli import log_view, nodes_view, table_view
+from controlplane.cli.failures import ExitStatus
+from controlplane.core.identifiers import Term
+from tests.helpers.commands import RunCommand
+from tests.helpers.published_world import PublishedWorld
+
+
+@pytest.fixture
+def played(world: PublishedWorld) -> PublishedWorld:
+    """Three nodes and a namespace; one node was fenced, another left."""
+    world.admit("n1", "n2", "n3", "n4")
+    world.intent("i1", "create_namespace", namespace="kv")
+    world.run(300, ("n1", "n2", "n3", "n4"))
+    world.run(4_000, ("n1", "n2", "n4"))
+    world.left("n4")
+    world.run(400, ("n1", "n2"))
+    return world
+
+
+def test_table_by_slot_is_the_state(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """What readers print is what the leader decided, whole."""
+    shown = json.loads(cluster_command("table", "show", "--format", "json").out)
+    state = played.state
+    assert (shown["epoch"], shown["term"], shown["seq"]) == (state.epoch, state.term, state.seq)
+    assert [(row["slot"], row["leader"], tuple(row["followers"])) for row in shown["slots"]] == [
+        (slot.slot_id, slot.leader, slot.followers) for slot in state.slots
+    ]
+    assert {row["bundle"]: row["owner"] for row in shown["bundles"]} == {
+        bundle_id: bundle.owner for bundle_id, bundle in state.bundles.items()
+    }
+
+
+def test_table_by_node_counts_each_replica_once(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """The inverted table loses and doubles nothing; a fenced node is shown with nothing."""
+    rows = json.loads(cluster_command("table", "show", "--by", "node", "--format", "json").out)["nodes"]
+    assert {row["node"]: row["status"] for row in rows} == {"n1": "active", "n2": "active", "n3": "fenced"}
+    assert sum(row["leads"] for row in rows) == len(played.state.slots)
+    assert sum(row["follows"] for row in rows) == sum(len(slot.followers) for slot in played.state.slots)
+    assert sum(len(row["bundles"]) for row in rows) == len(played.state.bundles)
+    assert next(row["leads"] + row["follows"] for row in rows if row["node"] == "n3") == 0
+
+
+def test_table_text_has_a_line_for_each_slot(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """Away from a terminal the table is plain text that other programs cut up."""
+    lines = cluster_command("table", "show").out.splitlines()
+    assert lines[0].startswith(f"epoch {played.state.epoch}, term 1, seq {played.state.seq}, log log, digest ")
+    slot_lines = lines[2 : 2 + len(played.state.slots)]
+    assert [line.split()[0] for line in slot_lines] == [str(slot.slot_id) for slot in played.state.slots]
+    assert lines[1].split() == ["slot", "leader", "followers", "leader", "epoch"]
+
+
+@pytest.mark.parametrize("words", [("table", "show"), ("nodes", "list")])
+def test_cluster_without_a_table_is_said(
+    cluster_command: RunCommand, world: PublishedWorld, words: tuple[str, str]
+) -> None:
+    """An empty table printed as a table would look like a lost one."""
+    world.broker.create_topic("local.routing-table")
+    ran = cluster_command(*words)
+    assert ran.status == ExitStatus.FAILED
+    assert "no routing table yet" in ran.err
+
+
+def test_nodes_show_lag_and_time_since_heartbeat(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """Who works with an old table, and who was not heard for long, stands in one line."""
+    rows = {row["node"]: row for row in json.loads(cluster_command("nodes", "list", "--format", "json").out)}
+    assert set(rows) == {"n1", "n2", "n3"}
+    # The world's nodes say epoch 0, and beat at each full second of their run: 4 s of beats, then 400 ms without.
+    assert rows["n1"]["epoch_in_use"] == 0
+    assert rows["n1"]["epoch_lag"] == played.state.epoch
+    assert rows["n1"]["since_heartbeat_ms"] == 500
+    assert rows["n3"]["status"] == "fenced"
+    assert rows["n3"]["since_heartbeat_ms"] > 4_000
+    assert rows["n1"]["addresses"] == ["kv=localhost:4000"]
+    assert rows["n1"]["slots_led"] + rows["n2"]["slots_led"] == len(played.state.slots)
+
+
+def test_heartbeat_of_an_older_incarnation_counts_as_none(cluster_command: RunCommand, world: PublishedWorld) -> None:
+    """A node that was started again is not shown with its former life's heartbeat."""
+    world.admit("n1")
+    world.join("n1", incarnation=2)
+    world.run(400)
+    (row,) = json.loads(cluster_command("nodes", "list", "--format", "json").out)
+    assert (row["incarnation"], row["epoch_in_use"], row["since_heartbeat_ms"]) == (2, None, None)
+
+
+def test_log_shows_the_last_decisions_with_moves_and_proof(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """Each line says why, how much moved, and that less would not have done."""
+    shown = json.loads(cluster_command("log", "show", "--last", "3", "--format", "json").out)
+    assert [row["seq"] for row in shown] == [decision.seq for decision in played.decisions[-3:]]
+    text = cluster_command("log", "show", "--last", "100").out.splitlines()
+    assert len(text) == 1 + len(played.decisions)
+    fenced = next(line for line in text if "node_expired n3" in line)
+    certificate = next(
+        decision.certificate for decision in played.decisions if decision.causes[0].kind.value == "node_expired"
+    )
+    assert certificate is not None
+    assert f"  {certificate.moved}/{certificate.least_moved}  " in fenced
+    assert "minimal: proven least" in fenced
+
+
+def test_certificate_above_the_least_is_not_called_proven(played: PublishedWorld) -> None:
+    """The words follow the numbers."""
+    certificate = next(decision.certificate for decision in played.decisions if decision.certificate is not None)
+    assert log_view.certificate_text(certificate).endswith("proven least")
+    worse = replace(certificate, moved=certificate.least_moved + 2, lost_slots=(3, 4))
+    assert "2 moves" in log_view.certificate_text(worse)
+    assert "no living replica of 2 slots" in log_view.certificate_text(worse)
+
+
+def test_leader_is_lease_and_last_term(
+    cluster_command: RunCommand, world: PublishedWorld, lease_server: MemoryLeaseServer
+) -> None:
+    """The lease says who may lead, the log who did last; both are shown, because they can differ."""
+    MemoryLeaseStore(lease_server).acquire("c2", Term(6), 2_000)
+    world.admit("n1")
+    ran = cluster_command("leader", "show", "--format", "json")
+    shown = json.loads(ran.out)
+    assert ran.status == ExitStatus.DONE
+    assert (shown["lease_owner"], shown["lease_term"], shown["lease_remaining_ms"] > 0) == ("c2", 7, True)
+    assert (shown["opened_by"], shown["opened_term"], shown["code_version"]) == ("c1", 1, "test")
+
+
+def test_nobody_leading_has_status_three(cluster_command: RunCommand, world: PublishedWorld) -> None:
+    """A script can wait for a leader."""
+    assert cluster_command("leader", "show").status == ExitStatus.UNREACHABLE
+
+
+def test_namespaces_are_listed_with_owners(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """Four bundles until they can be split, each with an owner that lives."""
+    (row,) = json.loads(cluster_command("namespaces", "list", "--format", "json").out)
+    assert (row["namespace"], row["bundles"]) == ("kv", 4)
+    assert set(row["owners"]) <= {"n1", "n2"}
+
+
+@pytest.mark.parametrize(
+    ("words", "columns"),
+    [
+        (("nodes", "list"), nodes_view.COLUMNS),
+        (("log", "show"), log_view.COLUMNS),
+        (("table", "show", "--by", "node"), table_view.NODE_COLUMNS),
+    ],
+)
+def test_text_shows_every_column(
+    cluster_command: RunCommand, played: PublishedWorld, words: tuple[str, ...], columns: tuple[str, ...]
+) -> None:
+    """A column that no row fills would be a field that was renamed under the view."""
+    out = cluster_command(*words).out
+    for column in columns:
+        assert column.replace("_", " ") in out
+
+
+@pytest.mark.parametrize(
+    ("slots", "text"), [((), ""), ((5,), "5"), ((1, 2, 3, 7, 9, 10), "1-3 7 9-10"), ((3, 1, 2), "1-3")]
+)
+def test_slot_ranges(slots: tuple[int, ...], text: str) -> None:
+    """Thousands of slots fit into one cell."""
+    assert table_view.slot_ranges(slots) == text

@@ -1,0 +1,193 @@
+"""Global options, errors and exit statuses of the command."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from controlplane import errors
+from controlplane.cli import main, reading, root
+from controlplane.cli.failures import ExitStatus, exit_status_of
+from controlplane.cli.invocation import Invocation
+from tests.helpers.commands import RunCommand
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Invocation]:
+    """The global options as a command got them; it then fails."""
+    invocations: list[Invocation] = []
+
+    def note(invocation: Invocation) -> None:
+        invocations.append(invocation)
+        raise errors.LogUnavailableError("nobody there")
+
+    monkeypatch.setattr("controlplane.cli.table.reading", note)
+    return invocations
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--cluster", "blue", "--bootstrap-servers=k:9", "table", "show"),
+        ("table", "--cluster", "blue", "show", "--bootstrap-servers=k:9"),
+        ("table", "show", "--by", "node", "--bootstrap-servers", "k:9", "--cluster=blue"),
+    ],
+)
+def test_global_options_may_stand_anywhere(
+    command: RunCommand, seen: list[Invocation], arguments: tuple[str, ...]
+) -> None:
+    """Nobody remembers whether an address comes before or after the command's name."""
+    command(*arguments)
+    assert (seen[0].cluster.name, seen[0].kafka.bootstrap_servers) == ("blue", "k:9")
+
+
+def test_words_after_two_dashes_are_left_alone(command: RunCommand) -> None:
+    """What a user marks as no option is none."""
+    ran = command("namespaces", "create", "--wait", "0", "--", "--cluster")
+    assert ran.status == ExitStatus.CALLED_WRONGLY
+    assert "no address" in ran.err
+
+
+def test_environment_gives_global_options(
+    command: RunCommand, seen: list[Invocation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Containers are configured by their environment."""
+    monkeypatch.setenv("CONTROLPLANE_CLUSTER", "green")
+    monkeypatch.setenv("CONTROLPLANE_BOOTSTRAP_SERVERS", "k:1")
+    command("table", "show")
+    assert (seen[0].cluster.name, seen[0].kafka.bootstrap_servers) == ("green", "k:1")
+
+
+def test_addresses_come_from_the_data_folder(command: RunCommand, seen: list[Invocation], tmp_path: Path) -> None:
+    """What ``controlplane up`` left is found without options, the demo's folder included."""
+    demo = tmp_path / "demo"
+    demo.mkdir()
+    (demo / "addresses.json").write_text('{"bootstrap_servers": "k:7", "redis_url": "redis://r:8/0"}')
+    command("table", "show", "--data-dir", str(tmp_path))
+    assert (seen[0].kafka.bootstrap_servers, seen[0].redis_url, seen[0].home) == ("k:7", "redis://r:8/0", demo)
+
+
+def test_own_addresses_come_before_those_of_the_demo(
+    seen: list[Invocation], command: RunCommand, tmp_path: Path
+) -> None:
+    """A cluster started by hand is meant before a demo that was left running."""
+    for folder, port in ((tmp_path, 1), (tmp_path / "demo", 2)):
+        folder.mkdir(exist_ok=True)
+        (folder / "addresses.json").write_text(f'{{"bootstrap_servers": "k:{port}", "redis_url": "redis://r"}}')
+    command("table", "show", "--data-dir", str(tmp_path))
+    assert seen[0].kafka.bootstrap_servers == "k:1"
+
+
+def test_no_address_is_one_sentence(command: RunCommand, tmp_path: Path) -> None:
+    """The commonest mistake of a newcomer: nothing was started."""
+    ran = command("nodes", "list", "--data-dir", str(tmp_path))
+    assert ran.status == ExitStatus.CALLED_WRONGLY
+    assert ran.err.count("\n") == 1
+    assert "--bootstrap-servers" in ran.err
+    assert "controlplane up" in ran.err
+
+
+def test_error_of_ours_has_no_traceback(command: RunCommand, seen: list[Invocation]) -> None:
+    """A sentence, not a stack, for what is not a defect."""
+    ran = command("table", "show")
+    assert (ran.status, ran.err) == (ExitStatus.UNREACHABLE, "controlplane: nobody there\n")
+
+
+def test_defects_keep_their_traceback(command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect that is turned into a sentence is never found."""
+
+    def broken(_invocation: Invocation) -> None:
+        raise KeyError("defect")
+
+    monkeypatch.setattr("controlplane.cli.table.reading", broken)
+    with pytest.raises(KeyError):
+        command("table", "show")
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("table", "show", "--nonsense"), ("log", "show", "--last", "0")])
+def test_wrong_calls_have_status_two(command: RunCommand, arguments: tuple[str, ...]) -> None:
+    """Scripts tell a wrong call from a failure."""
+    assert command(*arguments).status == ExitStatus.CALLED_WRONGLY
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (errors.LogUnavailableError("x"), 3),
+        (errors.LeaseStoreUnavailableError("x"), 3),
+        (errors.FencedError("x"), 3),
+        (errors.ConfigurationError("x"), 2),
+        (errors.MissingExtraError("cli", "x"), 1),
+        (errors.PrerequisiteError("x"), 1),
+        (errors.LogContinuityError("x"), 1),
+        (errors.InvalidInputError("x", "y"), 1),
+    ],
+)
+def test_exit_status_follows_the_kind_of_error(error: errors.ControlPlaneError, status: int) -> None:
+    """Supervisors restart on 3 and call somebody on 1 and 2."""
+    assert exit_status_of(error) == status
+
+
+def test_security_is_read_from_pairs_and_files(command: RunCommand, seen: list[Invocation], tmp_path: Path) -> None:
+    """Secrets belong in a file, single settings on the command line; later ones win."""
+    secrets = tmp_path / "kafka.properties"
+    secrets.write_text("# TLS\nsecurity.protocol=SSL\n\nssl.key.password = a=b\n")
+    command("table", "show", "--security", str(secrets), "--security", "security.protocol=SASL_SSL")
+    assert seen[0].security == {"security.protocol": "SASL_SSL", "ssl.key.password": "a=b"}
+
+
+def test_security_that_is_neither_is_refused(command: RunCommand) -> None:
+    """A mistyped file name must not pass as no security at all."""
+    ran = command("table", "show", "--security", "no-such-file")
+    assert ran.status == ExitStatus.CALLED_WRONGLY
+    assert "no-such-file" in ran.err
+
+
+def test_no_command_has_an_option_of_the_root() -> None:
+    """Global options are taken from anywhere in the line, so a command's own must not have their names."""
+    taken = {name for parameter in root.root.params for name in parameter.opts}
+    for path, command in _commands(root.root, ()):
+        own = {name for parameter in command.params for name in parameter.opts}
+        assert not own & taken, path
+
+
+def test_every_command_and_option_is_explained() -> None:
+    """The reference page is made of these sentences."""
+    for path, command in _commands(root.root, ()):
+        assert command.help, path
+        for parameter in command.params:
+            assert isinstance(parameter, click.Argument) or getattr(parameter, "help", None), (path, parameter.name)
+
+
+def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The base install has the command's name and not its libraries."""
+    monkeypatch.setattr(main, "NEEDED_PACKAGES", ("click", "no_such_package"))
+    with pytest.raises(SystemExit) as end:
+        main.main()
+    assert end.value.code == 1
+    assert "controlplane[cli]" in capsys.readouterr().err
+
+
+def test_reading_closes_its_reader(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reading command leaves no client behind, also when the log does not answer."""
+    closed = []
+
+    class Silent:
+        def partition_count(self, _topic: str) -> int:
+            raise errors.LogUnavailableError("silent")
+
+        def close(self) -> None:
+            closed.append(True)
+
+    monkeypatch.setattr(reading.readers, "open_reader", lambda *_: Silent())
+    assert cluster_command("table", "show", "--connect-timeout", "0").status == ExitStatus.UNREACHABLE
+    assert closed == [True]
+
+
+def _commands(group: click.Group, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], click.Command]]:
+    found: list[tuple[tuple[str, ...], click.Command]] = []
+    for name, command in group.commands.items():
+        found.append(((*path, name), command))
+        if isinstance(command, click.Group):
+            found.extend(_commands(command, (*path, name)))
+    return found

@@ -1,0 +1,27 @@
+"""Long-running commands and signals."""
+
+import signal
+
+import pytest
+
+from controlplane.cli.stopping import stop_on_signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_sets_the_event(number: signal.Signals) -> None:
+    """Ctrl-C and a supervisor's SIGTERM both end the command cleanly."""
+    before = signal.getsignal(number)
+    with stop_on_signals() as stop:
+        assert not stop.is_set()
+        signal.raise_signal(number)
+        assert stop.wait(10)
+    assert signal.getsignal(number) == before
+
+
+def test_second_signal_is_not_held_back() -> None:
+    """Who presses Ctrl-C twice does not want to wait."""
+    with stop_on_signals() as stop:
+        signal.raise_signal(signal.SIGINT)
+        assert stop.wait(10)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
