@@ -1,5 +1,6 @@
 """The decision log's records: exact, in parts where needed, and never guessed."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import CUT_LISTS, DecisionAssembler, decision_key, encode_decision
-from controlplane.codec.framing import default_framing
+from controlplane.codec.framing import Framing, default_framing
+from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
 from controlplane.core.decision import Cause, CauseKind, Certificate, Decision
 from controlplane.core.events import (
     EVENT_TYPES,
@@ -242,3 +244,15 @@ def test_the_assembler_goes_on_after_a_whole_decision() -> None:
     following = replace(LARGE, seq=Seq(42), events=())
     read = [assembler.add(part) for part in (*encode_decision(LARGE, 2_000), *encode_decision(following))]
     assert [decision for decision in read if decision] == [LARGE, following]
+
+
+@given(DECISIONS, st.sampled_from([700, 100_000]))
+def test_decisions_of_an_older_schema_are_read(decision: Decision, max_part_bytes: int) -> None:
+    """The decision log is kept for ever: when events and fields are added, everything before stays what it was."""
+    current: Any = json.loads(default_store().current("Decision").text)
+    events = next(each for each in current["fields"] if each["name"] == "events")
+    events["type"]["items"].insert(0, {"type": "record", "name": "Paused", "fields": []})
+    current["fields"].append({"name": "paused", "type": {"type": "map", "values": "Paused"}, "default": {}})
+    newer = parse_schema_text(json.dumps(current), SchemaVersion("Decision", 2))
+    assembler = DecisionAssembler(Framing(SchemaStore([*default_store().all(), newer])))
+    assert [assembler.add(part) for part in encode_decision(decision, max_part_bytes)][-1] == decision

@@ -1,5 +1,6 @@
 """Input records: what a node, controller or operator may write, and the reason why everything else is refused."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from controlplane.codec.decisions import encode_decision
 from controlplane.codec.framing import Framing, default_framing
 from controlplane.codec.input_checks import MAX_INCARNATION, REASONS
 from controlplane.codec.inputs import MAX_RECORD_BYTES, TOPIC_TYPES, decode_input, encode_input
-from controlplane.codec.schema_store import SchemaVersion, default_store
+from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
 from controlplane.core.identifiers import Coordinates, Epoch
 from controlplane.core.records import (
     Address,
@@ -298,3 +299,14 @@ def test_confluent_framed_inputs_are_accepted(payload: InputPayload) -> None:
     raw = _raw(topic, encoded, _key(payload))
     assert decode_input(topic, raw, framing).payload == payload
     assert _refusal(topic, encoded, _key(payload)).reason == "unknown_schema_id"
+
+
+@given(INPUTS[Heartbeat])
+def test_heartbeats_of_an_older_schema_are_read(heartbeat: Heartbeat) -> None:
+    """Controllers are upgraded before nodes: what the nodes still write is resolved to the newest schema."""
+    current: Any = json.loads(default_store().current("Heartbeat").text)
+    current["fields"].insert(0, {"name": "mood", "type": "string", "default": "calm"})
+    newer = parse_schema_text(json.dumps(current), SchemaVersion("Heartbeat", 2))
+    framing = Framing(SchemaStore([*default_store().all(), newer]))
+    raw = _raw("heartbeats", encode_input(heartbeat), heartbeat.node_id.encode())
+    assert decode_input("heartbeats", raw, framing).payload == heartbeat

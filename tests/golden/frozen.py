@@ -1,0 +1,101 @@
+"""Where frozen bytes and released schemas lie, and how they are read and extended.
+
+``records/<Record>.v<N>.json`` holds the bytes of one schema version: for each case the value and the hexadecimal
+records that it is written as. ``schemas/released`` holds a copy of each released schema, named in ``SHA256SUMS``.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from controlplane.codec.conversion import from_datum, to_datum
+from controlplane.codec.decisions import DecisionAssembler, encode_decision
+from controlplane.codec.framing import default_framing
+from controlplane.codec.inputs import TOPIC_TYPES, decode_input, encode_input
+from controlplane.codec.outputs import (
+    decode_candidate,
+    decode_dead_letter,
+    decode_snapshot_part,
+    encode_candidate,
+    encode_dead_letter,
+    encode_snapshot_part,
+)
+from controlplane.codec.table import ROW_TYPES, decode_row, encode_row
+from controlplane.core.decision import Decision
+from controlplane.core.outputs import Candidate, DeadLetter, SnapshotPart
+from controlplane.core.rows import key_of
+from controlplane.ports import RawRecord
+
+FOLDER = Path(__file__).parent
+RECORDS = FOLDER / "records"
+DAMAGED_FILE = RECORDS / "damaged.json"
+RELEASED = FOLDER / "schemas" / "released"
+SUMS_FILE = FOLDER / "schemas" / "SHA256SUMS"
+
+INPUT_TYPES = tuple(kind for kinds in TOPIC_TYPES.values() for kind in kinds)
+
+
+def encode(value: Any, max_part_bytes: int) -> list[bytes]:  # noqa: ANN401 - any value of the log
+    """The records of a value, through the function that writes it in production."""
+    if isinstance(value, Decision):
+        return encode_decision(value, max_part_bytes)
+    if isinstance(value, INPUT_TYPES):
+        return [encode_input(value)]
+    if isinstance(value, ROW_TYPES):
+        return [encode_row(value)]
+    encoders: dict[type, Any] = {
+        Candidate: encode_candidate,
+        DeadLetter: encode_dead_letter,
+        SnapshotPart: encode_snapshot_part,
+    }
+    return [encoders[type(value)](value)]
+
+
+def decode(records: list[bytes]) -> object:
+    """The value that the records hold, through the function that reads it in production."""
+    schema, datum = default_framing().decode(records[0])
+    if schema.name == Decision.__name__:
+        assembler = DecisionAssembler()
+        return [assembler.add(record) for record in records][-1]
+    for topic, kinds in TOPIC_TYPES.items():
+        if schema.name in {kind.__name__ for kind in kinds}:
+            key = str(datum.get("node_id") or datum.get("intent_id") or "")
+            return decode_input(topic, RawRecord(topic, 0, 0, 0, key.encode(), records[0])).payload
+    for kind in ROW_TYPES:
+        if schema.name == kind.__name__:
+            return decode_row(key_of(from_datum(kind, datum)).encode(), records[0])
+    decoders: dict[str, Any] = {
+        Candidate.__name__: decode_candidate,
+        DeadLetter.__name__: decode_dead_letter,
+        SnapshotPart.__name__: decode_snapshot_part,
+    }
+    return decoders[schema.name](records[0])
+
+
+def plain(value: object) -> object:
+    """A value as a golden file shows it: bytes are hexadecimal, members of unions are pairs of name and record."""
+    return json.loads(json.dumps(to_datum(value), default=bytes.hex))
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON
+    """The contents of a golden file; an empty list if there is none yet."""
+    return json.loads(path.read_text("utf-8")) if path.exists() else []
+
+
+def write_json(path: Path, contents: object) -> None:
+    """Write a golden file so that a change of one value changes few lines."""
+    path.write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def released_sums() -> dict[str, str]:
+    """File name to SHA-256 of every released schema."""
+    if not SUMS_FILE.exists():
+        return {}
+    lines = SUMS_FILE.read_text("utf-8").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file's contents, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,102 @@
+"""Add what is new to the frozen bytes: ``python -m tests.golden.rewrite [--release]``.
+
+Cases of a released schema version are added, never changed. Those of a version that is still being worked on follow
+the code. ``--release`` freezes every schema that is not released yet.
+"""
+
+import argparse
+import shutil
+import sys
+from collections import defaultdict
+from typing import Any
+
+from controlplane.codec.schema_store import default_store
+from controlplane.resources import resource_path
+from tests.golden.frozen import (
+    DAMAGED_FILE,
+    RECORDS,
+    RELEASED,
+    SUMS_FILE,
+    encode,
+    plain,
+    read_json,
+    released_sums,
+    sha256,
+    write_json,
+)
+from tests.golden.samples import SAMPLES, damaged
+
+
+class FrozenError(Exception):
+    """The code no longer writes what a released schema version is known to be written as."""
+
+
+def rewrite() -> None:
+    """Write the golden files of the current schema versions.
+
+    Raises:
+        FrozenError: a case of a released version would change.
+    """
+    released = released_sums()
+    cases: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for sample in SAMPLES:
+        schema = default_store().current(type(sample.value).__name__)
+        records = [record.hex() for record in encode(sample.value, sample.max_part_bytes)]
+        cases[str(schema.id)].append(
+            {
+                "name": sample.name,
+                "max_part_bytes": sample.max_part_bytes,
+                "value": plain(sample.value),
+                "records": records,
+            }
+        )
+    for schema_id, new in cases.items():
+        path = RECORDS / f"{schema_id}.json"
+        write_json(path, merged(read_json(path), new) if f"{schema_id}.avsc" in released else new)
+    refusals = [
+        {"name": each.name, "topic": each.topic, "key": each.key, "value": each.value.hex(), "reason": each.reason}
+        for each in damaged()
+    ]
+    write_json(DAMAGED_FILE, merged(read_json(DAMAGED_FILE), refusals) if released else refusals)
+
+
+def merged(frozen: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The frozen cases as they are, and after them those with other names.
+
+    Raises:
+        FrozenError: a case of the same name is different now.
+    """
+    known = {case["name"]: case for case in frozen}
+    changed = [case["name"] for case in new if case["name"] in known and known[case["name"]] != case]
+    if changed:
+        raise FrozenError(f"{', '.join(changed)}: released bytes would change; write a new schema version instead")
+    return [*frozen, *(case for case in new if case["name"] not in known)]
+
+
+def release() -> None:
+    """Copy every schema that is not released yet, and note its digest."""
+    sums = released_sums()
+    for path in sorted(resource_path("schemas").glob("*.avsc")):
+        if path.name not in sums:
+            shutil.copyfile(path, RELEASED / path.name)
+            sums[path.name] = sha256(path)
+    SUMS_FILE.write_text("".join(f"{sums[name]}  {name}\n" for name in sorted(sums)), encoding="utf-8")
+
+
+def main() -> int:
+    """Run from the command line; exit status 1 if something frozen would change."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--release", action="store_true", help="freeze the schemas that are not released yet")
+    arguments = parser.parse_args()
+    try:
+        rewrite()
+    except FrozenError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    if arguments.release:
+        release()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Frozen bytes: what was once written stays readable, and what is written now stays what it is."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controlplane.codec.inputs import decode_input
+from controlplane.codec.schema_store import default_store
+from controlplane.errors import InvalidInputError
+from controlplane.ports import RawRecord
+from tests.golden.frozen import DAMAGED_FILE, RECORDS, decode, encode, plain, read_json
+from tests.golden.rewrite import FrozenError, merged
+from tests.golden.samples import SAMPLES
+
+FILES = sorted(path for path in RECORDS.glob("*.json") if path != DAMAGED_FILE)
+CASES = [(path, case) for path in FILES for case in read_json(path)]
+CURRENT = {str(default_store().current(name).id) for name in default_store().names()}
+DAMAGED = read_json(DAMAGED_FILE)
+
+
+def _name(parameter: object) -> str:
+    return parameter.stem if isinstance(parameter, Path) else str(parameter["name"])  # type: ignore[index]  # JSON
+
+
+def _holds(value: object, frozen: object) -> bool:
+    """Whether everything frozen is in the value; the value may have fields that are newer."""
+    if isinstance(frozen, dict) and isinstance(value, dict):
+        return all(key in value and _holds(value[key], frozen[key]) for key in frozen)
+    if isinstance(frozen, list) and isinstance(value, list):
+        return len(value) == len(frozen) and all(map(_holds, value, frozen))
+    return value == frozen
+
+
+@pytest.mark.parametrize(("path", "case"), CASES, ids=_name)
+def test_frozen_bytes_are_read(path: Path, case: dict[str, Any]) -> None:
+    """Records of every schema version stay in topics for weeks, decisions for ever."""
+    value = plain(decode([bytes.fromhex(record) for record in case["records"]]))
+    assert _holds(value, case["value"])
+    if path.stem in CURRENT:
+        assert value == case["value"]
+
+
+@pytest.mark.parametrize(("path", "case"), [each for each in CASES if each[0].stem in CURRENT], ids=_name)
+def test_values_are_written_as_frozen(path: Path, case: dict[str, Any]) -> None:
+    """Equal values give equal bytes in every version of the code: table digests and other readers rest on it."""
+    records = [bytes.fromhex(record) for record in case["records"]]
+    assert encode(decode(records), case["max_part_bytes"]) == records
+
+
+def test_every_schema_and_every_sample_is_frozen() -> None:
+    """A schema without frozen bytes could change unseen; ``python -m tests.golden.rewrite`` adds what is missing."""
+    frozen = {(path.stem, case["name"]) for path, case in CASES}
+    samples = {(str(default_store().current(type(each.value).__name__).id), each.name) for each in SAMPLES}
+    assert samples <= frozen
+    assert {stem for stem, _ in samples} == CURRENT
+    assert {path.stem for path in FILES} == {str(schema.id) for schema in default_store().all()}
+
+
+@pytest.mark.parametrize("case", DAMAGED, ids=_name)
+def test_a_damaged_record_is_refused_for_the_frozen_reason(case: dict[str, Any]) -> None:
+    """Reasons are metric labels and are looked for in dead letters: they do not change either."""
+    raw = RawRecord(case["topic"], 0, 0, 0, case["key"].encode(), bytes.fromhex(case["value"]))
+    with pytest.raises(InvalidInputError) as caught:
+        decode_input(case["topic"], raw)
+    assert caught.value.reason == case["reason"]
+
+
+def test_new_cases_are_added_and_frozen_ones_never_changed() -> None:
+    """The tool that writes the golden files must not be a way to paper over a change."""
+    frozen = [{"name": "a", "records": ["00"]}]
+    added = {"name": "b", "records": ["01"]}
+    assert merged(frozen, [added, *frozen]) == [*frozen, added]
+    with pytest.raises(FrozenError, match="a"):
+        merged(frozen, [{"name": "a", "records": ["02"]}])
