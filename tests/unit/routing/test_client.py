@@ -90,17 +90,21 @@ def test_without_a_table_or_a_leader_there_is_no_route(setting: Setting) -> None
     assert setting.client.route_bundle("kv", "key").addresses == (), "an owner that has no row has no address"
 
 
-def test_nothing_is_shown_before_the_end_was_reached(setting: Setting) -> None:
-    """A client that starts must not route by what was true long ago."""
+def test_nothing_is_shown_before_the_end_was_reached(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that starts must not route by what was true long ago, in however small pieces it reads."""
+    poll = setting.reader.poll
+    monkeypatch.setattr(setting.reader, "poll", lambda max_records, timeout_ms: poll(1, timeout_ms))
     seen: list[tuple[int | None, int]] = []
     setting.client.on_change(lambda before, after: seen.append((before.epoch if before else None, after.epoch)))
     for leader in ("a", "b", "c"):
         setting.feed.slot(0, leader).commit()
-    setting.client.step(0)
+    for _ in range(20):
+        setting.client.step(0)
     assert seen == [(None, 3)]
     setting.feed.slot(0, "d").commit()
     setting.feed.slot(0, "e").commit()
-    setting.client.step(0)
+    for _ in range(20):
+        setting.client.step(0)
     assert seen == [(None, 3), (3, 4), (4, 5)]
 
 
