@@ -12,15 +12,15 @@ from typing import Final
 
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import decode_input
-from controlplane.codec.table import decode_row
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig
 from controlplane.core.decision import Decision
 from controlplane.core.events import TermOpened
 from controlplane.core.identifiers import NodeId, TopicPartition
 from controlplane.core.records import Heartbeat
-from controlplane.core.table_replica import ReplicaStanding, RoutingTable, TableReplica
-from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
+from controlplane.core.table_replica import RoutingTable
+from controlplane.errors import InvalidInputError, LogUnavailableError
 from controlplane.ports import LeaseStore, LogReader, RawRecord
+from controlplane.table_follower import TableFollower
 
 READ_TIMEOUT_MS: Final = 15_000
 """How long a reading command waits for the next batch before it calls the log unavailable."""
@@ -56,22 +56,14 @@ def read_routing_table(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> 
         LogUnavailableError: the log did not answer.
         LogContinuityError: the topic holds rows of more than one log, or rows that no marker confirms.
     """
-    place = TopicPartition(ROUTING_TABLE, 0)
+    follower = TableFollower(reader)
     deadline = time.monotonic() + timeout_ms / 1_000
-    while True:
-        replica = TableReplica()
-        start = reader.start_offsets(ROUTING_TABLE)[place]
-        for record in _read(reader, {place: start}, timeout_ms):
-            row = None if record.value is None else decode_row(record.key or b"", record.value)
-            replica.fold(record.key or b"", record.value, row)
-        if replica.at_end() is not ReplicaStanding.MUST_REBUILD:
-            return replica.table
-        # Compaction may have run while we read: what is there now is whole, or somebody else writes to the topic.
+    while not (progress := follower.step(_POLL_MS)).ended:
+        if progress.tables:
+            deadline = time.monotonic() + timeout_ms / 1_000
         if time.monotonic() > deadline:
-            raise LogContinuityError(
-                f"the rows in {ROUTING_TABLE} do not have the digest of its last marker: "
-                "somebody else than a leader wrote to the topic, or rows were deleted from it"
-            )
+            raise LogUnavailableError(f"the end of {ROUTING_TABLE}[0] was not reached within {timeout_ms} ms")
+    return follower.table
 
 
 def decisions_backwards(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> Iterator[LoggedDecision]:
