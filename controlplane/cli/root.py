@@ -126,12 +126,11 @@ def root(  # noqa: PLR0913 - one parameter for each option
     log_level: str,
     log_format: LogFormat,
 ) -> None:
-    r"""An event-sourced control plane over Kafka: who owns which slot, decided once, readable by everybody.
+    """An event-sourced control plane over Kafka: who owns which slot, decided once, readable by everybody.
 
     Every option can be given in the environment as well: CONTROLPLANE_CLUSTER, CONTROLPLANE_BOOTSTRAP_SERVERS, and for
     a command's own options CONTROLPLANE_<COMMAND>_<OPTION>, such as CONTROLPLANE_CONTROLLER_RUN_METRICS_PORT.
 
-    \b
     Exit status: 0 done, 1 failed, 2 called wrongly, 3 Kafka, Redis or a leader out of reach, 130 interrupted.
     """
     context.obj = Invocation(

@@ -1,0 +1,58 @@
+"""Draw ``metrics.md`` from the metrics themselves: ``python docs/reference/generate_metrics.py``.
+
+A test compares the page with what this script would write.
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = Path(__file__).with_name("metrics.md")
+sys.path.insert(0, str(ROOT))
+
+from controlplane.adapters import kafka_client  # noqa: E402 - the checkout is on the path only now
+from controlplane.routing.metrics import RoutingMetrics  # noqa: E402 - as above
+from controlplane.service.metrics import ControllerMetrics  # noqa: E402 - as above
+
+_HEAD = """\
+# Metrics
+
+<!-- Drawn by docs/reference/generate_metrics.py from the metrics themselves: change those, not this page. -->
+
+Long-running commands serve Prometheus metrics with `--metrics-port`. Where the agent or the routing client is embedded
+in a program, its metrics are in Prometheus' default registry of that program.
+
+A counter's samples end in `_total`, a histogram's in `_bucket`, `_sum` and `_count`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    sections = [
+        ("Controller", _of(ControllerMetrics(CollectorRegistry()))),
+        ("Routing client", _of(RoutingMetrics(CollectorRegistry()))),
+        ("Every Kafka client", _of(kafka_client)),
+    ]
+    return _HEAD + "".join(_section(title, metrics) for title, metrics in sections)
+
+
+def _of(holder: object) -> list[MetricWrapperBase]:
+    """The metrics that an object or a module holds."""
+    return [value for value in vars(holder).values() if isinstance(value, MetricWrapperBase)]
+
+
+def _section(title: str, metrics: Iterable[MetricWrapperBase]) -> str:
+    lines = [f"\n## {title}\n", "| metric | type | labels | meaning |", "|---|---|---|---|"]
+    pairs = [(family, metric) for metric in metrics for family in metric.describe()]
+    for family, metric in sorted(pairs, key=lambda pair: pair[0].name):
+        labels = ", ".join(f"`{name}`" for name in metric._labelnames)  # noqa: SLF001 - there is no public way
+        lines.append(f"| `{family.name}` | {family.type} | {labels} | {family.documentation} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
