@@ -3,11 +3,13 @@
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+STREAMING_MAY_IMPORT = {"__init__", "codec", "config", "core", "errors", "resources"}
 FORBIDDEN_IMPORTS = [
     pytest.param("controlplane/core/intruder.py", "import structlog", id="core logs"),
     pytest.param("controlplane/core/intruder.py", "import controlplane.ports", id="core looks up"),
@@ -26,6 +28,21 @@ def test_the_contracts_hold() -> None:
     """Each layer imports only what stands below it, and each library has its one place."""
     result = _lint_imports(ROOT)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_streaming_contract_lists_every_other_part() -> None:
+    """A contract lists what is forbidden, so a new part of the package would be allowed by being forgotten."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    (listed,) = (contract["forbidden_modules"] for contract in contracts if contract["id"] == "streaming")
+    names = {
+        path.stem
+        for path in (ROOT / "controlplane").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").is_file()
+    }
+    forbidden = {f"controlplane.{name}" for name in names - STREAMING_MAY_IMPORT}
+    assert set(listed) == forbidden, "pyproject.toml, contract 'streaming': list what the pipeline must not import"
 
 
 @pytest.mark.slow
