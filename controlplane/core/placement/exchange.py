@@ -131,7 +131,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 class _Round:
-    """One round: distances once, then as many disjoint shortest paths as there are.
+    """One round: distances once, then as many disjoint shortest paths as there are, to whichever node lacks a unit.
 
     Hand-overs within a round never create a new shortest path (each makes its reverse longer by two), so a slot that
     a giver has tried in vain need not be tried again before the next round.
@@ -152,10 +152,6 @@ class _Round:
             starts.append(self._hub)
         self._starts = starts
         self._distances = _distances(arcs, starts)
-        ends = [self._distances[index] for index in range(self._hub) if counts[index] < bands[index].least]
-        if self._hub_need > 0:
-            ends.append(self._distances[self._hub])
-        self._nearest = min(ends, default=_UNREACHED) // self._scale
         self._wanted = [self._on_shortest(vertex, arcs[vertex]) for vertex in range(self._hub + 1)]
         self._cursors = [0] * self._hub
         self._dead = 0
@@ -171,16 +167,14 @@ class _Round:
         return found
 
     def run(self) -> bool:
-        """Hand units over along all shortest paths; whether there was one."""
-        if self._nearest == _UNREACHED // self._scale:
-            return False
+        """Hand units over along shortest paths until none is left; whether there was one."""
+        found = False
         for start in self._starts:
-            if self._distances[start] < 0:
-                continue
             units = -self._hub_need if start == self._hub else self._surplus[start]
             while units and self._push(start):
                 units -= 1
-        return True
+                found = True
+        return found
 
     def _push(self, start: int) -> bool:
         """Hand one unit along one shortest path from ``start``, if there is one left."""
@@ -204,9 +198,7 @@ class _Round:
         return True
 
     def _ends(self, vertex: int) -> bool:
-        """Whether a unit that comes to this vertex is wanted there, and could not have been had nearer elsewhere."""
-        if self._distances[vertex] // self._scale != self._nearest:
-            return False
+        """Whether a unit that comes to this vertex is wanted there."""
         if vertex == self._hub:
             return self._hub_need > 0
         return self._exchange.counts[vertex] < self._bands[vertex].least
