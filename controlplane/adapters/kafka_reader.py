@@ -184,7 +184,9 @@ class KafkaLogReader:
                 return question(self._asking, max(remaining_s, _RETRY_PAUSE_S))
             except KafkaException as exception:
                 translated = request_error(error_of(exception), f"topic {self._name(topic)}", self._ear.last_error)
-                if not isinstance(translated, LogUnavailableError) or remaining_s <= _RETRY_PAUSE_S:
+                # A topic whose partitions were counted a moment ago can still be unknown to another part of the client.
+                may_pass = isinstance(translated, LogUnavailableError | PrerequisiteError)
+                if not may_pass or remaining_s <= _RETRY_PAUSE_S:
                     raise translated from exception
             finally:
                 # Serves the callbacks of logs and errors; nothing is assigned, so no record can come.

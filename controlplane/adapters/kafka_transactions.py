@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from controlplane.adapters.kafka_client import ClientEar, client_settings
 from controlplane.adapters.kafka_errors import error_of, in_words, is_fencing, refusal_error, request_error
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.errors import ControlPlaneError, InvariantViolationError
+from controlplane.errors import InvariantViolationError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 
 _SOCKET_MARGIN_MS = 500
@@ -196,7 +196,7 @@ class KafkaTransactionalWriter:
         """Abort, and say how that ended.
 
         Raises:
-            ControlPlaneError: a record was refused for good: committing the same records again would fail again.
+            ConfigurationError, PrerequisiteError: a record was refused for good, so that trying again would not help.
         """
         if cause is not None:
             self._logger.warning("transaction_aborted", cause=in_words(cause))
@@ -207,15 +207,17 @@ class KafkaTransactionalWriter:
             if error.retriable() and not is_fencing(error):
                 self._state = _State.ABORT_UNKNOWN
                 return CommitOutcome.UNKNOWN
-            return self._finished(error)
-        self._state = _State.READY
-        refusal = self._refusal()
+            outcome = self._finished(error)
+        else:
+            self._state = _State.READY
+            outcome = CommitOutcome.ABORTED
+        self._raise_refusal()
+        return outcome
+
+    def _raise_refusal(self) -> None:
+        refusal = None if self._refusals.first is None else refusal_error(*self._refusals.first)
         if refusal is not None:
             raise refusal
-        return CommitOutcome.ABORTED
-
-    def _refusal(self) -> ControlPlaneError | None:
-        return None if self._refusals.first is None else refusal_error(*self._refusals.first)
 
     def _finished(self, error: KafkaError) -> CommitOutcome:
         """This producer can do nothing more: drop it, and let the caller open anew."""
@@ -230,6 +232,8 @@ class KafkaTransactionalWriter:
             "socket.timeout.ms": self._transaction_timeout_ms - _SOCKET_MARGIN_MS,
             "message.timeout.ms": self._transaction_timeout_ms,
             "request.timeout.ms": self._transaction_timeout_ms,
+            # A topic that does not exist has to be found out before the transaction times out.
+            "topic.metadata.propagation.max.ms": self._transaction_timeout_ms // 4,
             "message.max.bytes": 1_048_588,
             "acks": "all",
             "enable.idempotence": True,

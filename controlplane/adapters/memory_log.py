@@ -12,12 +12,19 @@ from controlplane.adapters.memory_broker import CommitFault, MemoryBroker, Pendi
 from controlplane.adapters.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
 from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import TopicPartition
-from controlplane.errors import FencedError, InvariantViolationError, LogContinuityError, LogUnavailableError
+from controlplane.errors import (
+    ConfigurationError,
+    FencedError,
+    InvariantViolationError,
+    LogContinuityError,
+    LogUnavailableError,
+)
 from controlplane.ports import CommitOutcome, Delivery, OutgoingRecord, PolledBatch, RawRecord
 
 _MESSAGE_TIMEOUT_MS = 2_500
 _TRANSACTION_TIMEOUT_MS = 5_000
 _QUEUE_LIMIT = 100_000
+_RECORD_LIMIT_BYTES = 1_048_588
 
 
 class MemoryLogReader:
@@ -48,7 +55,13 @@ class MemoryLogReader:
         return self._of_each(topic, lambda partition: partition.last_stable_offset)
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """See :meth:`controlplane.ports.LogReader.assign`."""
+        """See :meth:`controlplane.ports.LogReader.assign`.
+
+        Raises:
+            InvariantViolationError: an offset is negative.
+        """
+        if any(offset < 0 for offset in positions.values()):
+            raise InvariantViolationError(f"offsets to read from have to be 0 or more, not {dict(positions)}")
         self._positions = dict(positions)
         self._end_told_at = {}
 
@@ -70,9 +83,10 @@ class MemoryLogReader:
 
     def _read(self, place: TopicPartition, room: int, records: list[RawRecord], ended: set[TopicPartition]) -> None:
         """Read one partition from its position and note it when its end was reached for the first time there."""
-        position = self._positions[place]
-        partition = self._partition_at(place, position)
-        found, self._positions[place] = partition.read(position, room)
+        partition = self._partition_at(place)
+        if partition is None:
+            return
+        found, self._positions[place] = partition.read(self._positions[place], room)
         records.extend(
             RawRecord(place.topic, place.partition, record.offset, record.append_time_ms, record.key, record.value)
             for record in found
@@ -82,15 +96,17 @@ class MemoryLogReader:
             self._end_told_at[place] = reached
             ended.add(place)
 
-    def _partition_at(self, place: TopicPartition, position: int) -> MemoryPartition:
+    def _partition_at(self, place: TopicPartition) -> MemoryPartition | None:
+        """The partition to read on, or None while it does not exist: Kafka's client is silent about that, too."""
         name = self._cluster.topic(place.topic)
         partitions = self._broker.partitions(name) if self._broker.has_topic(name) else []
         if place.partition >= len(partitions):
-            raise LogContinuityError(f"{name}[{place.partition}] is no longer there: it was deleted under its reader")
+            return None
         partition = partitions[place.partition]
+        position = self._positions[place]
         if not partition.is_in_range(position):
             raise LogContinuityError(
-                f"{name}[{place.partition}] has no offset {position}: it keeps {partition.start_offset} to "
+                f"{name}[{place.partition}]@{position} is not there: it keeps {partition.start_offset} to "
                 f"{partition.end_offset}; what was there is deleted, or the topic was recreated"
             )
         return partition
@@ -209,10 +225,12 @@ class MemoryTransactionalWriter:
         return CommitOutcome.COMMITTED if transaction.state is TransactionState.COMMITTED else CommitOutcome.ABORTED
 
     def _fenced(self) -> CommitOutcome:
+        self._epoch = 0
         self._transaction, self._unsent = None, None
         return CommitOutcome.FENCED
 
     def _placed(self, record: OutgoingRecord) -> tuple[str, int, bytes, bytes | None]:
+        _refuse_too_large(record)
         name = self._cluster.topic(record.topic)
         partition = record.partition
         if partition is None:
@@ -247,7 +265,12 @@ class MemoryEventWriter:
         self._delivered: deque[tuple[Callable[[Delivery], None] | None, Delivery]] = deque()
 
     def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
-        """See :meth:`controlplane.ports.EventWriter.send`."""
+        """See :meth:`controlplane.ports.EventWriter.send`.
+
+        Raises:
+            ConfigurationError: the record is too large.
+        """
+        _refuse_too_large(record)
         with self._lock:
             if self._waiting >= self._queue_limit:
                 raise LogUnavailableError(
@@ -305,3 +328,13 @@ class MemoryEventWriter:
         """Flush and give everything back."""
         self.flush(0)
         self.connected = False
+
+
+def _refuse_too_large(record: OutgoingRecord) -> None:
+    """Kafka's default limit; the few bytes that Kafka adds to a record are not counted."""
+    size_bytes = len(record.key) + len(record.value or b"")
+    if size_bytes > _RECORD_LIMIT_BYTES:
+        raise ConfigurationError(
+            f"a record for {record.topic}, key {record.key!r}, of {size_bytes} bytes is too large: "
+            f"at most {_RECORD_LIMIT_BYTES} fit"
+        )

@@ -1,0 +1,7 @@
+"""The contract suites are plain modules, so pytest has to be told to explain their assertions."""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    "tests.contracts.log_contract", "tests.contracts.lease_contract", "tests.helpers.log_worlds"
+)

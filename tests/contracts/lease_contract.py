@@ -1,0 +1,206 @@
+"""What every lease store promises, fake or real.
+
+A module that runs these suites has a fixture ``world``, a lease store for each test.
+"""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import strategies as st
+
+from controlplane.core.identifiers import ControllerId, Term
+from controlplane.errors import LeaseStoreUnavailableError
+from controlplane.ports import LeaseGranted, LeaseHeld, LeaseMissing, LeaseRenewed
+from tests.helpers.lease_worlds import LeaseWorld
+
+LONG_MS = 60_000
+SHORT_MS = 150
+
+
+class LeaseContract:
+    """One owner at a time, terms that only grow, and the store's own time."""
+
+    def test_the_first_term_is_one_above_the_floor(self, world: LeaseWorld) -> None:
+        """The floor is the greatest term in the log: a store that is new must not grant a term that was used."""
+        assert world.open_store().acquire("a", Term(41), LONG_MS) == LeaseGranted(Term(42))
+
+    def test_only_one_owner_at_a_time(self, world: LeaseWorld) -> None:
+        """A rival is told who holds the lease, at which term, and for how long."""
+        first, second = world.open_store(), world.open_store()
+        first.acquire("a", Term(0), LONG_MS)
+        told = second.acquire("b", Term(100), LONG_MS)
+        assert isinstance(told, LeaseHeld)
+        assert (told.owner, told.term) == ("a", Term(1))
+        assert 0 < told.remaining_ms <= LONG_MS
+        assert second.read() == LeaseHeld("a", Term(1), pytest.approx(told.remaining_ms, abs=5_000))  # type: ignore[arg-type] # approximate on purpose
+
+    def test_an_owner_that_acquires_again_gets_a_new_term(self, world: LeaseWorld) -> None:
+        """Each take-over is a leadership of its own, also by the same controller."""
+        store = world.open_store()
+        terms = [store.acquire("a", Term(0), LONG_MS), store.acquire("a", Term(0), LONG_MS)]
+        assert terms == [LeaseGranted(Term(1)), LeaseGranted(Term(2))]
+
+    def test_renewing_prolongs_the_lease(self, world: LeaseWorld) -> None:
+        """A leader that renews in time is never replaced."""
+        store = world.open_store()
+        store.acquire("a", Term(0), 2_000)
+        assert store.renew("a", Term(1), LONG_MS) == LeaseRenewed(Term(1))
+        world.let_time_pass(2_050)
+        held = store.read()
+        assert isinstance(held, LeaseHeld)
+        assert 2_000 < held.remaining_ms <= LONG_MS
+
+    @pytest.mark.parametrize(("owner", "term"), [("b", 1), ("a", 2), ("a", 0), ("", 1)])
+    def test_only_owner_and_term_together_renew_and_release(self, world: LeaseWorld, owner: str, term: int) -> None:
+        """A controller that was replaced, or its own earlier life, must not keep a lease that it does not hold."""
+        store = world.open_store()
+        store.acquire("a", Term(0), LONG_MS)
+        told = store.renew(owner, Term(term), LONG_MS)
+        assert isinstance(told, LeaseHeld)
+        assert (told.owner, told.term) == ("a", Term(1))
+        assert not store.release(owner, Term(term))
+        assert isinstance(store.read(), LeaseHeld)
+
+    def test_a_lease_runs_out_by_the_stores_time(self, world: LeaseWorld) -> None:
+        """A dead leader is replaced without anybody asking it, and the next term is greater."""
+        first, second = world.open_store(), world.open_store()
+        first.acquire("a", Term(6), SHORT_MS)
+        world.let_time_pass(SHORT_MS + 30)
+        assert second.read() == LeaseMissing()
+        assert first.renew("a", Term(7), LONG_MS) == LeaseMissing()
+        assert not first.release("a", Term(7))
+        assert second.acquire("b", Term(0), LONG_MS) == LeaseGranted(Term(8))
+
+    def test_releasing_hands_over_at_once_and_keeps_the_term(self, world: LeaseWorld) -> None:
+        """Resigning costs nobody a lease duration, and the next leader's term is greater all the same."""
+        store = world.open_store()
+        store.acquire("a", Term(6), LONG_MS)
+        assert store.release("a", Term(7))
+        assert store.read() == LeaseMissing()
+        assert store.renew("a", Term(7), LONG_MS) == LeaseMissing()
+        assert not store.release("a", Term(7))
+        assert store.acquire("b", Term(0), LONG_MS) == LeaseGranted(Term(8))
+
+    def test_lost_data_ends_the_lease_and_the_floor_keeps_the_term_up(self, world: LeaseWorld) -> None:
+        """A store that restarts empty must not bring back an old term: the log names the floor."""
+        store = world.open_store()
+        store.acquire("a", Term(9), LONG_MS)
+        store.write_log_id("log")
+        world.lose_data()
+        assert store.renew("a", Term(10), LONG_MS) == LeaseMissing()
+        assert store.read_log_id() is None
+        assert store.acquire("b", Term(10), LONG_MS) == LeaseGranted(Term(11))
+
+    def test_terms_are_exact_far_beyond_what_is_needed(self, world: LeaseWorld) -> None:
+        """Scripts compute with doubles and print them: no exponent, no rounding."""
+        store = world.open_store()
+        assert store.acquire("a", Term(10**15), LONG_MS) == LeaseGranted(Term(10**15 + 1))
+        assert store.renew("a", Term(10**15 + 1), LONG_MS) == LeaseRenewed(Term(10**15 + 1))
+
+    def test_owners_keep_their_names(self, world: LeaseWorld) -> None:
+        """Names are the operator's choice: spaces, other alphabets, anything but empty."""
+        store = world.open_store()
+        store.acquire("contrôleur 1 {x}", Term(0), LONG_MS)
+        held = world.open_store().read()
+        assert isinstance(held, LeaseHeld)
+        assert held.owner == "contrôleur 1 {x}"
+
+    def test_the_log_id_is_remembered(self, world: LeaseWorld) -> None:
+        """A recreated decision log is noticed by the id that the store still has."""
+        store = world.open_store()
+        assert store.read_log_id() is None
+        store.write_log_id("b1f5")
+        assert world.open_store().read_log_id() == "b1f5"
+        assert store.read() == LeaseMissing()
+
+
+class LeaseOutageContract:
+    """The store goes away and comes back; ``world`` must be able to do that."""
+
+    def test_no_answer_is_an_error_of_its_own(self, world: LeaseWorld) -> None:
+        """A leader may go on without its lease store, so it has to tell "no answer" from "not yours"."""
+        store = world.open_store()
+        store.acquire("a", Term(0), LONG_MS)
+        world.take_away()
+        for request in (
+            lambda: store.acquire("a", Term(0), LONG_MS),
+            lambda: store.renew("a", Term(1), LONG_MS),
+            lambda: store.release("a", Term(1)),
+            store.read,
+            store.read_log_id,
+            lambda: store.write_log_id("x"),
+        ):
+            with pytest.raises(LeaseStoreUnavailableError):
+                request()
+        world.bring_back()
+        fresh = world.open_store()
+        assert isinstance(fresh.read(), LeaseHeld | LeaseMissing)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happens to the lease; ``value`` is a floor, a term offset or milliseconds."""
+
+    kind: str
+    owner: ControllerId
+    value: int
+
+
+steps = st.lists(
+    st.builds(
+        Step,
+        kind=st.sampled_from(["acquire", "renew", "renew", "release", "pass", "lose"]),
+        owner=st.sampled_from(["a", "b", "c"]),
+        value=st.integers(min_value=0, max_value=6),
+    ),
+    max_size=30,
+)
+"""What controllers do and what happens to the store."""
+
+
+def check_lease_history(world: LeaseWorld, history: list[Step], duration_ms: int, step_ms: int) -> None:
+    """Whatever happens: one owner at a time, and with a floor from the log no term is ever granted twice.
+
+    Args:
+        world: an empty store.
+        history: what to do.
+        duration_ms: how long a lease is granted for.
+        step_ms: how long one step of time is; long leases and no time at all make a history exact on a real clock.
+    """
+    store = world.open_store()
+    log_term = Term(0)
+    holder: tuple[ControllerId, Term, int] | None = None
+    now_ms = 0
+    for step in history:
+        if step.kind == "acquire":
+            outcome = store.acquire(step.owner, log_term, duration_ms)
+            if holder is not None and holder[0] != step.owner:
+                assert isinstance(outcome, LeaseHeld)
+                assert (outcome.owner, outcome.term) == holder[:2]
+            else:
+                assert isinstance(outcome, LeaseGranted)
+                assert outcome.term > log_term
+                log_term = outcome.term
+                holder = (step.owner, outcome.term, now_ms + duration_ms)
+        elif step.kind == "pass":
+            world.let_time_pass(step.value * step_ms)
+            now_ms += step.value * step_ms
+            holder = holder if holder is not None and holder[2] > now_ms else None
+        elif step.kind == "lose":
+            world.lose_data()
+            holder = None
+        else:
+            term = Term(max(0, log_term - step.value // 3))
+            is_holders = holder is not None and holder[:2] == (step.owner, term)
+            if step.kind == "renew":
+                assert isinstance(store.renew(step.owner, term, duration_ms), LeaseRenewed) == is_holders
+                holder = (step.owner, term, now_ms + duration_ms) if is_holders else holder
+            else:
+                assert store.release(step.owner, term) == is_holders
+                holder = None if is_holders else holder
+        held = store.read()
+        if holder is None:
+            assert held == LeaseMissing()
+        else:
+            assert isinstance(held, LeaseHeld)
+            assert (held.owner, held.term) == holder[:2]

@@ -1,0 +1,464 @@
+"""What every reader and writer of the log promises, fake or real.
+
+A module that runs these suites has a fixture ``world``, a log for each test.
+"""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import strategies as st
+
+from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
+from controlplane.core.identifiers import TopicPartition
+from controlplane.errors import (
+    ConfigurationError,
+    InvariantViolationError,
+    LogContinuityError,
+    LogUnavailableError,
+    PrerequisiteError,
+)
+from controlplane.ports import CommitOutcome, OutgoingRecord, PolledBatch, RawRecord, TransactionalWriter
+from tests.helpers.log_worlds import (
+    PARTITION_COUNTS,
+    LogWorld,
+    read_all,
+    read_some,
+    read_to_end,
+    send_all,
+)
+
+DECISIONS_0 = TopicPartition(DECISIONS, 0)
+TABLE_0 = TopicPartition(ROUTING_TABLE, 0)
+
+
+def decision(value: bytes) -> OutgoingRecord:
+    """A record for ``decisions``."""
+    return OutgoingRecord(DECISIONS, b"key", value)
+
+
+def opened(world: LogWorld) -> TransactionalWriter:
+    """A writer that may commit."""
+    writer = world.open_transactions()
+    writer.open()
+    return writer
+
+
+def commit_to_an_outcome(writer: TransactionalWriter, records: list[OutgoingRecord]) -> CommitOutcome:
+    """Commit, and ask again while the outcome is unknown."""
+    outcome = writer.commit(records)
+    while outcome is CommitOutcome.UNKNOWN:
+        outcome = writer.resolve(1_000)
+    return outcome
+
+
+def values(records: list[RawRecord]) -> list[bytes | None]:
+    """What the records carry."""
+    return [record.value for record in records]
+
+
+def has_news(batch: PolledBatch) -> bool:
+    """Whether a poll brought anything at all."""
+    return bool(batch.records or batch.ended)
+
+
+class ReaderContract:
+    """Reading: positions, ends, gaps, times, and no silent skipping."""
+
+    def test_topics_and_their_partitions_are_counted(self, world: LogWorld) -> None:
+        """Ticks go to every partition, so the number has to be right."""
+        reader = world.open_reader()
+        assert {topic: reader.partition_count(topic) for topic in PARTITION_COUNTS} == PARTITION_COUNTS
+
+    def test_a_missing_topic_is_named(self, world: LogWorld) -> None:
+        """A topic that was never created is the operator's to mend, not something to wait for."""
+        reader = world.open_reader()
+        for question in (reader.partition_count, reader.start_offsets, reader.end_offsets):
+            with pytest.raises(PrerequisiteError, match=f"{world.cluster.name}.no-such-topic"):
+                question("no-such-topic")
+
+    def test_an_empty_partition_ends_at_once(self, world: LogWorld) -> None:
+        """A first leader learns from the end that its log is empty."""
+        reader = world.open_reader()
+        places = [TopicPartition(HEARTBEATS, partition) for partition in range(3)]
+        reader.assign(dict.fromkeys(places, 0))
+        assert read_to_end(reader, places) == []
+
+    def test_records_come_as_they_were_written(self, world: LogWorld) -> None:
+        """Key, value, tombstone and place are what later code folds; the cluster's prefix is nobody's business."""
+        opened(world).commit(
+            [OutgoingRecord(ROUTING_TABLE, b"main/slot/1", b"row"), OutgoingRecord(ROUTING_TABLE, b"main/slot/2", None)]
+        )
+        records = read_all(world, ROUTING_TABLE)
+        assert [(record.topic, record.partition, record.offset, record.key, record.value) for record in records] == [
+            (ROUTING_TABLE, 0, 0, b"main/slot/1", b"row"),
+            (ROUTING_TABLE, 0, 1, b"main/slot/2", None),
+        ]
+
+    def test_reading_begins_at_the_given_offset(self, world: LogWorld) -> None:
+        """A new leader goes on where the last decision says: one earlier counts twice, one later loses an input."""
+        deliveries = send_all(world.open_events(), [decision(b"%d" % number) for number in range(5)])
+        reader = world.open_reader()
+        reader.assign({DECISIONS_0: deliveries[3].offset})
+        assert values(read_to_end(reader, [DECISIONS_0])) == [b"3", b"4"]
+
+    def test_offsets_have_gaps_where_transactions_ended(self, world: LogWorld) -> None:
+        """A control record takes up an offset; who counted offsets instead of seqs would see holes."""
+        writer = opened(world)
+        for number in range(3):
+            writer.commit([decision(b"%d" % number)])
+        records = read_all(world, DECISIONS)
+        assert [(record.offset, record.value) for record in records] == [(0, b"0"), (2, b"1"), (4, b"2")]
+        assert world.open_reader().end_offsets(DECISIONS) == {DECISIONS_0: 6}
+
+    def test_the_end_comes_after_the_records_and_again_after_new_ones(self, world: LogWorld) -> None:
+        """A follower counts as caught up at an end; each new record needs an end of its own after it."""
+        writer = opened(world)
+        writer.commit([decision(b"first")])
+        reader = world.open_reader()
+        reader.assign({DECISIONS_0: 0})
+        assert values(read_to_end(reader, [DECISIONS_0])) == [b"first"]
+        writer.commit([decision(b"second")])
+        assert values(read_to_end(reader, [DECISIONS_0])) == [b"second"]
+
+    def test_an_end_is_told_once(self, world: LogWorld) -> None:
+        """A quiet partition costs nothing: with nothing new there is nothing to say."""
+        reader = world.open_reader()
+        reader.assign({DECISIONS_0: 0})
+        read_to_end(reader, [DECISIONS_0])
+        assert not any(map(has_news, [reader.poll(10, 150) for _ in range(3)]))
+
+    def test_a_batch_is_never_larger_than_asked_and_nothing_is_lost_between_two(self, world: LogWorld) -> None:
+        """The loop's time per turn is bounded by the batch."""
+        sent = [decision(b"%d" % number) for number in range(25)]
+        send_all(world.open_events(), sent)
+        reader = world.open_reader()
+        reader.assign({DECISIONS_0: 0})
+        first = read_some(reader, 10)
+        assert len(reader.poll(7, 5_000).records) <= 7
+        reader.assign({DECISIONS_0: first[-1].offset + 1})
+        assert values(first + read_some(reader, 15)) == [record.value for record in sent]
+
+    def test_assigning_again_replaces_everything(self, world: LogWorld) -> None:
+        """A rebuild reads from the start again and must not see what was on its way from the former position."""
+        send_all(world.open_events(), [decision(b"d%d" % number) for number in range(3)])
+        send_all(world.open_events(), [OutgoingRecord(ROUTING_TABLE, b"k", b"row")])
+        reader = world.open_reader()
+        reader.assign({TABLE_0: 0})
+        read_some(reader, 1)
+        reader.assign({DECISIONS_0: 1})
+        assert values(read_to_end(reader, [DECISIONS_0])) == [b"d1", b"d2"]
+        send_all(world.open_events(), [OutgoingRecord(ROUTING_TABLE, b"k", b"row")])
+        assert not has_news(reader.poll(10, 300))
+
+    @pytest.mark.parametrize("offset", [7, 1])
+    def test_an_offset_that_is_not_kept_stops_the_reader(self, world: LogWorld, offset: int) -> None:
+        """Past the end or deleted by retention: skipping in silence would lose inputs, so the place is named."""
+        send_all(world.open_events(), [decision(b"%d" % number) for number in range(4)])
+        world.delete_before(DECISIONS_0, 3)
+        reader = world.open_reader()
+        assert reader.start_offsets(DECISIONS) == {DECISIONS_0: 3}
+        reader.assign({DECISIONS_0: offset})
+        for _ in range(2):
+            with pytest.raises(LogContinuityError, match=rf"{world.cluster.name}\.decisions\[0\].*{offset}"):
+                read_to_end(reader, [DECISIONS_0])
+        reader.assign({DECISIONS_0: 3})
+        assert values(read_to_end(reader, [DECISIONS_0])) == [b"3"]
+
+    def test_a_shorter_recreated_topic_stops_its_reader(self, world: LogWorld) -> None:
+        """Somebody deleted the log under a running follower: it must not wait for its offset to come again."""
+        send_all(world.open_events(), [decision(b"%d" % number) for number in range(4)])
+        reader = world.open_reader()
+        reader.assign({DECISIONS_0: 0})
+        read_to_end(reader, [DECISIONS_0])
+        world.recreate_topic(DECISIONS)
+        with pytest.raises(LogContinuityError, match=r"decisions\[0\]"):
+            read_some(reader, 1)
+
+    def test_a_negative_offset_is_refused(self, world: LogWorld) -> None:
+        """Clients take -1 for "the end" and -2 for "the start": a position that was never set must not skip the log."""
+        with pytest.raises(InvariantViolationError, match="-1"):
+            world.open_reader().assign({DECISIONS_0: -1})
+
+    def test_append_times_are_there_and_grow(self, world: LogWorld) -> None:
+        """Silence is counted between append times."""
+        writer = world.open_events()
+        told = []
+        for number in range(3):
+            told += send_all(writer, [decision(b"%d" % number)])
+            world.let_time_pass(20)
+        times = [record.append_time_ms for record in read_all(world, DECISIONS)]
+        assert times == [delivery.append_time_ms for delivery in told]
+        assert all(later - earlier >= 20 for earlier, later in pairwise(times))
+
+    def test_a_time_is_found_by_its_offset(self, world: LogWorld) -> None:
+        """A cold start looks back over a window: what was appended within it, and the end where there is nothing."""
+        writer = world.open_events()
+        heartbeats = [OutgoingRecord(HEARTBEATS, b"n", b"early", 0), OutgoingRecord(HEARTBEATS, b"n", b"late", 0)]
+        early = send_all(writer, heartbeats[:1])[0]
+        world.let_time_pass(20)
+        late = send_all(writer, heartbeats[1:])[0]
+        reader = world.open_reader()
+        quiet = {TopicPartition(HEARTBEATS, 1): 0, TopicPartition(HEARTBEATS, 2): 0}
+        first = TopicPartition(HEARTBEATS, 0)
+        assert reader.offsets_at_time(HEARTBEATS, 0) == {first: 0, **quiet}
+        assert reader.offsets_at_time(HEARTBEATS, early.append_time_ms) == {first: 0, **quiet}
+        assert reader.offsets_at_time(HEARTBEATS, early.append_time_ms + 1) == {first: late.offset, **quiet}
+        assert reader.offsets_at_time(HEARTBEATS, late.append_time_ms + 1) == {first: late.offset + 1, **quiet}
+
+
+class EventWriterContract:
+    """Single records: order, place, time, and word of what became of them."""
+
+    def test_deliveries_say_where_and_when(self, world: LogWorld) -> None:
+        """A controller knows by its tick's delivery that it still reaches the log, and measures the broker's clock."""
+        deliveries = send_all(world.open_events(), [OutgoingRecord(HEARTBEATS, b"n", b"%d" % i, 2) for i in range(3)])
+        records = read_all(world, HEARTBEATS)
+        assert [(d.topic, d.partition, d.offset, d.append_time_ms, d.error) for d in deliveries] == [
+            (HEARTBEATS, 2, record.offset, record.append_time_ms, None) for record in records
+        ]
+
+    def test_callbacks_run_in_poll_and_flush_only(self, world: LogWorld) -> None:
+        """A callback from within ``send`` would run under the caller's locks."""
+        writer = world.open_events()
+        told: list[int] = []
+        send_all(writer, [decision(b"warm")])
+        writer.send(decision(b"x"), lambda delivery: told.append(delivery.offset))
+        world.let_time_pass(50)
+        writer.send(decision(b"y"))
+        assert told == []
+        assert writer.flush(10_000) == 0
+        assert told == [1]
+
+    def test_an_explicit_partition_is_kept(self, world: LogWorld) -> None:
+        """Every partition gets its own tick."""
+        deliveries = send_all(world.open_events(), [OutgoingRecord(HEARTBEATS, b"tick", b"", p) for p in (2, 0, 1)])
+        assert sorted(delivery.partition for delivery in deliveries) == [0, 1, 2]
+
+    def test_a_key_stays_in_one_partition_in_order(self, world: LogWorld) -> None:
+        """A node's heartbeats must not overtake one another."""
+        sent = [OutgoingRecord(HEARTBEATS, b"node-%d" % (i % 5), b"%d" % i) for i in range(60)]
+        send_all(world.open_events(), sent)
+        records = read_all(world, HEARTBEATS)
+        for key in {record.key for record in sent}:
+            mine = [record for record in records if record.key == key]
+            assert len({record.partition for record in mine}) == 1
+            assert values(mine) == [record.value for record in sent if record.key == key]
+
+    def test_keys_choose_partitions_as_java_clients_do(self, world: LogWorld) -> None:
+        """A Java node's heartbeats and our agent's have to meet in one partition (murmur2; Kafka's own vectors)."""
+        hashes = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
+        deliveries = send_all(world.open_events(), [OutgoingRecord(HEARTBEATS, key, b"") for key in hashes])
+        chosen = {delivery.partition for delivery in deliveries}
+        places = {record.key: record.partition for record in read_all(world, HEARTBEATS)}
+        assert places == {key: (value & 0x7FFFFFFF) % 3 for key, value in hashes.items()}
+        assert chosen == set(places.values())
+
+    def test_a_record_for_a_missing_topic_is_given_up_with_a_reason(self, world: LogWorld) -> None:
+        """Nobody waits for ever for a record that cannot arrive."""
+        delivery = send_all(world.open_events(), [OutgoingRecord("no-such-topic", b"k", b"v")])[0]
+        assert (delivery.topic, delivery.offset) == ("no-such-topic", -1)
+        assert delivery.error
+
+    def test_a_missing_topic_is_named(self, world: LogWorld) -> None:
+        """The agent that asks where to send must hear that the topic was never created."""
+        with pytest.raises(PrerequisiteError, match="no-such-topic"):
+            world.open_events().partition_count("no-such-topic")
+        assert world.open_events().partition_count(HEARTBEATS) == 3
+
+
+class TransactionContract:
+    """Atomic commits: all or nothing, one writer, hidden until committed."""
+
+    def test_a_commit_is_visible_in_every_topic_in_order(self, world: LogWorld) -> None:
+        """Decision, rows and marker are one unit; rows keep their order."""
+        rows = [OutgoingRecord(ROUTING_TABLE, b"main/slot/%d" % i, b"row") for i in range(300)]
+        assert opened(world).commit([decision(b"d"), *rows]) is CommitOutcome.COMMITTED
+        assert values(read_all(world, DECISIONS)) == [b"d"]
+        assert [record.key for record in read_all(world, ROUTING_TABLE)] == [row.key for row in rows]
+
+    def test_a_writer_commits_again_and_again(self, world: LogWorld) -> None:
+        """One leadership makes many decisions."""
+        writer = opened(world)
+        assert {writer.commit([decision(b"%d" % i)]) for i in range(5)} == {CommitOutcome.COMMITTED}
+        assert values(read_all(world, DECISIONS)) == [b"0", b"1", b"2", b"3", b"4"]
+
+    def test_an_open_transaction_hides_itself_and_what_follows(self, world: LogWorld) -> None:
+        """Readers stop at the last stable offset: no half epoch, and no record out of order."""
+        opened(world).commit([decision(b"before")])
+        commit = world.leave_transaction_open([decision(b"open")])
+        send_all(world.open_events(), [decision(b"after")])
+        reader = world.open_reader()
+        assert reader.end_offsets(DECISIONS) == {DECISIONS_0: 2}
+        reader.assign({DECISIONS_0: 0})
+        assert values(read_to_end(reader, [DECISIONS_0])) == [b"before"]
+        assert commit()
+        assert values(read_some(reader, 2)) == [b"open", b"after"]
+
+    def test_an_aborted_transaction_is_never_seen(self, world: LogWorld) -> None:
+        """What was aborted is in Kafka's log all the same; only read_committed hides it."""
+        world.abort_transaction([decision(b"aborted")])
+        opened(world).commit([decision(b"committed")])
+        assert [(record.offset, record.value) for record in read_all(world, DECISIONS)] == [(2, b"committed")]
+
+    def test_opening_fences_an_idle_writer(self, world: LogWorld) -> None:
+        """A leader that lost its lease without noticing must not commit one record more."""
+        former = opened(world)
+        assert former.commit([decision(b"former")]) is CommitOutcome.COMMITTED
+        latter = opened(world)
+        assert former.commit([decision(b"late")]) is CommitOutcome.FENCED
+        assert latter.commit([decision(b"latter")]) is CommitOutcome.COMMITTED
+        assert values(read_all(world, DECISIONS)) == [b"former", b"latter"]
+
+    def test_opening_aborts_a_transaction_that_was_left_open(self, world: LogWorld) -> None:
+        """A leader that died between begin and commit must not commit later, and holds readers back no longer."""
+        commit = world.leave_transaction_open([decision(b"lost")])
+        latter = opened(world)
+        assert not commit()
+        assert latter.commit([decision(b"latter")]) is CommitOutcome.COMMITTED
+        assert values(read_all(world, DECISIONS)) == [b"latter"]
+
+    def test_a_fenced_writer_stays_fenced_until_it_opens_again(self, world: LogWorld) -> None:
+        """Standing again needs a new opening, which in turn fences the rival."""
+        former, latter = opened(world), opened(world)
+        assert former.commit([decision(b"late")]) is CommitOutcome.FENCED
+        with pytest.raises(InvariantViolationError):
+            former.commit([decision(b"later")])
+        former.open()
+        assert former.commit([decision(b"again")]) is CommitOutcome.COMMITTED
+        assert latter.commit([decision(b"late")]) is CommitOutcome.FENCED
+        assert values(read_all(world, DECISIONS)) == [b"again"]
+
+    def test_calls_out_of_order_are_refused(self, world: LogWorld) -> None:
+        """Committing nothing would succeed even when fenced; resolving nothing would hide a lost outcome."""
+        writer = world.open_transactions()
+        with pytest.raises(InvariantViolationError):
+            writer.commit([decision(b"not open")])
+        writer.open()
+        with pytest.raises(InvariantViolationError):
+            writer.commit([])
+        with pytest.raises(InvariantViolationError):
+            writer.resolve(100)
+
+    def test_a_record_for_a_missing_topic_aborts_the_whole(self, world: LogWorld) -> None:
+        """The rest must not be committed without it; trying the same again would not help, so it is an error."""
+        writer = opened(world)
+        with pytest.raises(PrerequisiteError, match="no-such-topic"):
+            commit_to_an_outcome(writer, [decision(b"lost"), OutgoingRecord("no-such-topic", b"k", b"v")])
+        assert writer.commit([decision(b"next")]) is CommitOutcome.COMMITTED
+        assert values(read_all(world, DECISIONS)) == [b"next"]
+
+    def test_a_record_that_is_too_large_aborts_the_whole(self, world: LogWorld) -> None:
+        """The decision would be there without one of its rows, and its marker would never match."""
+        writer = opened(world)
+        with pytest.raises(ConfigurationError, match="too large"):
+            writer.commit([decision(b"lost"), decision(bytes(2_000_000))])
+        assert writer.commit([decision(b"next")]) is CommitOutcome.COMMITTED
+        assert values(read_all(world, DECISIONS)) == [b"next"]
+
+
+class OutageContract:
+    """The broker goes away and comes back; ``world`` must be able to do that."""
+
+    def test_a_reader_waits_through_an_outage(self, world: LogWorld) -> None:
+        """An outage is no news: empty batches, no errors, no ends, and everything afterwards."""
+        reader = world.open_reader()
+        reader.assign({DECISIONS_0: 0})
+        read_to_end(reader, [DECISIONS_0])
+        writer = world.open_events()
+        send_all(writer, [decision(b"before")])
+        assert values(read_to_end(reader, [DECISIONS_0])) == [b"before"]
+        world.take_away()
+        assert not any(map(has_news, [reader.poll(10, 100) for _ in range(3)]))
+        with pytest.raises(LogUnavailableError):
+            reader.end_offsets(DECISIONS)
+        world.bring_back()
+        send_all(writer, [decision(b"after")])
+        assert values(read_to_end(reader, [DECISIONS_0])) == [b"after"]
+        assert reader.end_offsets(DECISIONS) == {DECISIONS_0: 2}
+
+    def test_a_commit_without_an_answer_is_unknown_and_then_resolved(self, world: LogWorld) -> None:
+        """Whatever the answer is in the end, it is what the log says, and nothing is there twice."""
+        writer = opened(world)
+        assert writer.commit([decision(b"before")]) is CommitOutcome.COMMITTED
+        world.take_away()
+        assert writer.commit([decision(b"asked")]) is CommitOutcome.UNKNOWN
+        assert writer.resolve(200) is CommitOutcome.UNKNOWN
+        with pytest.raises(InvariantViolationError):
+            writer.commit([decision(b"too early")])
+        world.bring_back()
+        outcome = writer.resolve(20_000)
+        assert outcome in {CommitOutcome.COMMITTED, CommitOutcome.ABORTED}
+        assert writer.commit([decision(b"after")]) is CommitOutcome.COMMITTED
+        asked = [b"asked"] if outcome is CommitOutcome.COMMITTED else []
+        assert values(read_all(world, DECISIONS)) == [b"before", *asked, b"after"]
+
+    def test_opening_without_the_broker_is_an_error_and_works_later(self, world: LogWorld) -> None:
+        """A candidate that cannot reach Kafka gives the lease back and stands again."""
+        writer = world.open_transactions()
+        world.take_away()
+        with pytest.raises(LogUnavailableError):
+            writer.open()
+        world.bring_back()
+        writer.open()
+        assert writer.commit([decision(b"first")]) is CommitOutcome.COMMITTED
+
+    def test_a_record_is_given_up_after_its_time_and_the_next_one_arrives(self, world: LogWorld) -> None:
+        """A heartbeat that is older than the silence limit says nothing any more."""
+        writer = world.open_events()
+        send_all(writer, [decision(b"before")])
+        world.take_away()
+        deliveries: list[str | None] = []
+        writer.send(decision(b"old"), lambda delivery: deliveries.append(delivery.error))
+        waited_ms = 0
+        while not deliveries:
+            assert waited_ms < 20_000, "the record was neither delivered nor given up"
+            world.let_time_pass(500)
+            waited_ms += 500
+            writer.poll(0)
+        assert deliveries[0] is not None
+        with pytest.raises(LogUnavailableError):
+            writer.partition_count(DECISIONS)
+        world.bring_back()
+        assert send_all(writer, [decision(b"new")])[0].error is None
+        seen = values(read_all(world, DECISIONS))
+        assert [value for value in seen if value != b"old"] == [b"before", b"new"]
+
+
+History = list[tuple[str, int]]
+
+histories: st.SearchStrategy[History] = st.lists(
+    st.tuples(st.sampled_from(["commit", "abort", "single"]), st.integers(min_value=1, max_value=4)), max_size=8
+)
+"""What is written, in order: how, and how many records."""
+
+
+def check_history(world: LogWorld, history: History, skipped: int) -> None:
+    """Any mixture of committed, aborted and single records reads as the model says, from any position.
+
+    Args:
+        world: a log that may hold records already.
+        history: what to write.
+        skipped: begin to read so many offsets after the former end, at most at the new one.
+    """
+    reader = world.open_reader()
+    start = offset = reader.end_offsets(DECISIONS)[DECISIONS_0]
+    expected: list[tuple[int, bytes | None]] = []
+    writer = opened(world)
+    for number, (step, count) in enumerate(history):
+        records = [decision(b"%d.%d" % (number, i)) for i in range(count)]
+        if step == "single":
+            send_all(world.open_events(), records)
+        elif step == "abort":
+            world.abort_transaction(records)
+            writer = opened(world)
+        else:
+            assert writer.commit(records) is CommitOutcome.COMMITTED
+        if step != "abort":
+            expected += [(offset + i, record.value) for i, record in enumerate(records)]
+        offset += count + (step != "single")
+    position = min(start + skipped, offset)
+    reader.assign({DECISIONS_0: position})
+    seen = [(record.offset, record.value) for record in read_to_end(reader, [DECISIONS_0])]
+    assert seen == [pair for pair in expected if pair[0] >= position]
+    assert reader.end_offsets(DECISIONS) == {DECISIONS_0: offset}
+    reader.close()

@@ -1,0 +1,110 @@
+"""The contract of the lease store, on a real Valkey; and what only a real server can do to us."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+from hypothesis import given, settings
+
+from controlplane.adapters.redis_lease import RedisLeaseStore
+from controlplane.config import ClusterConfig
+from controlplane.core.identifiers import Term
+from controlplane.embedded.valkey import EmbeddedValkey
+from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
+from controlplane.ports import LeaseGranted, LeaseMissing
+from tests.contracts.lease_contract import (
+    LONG_MS,
+    LeaseContract,
+    LeaseOutageContract,
+    Step,
+    check_lease_history,
+    steps,
+)
+from tests.helpers.lease_worlds import LeaseWorld, RedisLeaseWorld
+
+
+@pytest.fixture
+def world(valkey_server: EmbeddedValkey, cluster_name: str) -> Iterator[LeaseWorld]:
+    """A cluster of this test's own on the shared server."""
+    world = RedisLeaseWorld(valkey_server.redis_url, cluster_name)
+    yield world
+    world.close()
+
+
+class TestValkeyLease(LeaseContract):
+    """The lease in Valkey."""
+
+
+class TestValkeyLeaseOutage(LeaseOutageContract):
+    """A server that is frozen: connections stay, and nobody answers."""
+
+    @pytest.fixture
+    def world(self, own_valkey_server: Callable[[], EmbeddedValkey], cluster_name: str) -> Iterator[LeaseWorld]:
+        """A server of this test's own."""
+        server = own_valkey_server()
+        world = RedisLeaseWorld(server.redis_url, cluster_name, server.pause, server.resume, timeout_ms=150)
+        yield world
+        server.resume()
+        world.close()
+
+
+@settings(max_examples=25)
+@given(history=steps)
+def test_histories_have_one_owner_at_a_time(valkey_server: EmbeddedValkey, history: list[Step]) -> None:
+    """The scripts and the model agree on any mixture of rivals and lost data; time stands still here."""
+    world = RedisLeaseWorld(valkey_server.redis_url, "histories")
+    world.lose_data()
+    check_lease_history(world, history, duration_ms=LONG_MS, step_ms=0)
+    world.close()
+
+
+def test_a_killed_server_that_comes_back_empty_never_lowers_the_term(
+    own_valkey_server: Callable[[], EmbeddedValkey],
+) -> None:
+    """The same store object finds the new server by itself, and the floor keeps the term above what was granted."""
+    server = own_valkey_server()
+    store = RedisLeaseStore(ClusterConfig("demo"), server.redis_url, 500)
+    assert store.acquire("a", Term(4), LONG_MS) == LeaseGranted(Term(5))
+    server.kill()
+    with pytest.raises(LeaseStoreUnavailableError, match=str(server.port)):
+        store.renew("a", Term(5), LONG_MS)
+    server.start()
+    with redis.Redis.from_url(server.redis_url) as connection:
+        connection.flushall()
+    assert store.renew("a", Term(5), LONG_MS) == LeaseMissing()
+    assert store.acquire("a", Term(5), LONG_MS) == LeaseGranted(Term(6))
+    store.close()
+
+
+def test_clusters_do_not_share_a_lease(valkey_server: EmbeddedValkey) -> None:
+    """Several control planes may use one Redis."""
+    stores = [RedisLeaseStore(ClusterConfig(name), valkey_server.redis_url, 5_000) for name in ("left", "right")]
+    assert [store.acquire("a", Term(0), LONG_MS) for store in stores] == [LeaseGranted(Term(1))] * 2
+    for store in stores:
+        store.close()
+
+
+def test_a_key_that_holds_something_else_is_the_operators_to_mend(valkey_server: EmbeddedValkey) -> None:
+    """Waiting would not help: the message names the key."""
+    cluster = ClusterConfig("wrong-type")
+    with redis.Redis.from_url(valkey_server.redis_url) as connection:
+        connection.set(cluster.lease_key, "not a hash")
+    store = RedisLeaseStore(cluster, valkey_server.redis_url, 5_000)
+    with pytest.raises(ConfigurationError, match="wrong-type"):
+        store.read()
+    store.close()
+
+
+def test_a_refused_login_is_the_operators_to_mend(valkey_server: EmbeddedValkey) -> None:
+    """A wrong password does not become right by trying again."""
+    url = valkey_server.redis_url.replace("redis://", "redis://nobody:wrong@")
+    store = RedisLeaseStore(ClusterConfig("demo"), url, 5_000)
+    with pytest.raises(ConfigurationError, match="refuses these credentials"):
+        store.read()
+    store.close()
+
+
+def test_an_address_that_is_none_is_refused_at_once() -> None:
+    """The message says how an address is written."""
+    with pytest.raises(ConfigurationError, match="redis://"):
+        RedisLeaseStore(ClusterConfig("demo"), "localhost:6379", 100)

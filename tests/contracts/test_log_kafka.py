@@ -1,0 +1,76 @@
+"""The contracts of the log, on a real Kafka broker."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.embedded.kafka import EmbeddedKafka
+from tests.contracts.log_contract import (
+    EventWriterContract,
+    History,
+    OutageContract,
+    ReaderContract,
+    TransactionContract,
+    check_history,
+    histories,
+)
+from tests.helpers.log_worlds import KafkaLogWorld, LogWorld
+
+
+@pytest.fixture
+def world(kafka_broker: EmbeddedKafka, cluster_name: str) -> Iterator[LogWorld]:
+    """A cluster of this test's own on the shared broker."""
+    world = KafkaLogWorld(kafka_broker.bootstrap_servers, cluster_name)
+    yield world
+    world.close()
+
+
+@pytest.fixture(scope="module")
+def lasting_world(kafka_broker: EmbeddedKafka) -> Iterator[LogWorld]:
+    """A cluster for many examples on the shared broker."""
+    world = KafkaLogWorld(kafka_broker.bootstrap_servers, "histories")
+    yield world
+    world.close()
+
+
+@pytest.fixture(scope="module")
+def frozen_at_times(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A broker for the outage tests alone; every one of them leaves it running."""
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+class TestKafkaReader(ReaderContract):
+    """Reading from Kafka."""
+
+
+class TestKafkaEventWriter(EventWriterContract):
+    """Single records to Kafka."""
+
+
+class TestKafkaTransactionalWriter(TransactionContract):
+    """Atomic commits to Kafka."""
+
+
+@settings(max_examples=6)
+@given(history=histories, skipped=st.integers(min_value=0, max_value=40))
+def test_histories_read_as_the_model_says(lasting_world: LogWorld, history: History, skipped: int) -> None:
+    """Offsets, gaps and visibility are a function of what was written, the same as in memory."""
+    check_history(lasting_world, history, skipped)
+
+
+class TestKafkaOutage(OutageContract):
+    """A broker that is frozen: its connections stay, and nobody answers."""
+
+    pytestmark = pytest.mark.kafka
+
+    @pytest.fixture
+    def world(self, frozen_at_times: EmbeddedKafka, cluster_name: str) -> Iterator[LogWorld]:
+        """A cluster of this test's own, with clients that give up soon."""
+        broker = frozen_at_times
+        world = KafkaLogWorld(broker.bootstrap_servers, cluster_name, broker.pause, broker.resume, patience_ms=1_500)
+        yield world
+        broker.resume()
+        world.close()
