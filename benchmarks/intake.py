@@ -1,0 +1,182 @@
+"""How fast does a leader take heartbeats in, beside what the same client reads and decodes without folding?
+
+    python -m benchmarks.intake [--events 300000] [--nodes 2000] [--bootstrap-servers HOST:PORT]
+
+Both runs read the same topic from its start with the same reader and the same decoder. *Folded* adds what a leader does
+with each batch: observe, judge, look for silence, decide. Baseline: *bare*. Runs alternate; each figure is the median.
+Targets: 50,000 events/s on one core, and at least 0.5 of the bare rate.
+"""
+
+import argparse
+import contextlib
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from benchmarks.quiet import only_warnings
+from controlplane.adapters.kafka_admin import apply_topics
+from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
+from controlplane.adapters.system_clock import SystemClock
+from controlplane.bootstrap.topics import topic_specs
+from controlplane.codec.inputs import decode_input, encode_input
+from controlplane.config import HEARTBEATS, MEMBERSHIP, ClusterConfig, KafkaConfig
+from controlplane.core.decide import decide, open_term
+from controlplane.core.identifiers import Coordinates, Epoch, Term
+from controlplane.core.observations import Observations, observe
+from controlplane.core.policy import Policy
+from controlplane.core.records import (
+    Heartbeat,
+    InputRecord,
+    NodeJoined,
+    NodeRole,
+    ReplicaStatus,
+    SlotStatus,
+    Tick,
+)
+from controlplane.core.state import State
+from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.errors import InvariantViolationError, LogUnavailableError
+from controlplane.ports import OutgoingRecord
+from controlplane.service.intake import Intake
+from controlplane.service.metrics import ControllerMetrics
+
+ROUNDS = 5
+TICK_EVERY = 500
+"""Heartbeats between two rounds of ticks: what 5,000 nodes at one heartbeat a second make of a tick each 100 ms."""
+TARGET_RATE_PER_S = 50_000
+TARGET_RATIO = 0.5
+
+
+def main() -> None:
+    """Fill a topic for each size of heartbeat, read it both ways, print rates and their ratio."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--events", type=int, default=300_000)
+    parser.add_argument("--nodes", type=int, default=2_000)
+    parser.add_argument("--bootstrap-servers")
+    options = parser.parse_args()
+    only_warnings()
+    with _kafka(options.bootstrap_servers) as bootstrap_servers:
+        for statuses in (0, 16):
+            _measure(KafkaConfig(bootstrap_servers), options.events, options.nodes, statuses)
+
+
+@contextlib.contextmanager
+def _kafka(bootstrap_servers: str | None) -> Iterator[str]:
+    if bootstrap_servers:
+        yield bootstrap_servers
+        return
+    print("starting Kafka ...", flush=True)
+    with tempfile.TemporaryDirectory() as folder, EmbeddedKafka(Path(folder)) as kafka:
+        yield kafka.bootstrap_servers
+
+
+def _measure(kafka: KafkaConfig, events: int, nodes: int, statuses: int) -> None:
+    cluster = ClusterConfig(f"intake{statuses}-{time.time_ns():x}")
+    apply_topics(kafka.bootstrap_servers, cluster.name, topic_specs(), kafka.security)
+    print(f"writing {events:,} heartbeats of {nodes:,} nodes with {statuses} slot statuses each ...", flush=True)
+    _fill(cluster, kafka, events, nodes, statuses)
+    state = _state(nodes)
+    bare, folded = [], []
+    for _ in range(ROUNDS):
+        bare.append(_rate_per_s(cluster, kafka, events, None))
+        folded.append(_rate_per_s(cluster, kafka, events, state))
+    rate_per_s, baseline_per_s = statistics.median(folded), statistics.median(bare)
+    ratio = statistics.median(one / other for one, other in zip(folded, bare, strict=True))
+    print(f"  bare read and decode: {baseline_per_s:10,.0f} events/s")
+    print(f"  folded by a leader:   {rate_per_s:10,.0f} events/s   target {TARGET_RATE_PER_S:,}")
+    print(f"  ratio folded / bare:  {ratio:10.2f}            target {TARGET_RATIO}")
+
+
+def _fill(cluster: ClusterConfig, kafka: KafkaConfig, events: int, nodes: int, statuses: int) -> None:
+    writer = KafkaEventWriter(cluster, kafka, message_timeout_ms=120_000)
+    partitions = writer.partition_count(HEARTBEATS)
+    held = tuple(SlotStatus(slot_id, 1, slot_id % 2 == 0, ReplicaStatus.HEALTHY, 0) for slot_id in range(statuses))
+    for index in range(events):
+        if index % TICK_EVERY == 0:
+            tick = encode_input(Tick("bench", 0))
+            for partition in range(partitions):
+                _send(writer, OutgoingRecord(HEARTBEATS, b"bench", tick, partition))
+        node_id = f"node-{index % nodes}"
+        beat = Heartbeat(node_id, 1, 0, Epoch(1), NodeRole.DATA, None, held)
+        _send(writer, OutgoingRecord(HEARTBEATS, node_id.encode(), encode_input(beat)))
+    if left := writer.flush(120_000):
+        message = f"{left} heartbeats were not written in time"
+        raise LogUnavailableError(message)
+    writer.close()
+
+
+def _send(writer: KafkaEventWriter, record: OutgoingRecord) -> None:
+    while True:
+        try:
+            writer.send(record)
+        except LogUnavailableError:
+            writer.poll(50)  # the queue is full: wait until some are delivered
+        else:
+            writer.poll(0)
+            return
+
+
+def _state(nodes: int) -> State:
+    """A cluster in which all nodes are members, as the leader's own decisions make it."""
+    state = open_term(State(), Term(1), "bench", "bench", new_log=("log", Policy()), now_ms=0, republish=False).state
+    joins = [
+        InputRecord(
+            Coordinates(MEMBERSHIP, 0, index, 0),
+            NodeJoined(f"node-{index}", 1, NodeRole.DATA, (), "", 1, 0, "1", 0),
+            b"",
+        )
+        for index in range(nodes)
+    ]
+    tick = InputRecord(Coordinates(HEARTBEATS, 0, 0, 1_000), Tick("bench", 0), b"")
+    sealed = decide(state, observe(Observations(), [*joins, tick])).sealed
+    if sealed is None:
+        message = "the joins were not decided on"
+        raise InvariantViolationError(message)
+    return sealed.state
+
+
+def _rate_per_s(cluster: ClusterConfig, kafka: KafkaConfig, events: int, state: State | None) -> float:
+    """Events per second over the whole topic; with a state they are folded and decided on, else only decoded."""
+    if state is None:
+        return _bare_rate_per_s(cluster, kafka, events)
+    metrics = ControllerMetrics(CollectorRegistry())
+    intake = Intake(lambda: KafkaLogReader(cluster, kafka), _LongAgo(), metrics)
+    intake.start(State())
+    try:
+        began_s, done = time.perf_counter(), 0
+        while done < events:
+            done += intake.poll(100)
+            intake.observations = decide(state, intake.observations).observations
+        return done / (time.perf_counter() - began_s)
+    finally:
+        intake.close()
+
+
+class _LongAgo(SystemClock):
+    """A wall clock by which the whole topic lies in the look-back."""
+
+    def wall_ms(self) -> int:
+        """Ten seconds after 1970 began."""
+        return 10_000
+
+
+def _bare_rate_per_s(cluster: ClusterConfig, kafka: KafkaConfig, events: int) -> float:
+    reader = KafkaLogReader(cluster, kafka)
+    try:
+        reader.assign(reader.start_offsets(HEARTBEATS))
+        began_s, done = time.perf_counter(), 0
+        while done < events:
+            records = reader.poll(2_000, 100).records
+            decoded = [decode_input(record.topic, record) for record in records]
+            done += len(decoded)
+        return done / (time.perf_counter() - began_s)
+    finally:
+        reader.close()
+
+
+if __name__ == "__main__":
+    main()

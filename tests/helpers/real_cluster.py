@@ -1,0 +1,184 @@
+"""A cluster of real parts: controllers as processes of their own, nodes that only join and beat, readers of the log."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Self
+
+from controlplane.adapters.kafka_admin import apply_topics
+from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
+from controlplane.bootstrap.topics import topic_specs
+from controlplane.codec.decisions import DecisionAssembler
+from controlplane.codec.inputs import encode_input
+from controlplane.codec.table import decode_row
+from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE, ClusterConfig, KafkaConfig
+from controlplane.core.decision import Decision
+from controlplane.core.events import NodeFenced
+from controlplane.core.identifiers import Epoch, TopicPartition
+from controlplane.core.records import Heartbeat, NodeJoined, NodeRole
+from controlplane.core.table_replica import RoutingTable, TableReplica
+from controlplane.errors import LogUnavailableError
+from controlplane.ports import OutgoingRecord, RawRecord
+
+DEADLINE_S = 60.0
+
+
+class RealCluster:
+    """Controllers, beating nodes and what the log says. A context manager: it ends every process."""
+
+    def __init__(self, name: str, bootstrap_servers: str, redis_url: str, folder: Path) -> None:
+        """Create the topics; nobody runs yet."""
+        self.cluster = ClusterConfig(name)
+        self.kafka = KafkaConfig(bootstrap_servers)
+        self.redis_url = redis_url
+        self.folder = folder
+        self.controllers: dict[str, subprocess.Popen[bytes]] = {}
+        apply_topics(bootstrap_servers, name, topic_specs(), {})
+        self._writer = KafkaEventWriter(self.cluster, self.kafka, 2_500)
+        self._beating: set[str] = set()
+        self._stop = threading.Event()
+        self._beater = threading.Thread(target=self._beat, daemon=True)
+        self._beater.start()
+
+    def __enter__(self) -> Self:
+        """The cluster itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the nodes and the controllers."""
+        self._stop.set()
+        self._beater.join(10)
+        self._writer.close()
+        for process in self.controllers.values():
+            process.kill()
+            process.wait(10)
+
+    def start_controller(self, controller_id: str, *options: str) -> subprocess.Popen[bytes]:
+        """A controller as a user starts it; its output goes to a file beside the others."""
+        command = [
+            *(sys.executable, "-m", "controlplane.cli", "--cluster", self.cluster.name),
+            *("--bootstrap-servers", self.kafka.bootstrap_servers, "--redis-url", self.redis_url),
+            *("controller", "run", "--controller-id", controller_id, *options),
+        ]
+        with self.log_of(controller_id).open("ab") as output:
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        self.controllers[controller_id] = process
+        return process
+
+    def log_of(self, controller_id: str) -> Path:
+        """Where a controller's output is."""
+        return self.folder / f"{controller_id}.log"
+
+    def leader(self) -> str:
+        """Who opened the last term."""
+        return self.decisions()[-1].controller_id
+
+    def kill_leader(self) -> str:
+        """SIGKILL for the process that leads; returns its name."""
+        name = self.leader()
+        self.controllers[name].send_signal(signal.SIGKILL)
+        self.controllers[name].wait(10)
+        return name
+
+    def join(self, *node_ids: str, incarnation: int = 1) -> None:
+        """Nodes join and send a heartbeat each second from now on."""
+        for node_id in node_ids:
+            joined = NodeJoined(node_id, incarnation, NodeRole.DATA, (), "", 1, 0, "1", 0)
+            self._writer.send(OutgoingRecord(MEMBERSHIP, node_id.encode(), encode_input(joined)))
+            self._beating.add(node_id)
+        self._writer.poll(0)
+
+    def silence(self, node_id: str) -> None:
+        """A node dies."""
+        self._beating.discard(node_id)
+
+    def send(self, topic: str, key: str, value: bytes) -> None:
+        """Append any bytes."""
+        self._writer.send(OutgoingRecord(topic, key.encode(), value))
+        self._writer.poll(0)
+
+    def records(self, topic: str) -> list[RawRecord]:
+        """Everything committed in a topic of one partition."""
+        reader = KafkaLogReader(self.cluster, self.kafka)
+        try:
+            reader.assign(reader.start_offsets(topic))
+            records: list[RawRecord] = []
+            while True:
+                batch = reader.poll(10_000, 100)
+                records.extend(batch.records)
+                if TopicPartition(topic, 0) in batch.ended:
+                    return records
+        finally:
+            reader.close()
+
+    def decisions(self) -> list[Decision]:
+        """The decision log."""
+        assembler = DecisionAssembler()
+        assembled = [assembler.add(record.value or b"") for record in self.records(DECISIONS)]
+        return [decision for decision in assembled if decision is not None]
+
+    def tables(self) -> list[RoutingTable]:
+        """Every whole table that a reader sees who begins now."""
+        replica = TableReplica()
+        tables = []
+        for record in self.records(ROUTING_TABLE):
+            key = record.key or b""
+            row = decode_row(key, record.value) if record.value is not None else None
+            table = replica.fold(key, record.value, row)
+            if table is not None:
+                tables.append(table)
+        return tables
+
+    def slot_leaders(self) -> set[str | None]:
+        """The nodes that lead a slot in the newest table; empty before the first."""
+        tables = self.tables()
+        return {slot.leader for slot in tables[-1].slots} if tables else set()
+
+    def fenced(self) -> list[str]:
+        """The nodes that were ever fenced."""
+        return [
+            event.node_id for decision in self.decisions() for event in decision.events if isinstance(event, NodeFenced)
+        ]
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        """Poll a condition; a broker that is away counts as not yet."""
+        deadline_s = time.monotonic() + DEADLINE_S
+        while not self._holds(condition):
+            assert time.monotonic() < deadline_s, f"not within {DEADLINE_S} s: {what}\n{self._tails()}"
+            time.sleep(0.1)
+
+    def assert_log_is_whole(self) -> None:
+        """No seq is missing or doubled, no epoch skipped, no term falls, and the newest table is the last epoch's."""
+        decisions = self.decisions()
+        assert [decision.seq for decision in decisions] == list(range(1, len(decisions) + 1))
+        for before, after in pairwise(decisions):
+            assert after.epoch - before.epoch in (0, 1)
+            assert after.term >= before.term
+            assert after.previous_digest == before.digest()
+        assert self.tables()[-1].epoch == decisions[-1].epoch
+
+    def _holds(self, condition: Callable[[], bool]) -> bool:
+        try:
+            return condition()
+        except (LogUnavailableError, IndexError):
+            return False
+
+    def _tails(self) -> str:
+        tails = {name: self.log_of(name).read_text(errors="replace")[-2_000:] for name in self.controllers}
+        return json.dumps(tails, indent=1)
+
+    def _beat(self) -> None:
+        while not self._stop.wait(0.5):
+            for node_id in sorted(self._beating):
+                beat = Heartbeat(node_id, 1, 0, Epoch(0), NodeRole.DATA)
+                try:
+                    self._writer.send(OutgoingRecord(HEARTBEATS, node_id.encode(), encode_input(beat)))
+                except LogUnavailableError:
+                    break  # the queue is full while the broker is away; the next round tries again
+            self._writer.poll(0)

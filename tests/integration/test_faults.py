@@ -1,0 +1,153 @@
+"""Real controllers as processes against a real Kafka and a real Valkey that are stopped, killed, emptied, recreated."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from controlplane.config import DECISIONS, HEARTBEATS
+from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.valkey import EmbeddedValkey
+from tests.fixtures import BrokerFactory
+from tests.helpers.real_cluster import RealCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+NODES = ("n1", "n2", "n3", "n4")
+
+
+@pytest.fixture
+def shared(
+    kafka_broker: EmbeddedKafka, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
+) -> Iterator[RealCluster]:
+    """A cluster on the shared servers, for tests that harm only its own topics and processes."""
+    with RealCluster(cluster_name, kafka_broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster:
+        yield cluster
+
+
+def serve(cluster: RealCluster) -> None:
+    """Start two controllers and wait until the nodes share the slots."""
+    cluster.start_controller("c1")
+    cluster.start_controller("c2")
+    cluster.join(*NODES)
+    cluster.wait_until(lambda: cluster.slot_leaders() == set(NODES), "the first table")
+
+
+def test_kafka_away_for_thirty_seconds_fences_nobody(
+    own_kafka_broker: BrokerFactory, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
+) -> None:
+    """Time is in the log: an outage of the log is no silence of the nodes, and the log goes on without a gap."""
+    broker = own_kafka_broker()
+    with RealCluster(cluster_name, broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster:
+        serve(cluster)
+        before = cluster.decisions()
+        broker.kill()
+        time.sleep(30)
+        broker.start()
+        cluster.join("n5")
+        cluster.wait_until(lambda: "n5" in cluster.slot_leaders(), "a join after the outage")
+        time.sleep(3)
+        assert cluster.fenced() == []
+        assert cluster.decisions()[: len(before)] == before
+        cluster.assert_log_is_whole()
+
+
+def test_a_valkey_that_comes_back_empty_never_lets_the_term_fall(
+    kafka_broker: EmbeddedKafka,
+    own_valkey_server: Callable[[], EmbeddedValkey],
+    cluster_name: str,
+    tmp_path: Path,
+) -> None:
+    """The floor of the term comes from the log, so losing the lease store's data costs an election and nothing else."""
+    valkey = own_valkey_server()
+    with RealCluster(cluster_name, kafka_broker.bootstrap_servers, valkey.redis_url, tmp_path) as cluster:
+        serve(cluster)
+        term = cluster.decisions()[-1].term
+        valkey.kill()
+        valkey.erase_data()
+        valkey.start()
+        cluster.wait_until(lambda: cluster.decisions()[-1].term > term, "a new term")
+        cluster.join("n5")
+        cluster.wait_until(lambda: "n5" in cluster.slot_leaders(), "a join in the new term")
+        cluster.assert_log_is_whole()
+
+
+def test_a_killed_leader_is_replaced_and_a_node_that_died_with_it_is_fenced(shared: RealCluster) -> None:
+    """Heartbeats and time are in the log, so a new leader inherits failure detection."""
+    serve(shared)
+    shared.silence("n4")
+    killed = shared.kill_leader()
+    shared.wait_until(lambda: shared.slot_leaders() == {"n1", "n2", "n3"}, "the dead node's slots move")
+    assert shared.leader() != killed
+    assert shared.fenced() == ["n4"]
+    shared.assert_log_is_whole()
+
+
+def test_a_bad_record_becomes_a_dead_letter_and_its_neighbours_count(shared: RealCluster) -> None:
+    """The loop goes on after garbage; the letter names reason and coordinates."""
+    serve(shared)
+    shared.send(HEARTBEATS, "n1", b"this is no avro")
+    shared.send("membership", "n9", b"\xc3\x01" + bytes(20))
+    shared.join("n5")
+    shared.wait_until(lambda: "n5" in shared.slot_leaders(), "the neighbour's join")
+    shared.wait_until(lambda: len(shared.records("dead-letters")) >= 2, "two dead letters")
+    keys = [(record.key or b"").decode() for record in shared.records("dead-letters")]
+    assert any(key.startswith("heartbeats[") for key in keys)
+    assert any(key.startswith("membership[") for key in keys)
+
+
+def test_a_recreated_decision_log_stops_the_running_leader_and_the_next_one(shared: RealCluster) -> None:
+    """Kafka would accept the commits; the controllers notice that it is another log and refuse to lead it."""
+    leader = shared.start_controller("c1")
+    shared.join(*NODES)
+    shared.wait_until(lambda: shared.slot_leaders() == set(NODES), "the first table")
+    time.sleep(2)
+    admin = AdminClient({"bootstrap.servers": shared.kafka.bootstrap_servers})
+    topic = shared.cluster.topic(DECISIONS)
+    admin.delete_topics([topic])[topic].result(10)
+    settings = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+    shared.wait_until(lambda: _created(admin, NewTopic(topic, 1, 1, config=settings)), "the recreated topic")
+    shared.join("n5")
+    assert leader.wait(60) == 1
+    assert "recreated" in shared.log_of("c1").read_text()
+    second = shared.start_controller("c2")
+    assert second.wait(60) == 1
+    assert "recreated" in shared.log_of("c2").read_text()
+
+
+@pytest.mark.parametrize(
+    ("topic", "setting", "value"),
+    [("decisions", "cleanup.policy", "compact"), ("heartbeats", "message.timestamp.type", "CreateTime")],
+)
+def test_a_topic_that_breaks_a_promise_is_refused_by_name(
+    shared: RealCluster, topic: str, setting: str, value: str
+) -> None:
+    """A controller does not start on a log that may forget decisions or lie about time."""
+    admin = AdminClient({"bootstrap.servers": shared.kafka.bootstrap_servers})
+    change = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, shared.cluster.topic(topic), incremental_configs=[change])
+    admin.incremental_alter_configs([resource])[resource].result(10)
+    refused = shared.start_controller("c1")
+    assert refused.wait(60) != 0
+    said = shared.log_of("c1").read_text()
+    assert topic in said
+    assert setting in said
+
+
+def _created(admin: AdminClient, topic: NewTopic) -> bool:
+    """Creation fails while the deletion is still under way."""
+    try:
+        admin.create_topics([topic])[topic.topic].result(10)
+    except KafkaException:
+        return False
+    return True
