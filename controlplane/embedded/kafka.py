@@ -125,20 +125,23 @@ class EmbeddedKafka(EmbeddedServer):
 
     def _format(self, java: Java, class_path: str, settings_file: Path) -> None:
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        done = subprocess.run(
-            [
-                *_jvm(java, class_path),
-                *("kafka.tools.StorageTool", "format"),
-                *(f"--cluster-id={cluster_id}", f"--config={settings_file}"),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=_FORMAT_TIMEOUT_S,
-            check=False,
-        )
-        if done.returncode != 0:
-            message = f"Kafka's storage in {self.data_dir} could not be formatted:\n{done.stderr}{done.stdout}"
-            raise PrerequisiteError(message)
+        command = [
+            *_jvm(java, class_path),
+            *("kafka.tools.StorageTool", "format"),
+            *(f"--cluster-id={cluster_id}", f"--config={settings_file}"),
+        ]
+        try:
+            subprocess.run(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_FORMAT_TIMEOUT_S,
+                check=True,
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            output = (error.output or b"").decode("utf-8", errors="replace")
+            message = f"Kafka's storage in {self.data_dir} could not be formatted ({type(error).__name__}):\n{output}"
+            raise PrerequisiteError(message) from error
 
     def _answers(self) -> bool:
         """Ask for metadata in Kafka's own protocol: a broker that is still fenced knows no broker, not even itself."""
