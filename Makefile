@@ -32,7 +32,7 @@ test: ## Run every test; the summary says why a test was skipped (ARGS="-k name"
 
 .PHONY: test-fast
 test-fast: ## Run the tests that need no Java: under a minute
-	@$(PREPARE) -- python -m pytest -m "$(FAST)" $(ARGS)
+	@$(PREPARE) -- python -m pytest --hypothesis-profile=fast -m "$(FAST)" $(ARGS)
 
 .PHONY: lint
 lint: ## Check style, formatting, types and the import contracts; all of them, even when one fails

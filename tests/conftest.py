@@ -11,6 +11,8 @@ CONTAINERS_VARIABLE = "CONTROLPLANE_TEST_CONTAINERS"
 
 # A busy machine makes examples slow, not wrong; the blob lets anybody repeat a failure.
 hypothesis.settings.register_profile("project", deadline=None, print_blob=True)
+# For `make test-fast`: fewer examples where a test does not ask for its own number; `make test` runs them all.
+hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("project"), max_examples=25)
 hypothesis.settings.load_profile("project")
 
 
