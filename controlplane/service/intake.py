@@ -4,16 +4,20 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import structlog
+
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.decide import settle
-from controlplane.core.identifiers import Coordinates, TopicPartition
+from controlplane.core.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.observations import Observations, observe
 from controlplane.core.records import InputRecord, Refusal
 from controlplane.core.state import State, position_key
 from controlplane.errors import InvalidInputError
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.metrics import ControllerMetrics
+
+_log = structlog.get_logger(__name__)
 
 _MAX_RECORDS: Final = 2_000
 _LOOK_BACK_LIMITS: Final = 3
@@ -35,6 +39,7 @@ class Intake:
         self._reader: LogReader | None = None
         self.observations = Observations()
         self.refusals: list[Refusal] = []
+        self._settled: tuple[Seq, Observations] | None = None
 
     def start(self, state: State) -> None:
         """Begin where the state's positions say, and look back in ``heartbeats`` over the window that matters."""
@@ -43,7 +48,12 @@ class Intake:
         positions = dict(reader.offsets_at_time(HEARTBEATS, since_ms))
         for topic in (MEMBERSHIP, INTENTS):
             for place, first in reader.start_offsets(topic).items():
-                positions[place] = max(first, state.positions.get(position_key(place), 0))
+                wanted = state.positions.get(position_key(place), 0)
+                positions[place] = max(first, wanted)
+                if first > wanted:
+                    _log.error(
+                        "inputs were deleted before any decision took them up", at=place, first=first, wanted=wanted
+                    )
         reader.assign(positions)
         self._reader = reader
         self.observations = Observations(positions=positions)
@@ -61,7 +71,10 @@ class Intake:
 
     def settle(self, state: State) -> None:
         """As a standby: judge heartbeats, drop what the leader took up, keep the refusals that it may not have seen."""
+        if self._settled is not None and self._settled[0] == state.seq and self._settled[1] is self.observations:
+            return
         self.observations, refused = settle(state, self.observations)
+        self._settled = (state.seq, self.observations)
         self.refusals.extend(refused)
         passed = state.positions
         self.refusals = [

@@ -11,6 +11,7 @@ from controlplane.core.decide import decide
 from controlplane.core.draft import SealedDecision
 from controlplane.core.identifiers import Term
 from controlplane.core.invariants import check_step
+from controlplane.core.observations import Observations
 from controlplane.core.rows import Row
 from controlplane.core.state import State
 from controlplane.ports import Clock, CommitOutcome, TransactionalWriter
@@ -57,6 +58,7 @@ class Leadership:
         self._clock = clock
         self._metrics = metrics
         self._unresolved: tuple[SealedDecision, Publication, int] | None = None
+        self._looked_at: Observations | None = None
 
     @property
     def term(self) -> Term:
@@ -77,12 +79,14 @@ class Leadership:
         if self._unresolved is not None:
             sealed, publication, began_at_ms = self._unresolved
             return self._conclude(self.writer.resolve(_RESOLVE_MS), sealed, publication, began_at_ms)
+        if self._intake.observations is self._looked_at:
+            return Standing.LEADS  # equal inputs would give an equal answer
         verdict = decide(self.state, self._intake.observations)
         refusals = (*self._intake.refusals, *verdict.refusals)
         self._intake.refusals = []
         self._dead_letters.write(refusals)
         if verdict.sealed is None:
-            self._intake.observations = verdict.observations
+            self._intake.observations = self._looked_at = verdict.observations
             return Standing.LEADS
         pending = self._intake.observations.pending
         self._intake.observations = replace(verdict.observations, pending=pending)

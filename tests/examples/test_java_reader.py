@@ -1,0 +1,121 @@
+"""A consumer in Java, written with a Kafka client and an Avro library only, agrees with ours at every epoch."""
+
+import hashlib
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from controlplane.config import ROUTING_TABLE
+from controlplane.core.table_replica import RoutingTable
+from controlplane.embedded.jars import broker_jars
+from controlplane.embedded.java import find_java
+from controlplane.embedded.valkey import EmbeddedValkey
+from controlplane.resources import resource_path
+from tests.fixtures import BrokerFactory
+from tests.helpers.real_cluster import RealCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+SOURCE = Path(__file__).parents[2] / "examples" / "java" / "RoutingTableReader.java"
+LAST_EPOCH_WITHIN_S = 120
+
+
+@pytest.fixture
+def cluster(
+    own_kafka_broker: BrokerFactory, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
+) -> Iterator[RealCluster]:
+    """A cluster on a broker that compacts as often as it can."""
+    broker = own_kafka_broker(log_cleaner_backoff_ms="100", log_segment_delete_delay_ms="100")
+    with RealCluster(cluster_name, broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster:
+        yield cluster
+
+
+def test_java_rebuilds_the_same_table_at_every_epoch_and_after_compaction(cluster: RealCluster) -> None:
+    """No SDK is needed to route: rows, marker and digest say everything, in any language."""
+    cluster.start_controller("c1")
+    cluster.start_controller("c2")
+    live_through_kills(cluster)
+    tables = cluster.tables()
+    assert len(tables) >= 10
+    assert [table.epoch for table in tables] == list(range(1, len(tables) + 1))
+    assert read_by_java(cluster, tables[-1].epoch) == [line_of(table) for table in tables]
+
+    records = len(cluster.records(ROUTING_TABLE))
+    compact_soon(cluster)
+    churn_until(cluster, lambda: len(cluster.records(ROUTING_TABLE)) < records)
+    compacted = cluster.tables()
+    assert len(compacted) < compacted[-1].epoch, "compaction left every epoch readable: the test shows nothing"
+    assert read_by_java(cluster, compacted[-1].epoch) == [line_of(table) for table in compacted]
+
+
+def live_through_kills(cluster: RealCluster) -> None:
+    """Ten epochs and more: joins, dead nodes, a dead leader."""
+    nodes = [f"n{index}" for index in range(1, 8)]
+    for node_id in nodes:
+        cluster.join(node_id)
+        wait_for_leader_of_slots(cluster, node_id)
+    cluster.silence("n1")
+    cluster.wait_until(lambda: "n1" not in cluster.slot_leaders(), "n1 is fenced")
+    cluster.silence("n2")
+    cluster.kill_leader()
+    cluster.wait_until(lambda: "n2" not in cluster.slot_leaders(), "n2 is fenced by the new leader")
+    cluster.join("n8")
+    wait_for_leader_of_slots(cluster, "n8")
+
+
+def wait_for_leader_of_slots(cluster: RealCluster, node_id: str) -> None:
+    """Wait until a node leads slots: one epoch for each join."""
+    cluster.wait_until(lambda: node_id in cluster.slot_leaders(), f"{node_id} leads slots")
+
+
+def compact_soon(cluster: RealCluster) -> None:
+    """Lower the settings that keep fresh rows; the controllers that run have checked their promises already."""
+    wanted = {
+        "min.compaction.lag.ms": "0",
+        "segment.ms": "1000",
+        "min.cleanable.dirty.ratio": "0.001",
+        "delete.retention.ms": "0",
+    }
+    changes = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in wanted.items()]
+    name = cluster.cluster.topic(ROUTING_TABLE)
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes)
+    admin = AdminClient({"bootstrap.servers": cluster.kafka.bootstrap_servers})
+    admin.incremental_alter_configs([resource])[resource].result(10)
+
+
+def churn_until(cluster: RealCluster, condition: Callable[[], bool]) -> None:
+    """New epochs roll segments, which is what lets the cleaner at the old ones."""
+    deadline_s = time.monotonic() + 90
+    incarnation = 2
+    while not condition():
+        assert time.monotonic() < deadline_s, "Kafka did not compact the topic in time"
+        cluster.join("n8", incarnation=incarnation)
+        incarnation += 1
+        time.sleep(1.2)
+
+
+def read_by_java(cluster: RealCluster, last_epoch: int) -> list[str]:
+    """What the example prints, line by line."""
+    jars = [*broker_jars(), *(Path(pyspark.__file__).parent / "jars").glob("avro-1*.jar")]
+    command = [
+        *(str(find_java().executable), "-cp", os.pathsep.join(str(jar) for jar in jars), str(SOURCE)),
+        *(cluster.kafka.bootstrap_servers, cluster.cluster.topic(ROUTING_TABLE)),
+        *(str(resource_path("schemas")), str(last_epoch), str(LAST_EPOCH_WITHIN_S)),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LAST_EPOCH_WITHIN_S + 60, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return done.stdout.splitlines()
+
+
+def line_of(table: RoutingTable) -> str:
+    """The same line, from what our client says."""
+    slots = "".join(":".join([str(slot.slot_id), slot.leader or "", *slot.followers]) + ";" for slot in table.slots)
+    hashed = hashlib.sha256(slots.encode()).hexdigest()
+    rows = 1 + len(table.slots) + len(table.nodes) + len(table.bundles) + len(table.namespaces)
+    return f"{table.epoch} {table.term} {table.digest} {rows} {hashed}"
