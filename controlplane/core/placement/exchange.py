@@ -103,13 +103,21 @@ def _arcs(exchange: Exchange, bands: Sequence[Band]) -> list[list[tuple[int, int
 
 
 def _distances(arcs: list[list[tuple[int, int]]], starts: Sequence[int]) -> list[int]:
-    """The shortest distance of every vertex from the nearest start."""
+    """The shortest distance of every vertex from the nearest start, by Bellman and Ford with a queue.
+
+    Raises:
+        InvariantViolationError: a cycle gains; each vertex would be visited more often than there are vertices.
+    """
     distances = [_UNREACHED] * len(arcs)
     for start in starts:
         distances[start] = 0
     queue = deque(starts)
     queued = [distance == 0 for distance in distances]
+    visits_left = len(arcs) ** 2
     while queue:
+        visits_left -= 1
+        if visits_left < 0:
+            raise InvariantViolationError("placement: an exchange that gains was left out of an earlier round")
         vertex = queue.popleft()
         queued[vertex] = False
         here = distances[vertex]

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from controlplane.core.placement.bands import Band, aims
+from controlplane.core.placement.exchange import bits
 
 NO_LEADER = -1
-_READY, _WARM, _COLD = range(3)
 
 
 class SlotLeaders:
@@ -13,8 +13,8 @@ class SlotLeaders:
 
     What a leader costs, the first of these outweighing all that follow, over the whole table:
 
-    1. A slot whose leader is gone is *bereft*; its heirs are the holders that can take over at once. Anybody else
-       would begin with nothing while an heir has the data.
+    1. A slot whose leader is gone has heirs: the holders that held it before, or if any of these is ready only the
+       ready ones. Anybody else would begin with nothing while an heir has the data.
     2. A change of leader.
     3. A new leader that is not known to be ready, and more so one that did not hold the slot before.
 
@@ -31,40 +31,47 @@ class SlotLeaders:
         ready: Sequence[int],
         width: int,
     ) -> None:
-        self._members = members
         self._kept = kept
         self._change_cost = 2 * len(members) + 1
-        self._costs: list[dict[int, int]] = []
-        for holders, leader, held, is_ready in zip(members, kept, before, ready, strict=True):
-            heirs = _heirs(holders, held, is_ready) if leader == NO_LEADER else 0
-            costs = {}
-            for holder in holders:
-                if holder == leader:
-                    costs[holder] = 0
-                    continue
-                bereaved = len(members) + 1 if heirs and not heirs >> holder & 1 else 0
-                rank = _READY if is_ready >> holder & 1 else _WARM if held >> holder & 1 else _COLD
-                costs[holder] = self._change_cost * (1 + bereaved) + rank
-            self._costs.append(costs)
-        self.leaders: list[int] = []
+        self._groups = [
+            self._priced(holders, leader, held, is_ready)
+            for holders, leader, held, is_ready in zip(members, kept, before, ready, strict=True)
+        ]
+        self.leaders = [NO_LEADER] * len(members)
+        self._paid = [0] * len(members)
         self.counts = [0] * width
         self._units: list[list[int]] = []
 
+    def _priced(self, holders: Sequence[int], leader: int, held: int, is_ready: int) -> list[tuple[int, int]]:
+        """A slot's holders in groups of equal cost as leader, cheapest first: (cost, bit set)."""
+        everybody = sum([1 << holder for holder in holders])
+        kept = everybody & 1 << leader if leader != NO_LEADER else 0
+        others = everybody & ~kept
+        heirs = 0
+        if leader == NO_LEADER:
+            heirs = everybody & held & is_ready or everybody & held
+        change, passed_over = self._change_cost, self._change_cost * (2 + len(self._kept))
+        ready, warm, cold = others & is_ready, others & held & ~is_ready, others & ~(held | is_ready)
+        groups = [(0, kept)]
+        for rank, group in enumerate((ready, warm, cold)):
+            groups.append((change + rank, group & heirs if heirs else group))
+        if heirs:
+            groups.extend((passed_over + rank, group & ~heirs) for rank, group in enumerate((ready, warm, cold)))
+        return [(cost, group) for cost, group in groups if group]
+
     def choose_cheapest(self, bands: Sequence[Band]) -> None:
         """Give each slot one of its cheapest leaders; kept ones first, then where most is lacking."""
-        self.leaders = [NO_LEADER] * len(self._members)
         open_slots = []
-        for slot, leader in enumerate(self._kept):
-            if leader in self._costs[slot]:
-                self._appoint(slot, leader)
-            elif self._costs[slot]:
+        for slot, groups in enumerate(self._groups):
+            if groups and groups[0][0] == 0:
+                self._appoint(slot, self._kept[slot])
+            elif groups:
                 open_slots.append(slot)
         targets = aims(self.counts, bands, sum(self.counts) + len(open_slots))
         for slot in open_slots:
-            costs = self._costs[slot]
-            self._appoint(
-                slot, min(costs, key=lambda index: (costs[index], self.counts[index] - targets[index], index))
-            )
+            cost, cheapest = self._groups[slot][0]
+            self._paid[slot] = cost
+            self._appoint(slot, min(bits(cheapest), key=lambda index: (self.counts[index] - targets[index], index)))
 
     def _appoint(self, slot: int, leader: int) -> None:
         self.leaders[slot] = leader
@@ -72,33 +79,26 @@ class SlotLeaders:
 
     def drop_preferences(self) -> None:
         """From now on costs are those that the certificate proves: without the third, in whole changes."""
-        for costs in self._costs:
-            for holder in costs:
-                costs[holder] //= self._change_cost
+        change = self._change_cost
+        self._groups = [[(cost // change, group) for cost, group in groups] for groups in self._groups]
+        self._paid = [paid // change for paid in self._paid]
         self._change_cost = 1
 
     def all_cheapest(self) -> bool:
         """Whether no slot could have a cheaper leader even without bands."""
-        return all(
-            costs[leader] == min(costs.values())
-            for leader, costs in zip(self.leaders, self._costs, strict=True)
-            if leader != NO_LEADER
-        )
+        return all(not groups or paid == groups[0][0] for paid, groups in zip(self._paid, self._groups, strict=True))
 
     def offers(self) -> list[dict[int, int]]:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        width = len(self.counts)
-        offers: list[dict[int, int]] = [{} for _ in range(width)]
-        self._units = [[] for _ in range(width)]
-        for slot, leader in enumerate(self.leaders):
+        offers: list[dict[int, int]] = [{} for _ in self.counts]
+        self._units = [[] for _ in self.counts]
+        for slot, (leader, own, groups) in enumerate(zip(self.leaders, self._paid, self._groups, strict=True)):
             if leader == NO_LEADER:
                 continue
             self._units[leader].append(slot)
-            costs, offer = self._costs[slot], offers[leader]
-            own = costs[leader]
-            for holder, cost in costs.items():
-                if holder != leader:
-                    offer[cost - own] = offer.get(cost - own, 0) | 1 << holder
+            offer, others = offers[leader], ~(1 << leader)
+            for cost, group in groups:
+                offer[cost - own] = offer.get(cost - own, 0) | group & others
         return offers
 
     def units(self, giver: int) -> Sequence[int]:
@@ -109,22 +109,15 @@ class SlotLeaders:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
         if self.leaders[slot] != giver:
             return 0
-        costs = self._costs[slot]
-        own = costs[giver]
+        own = self._paid[slot]
         takers = 0
-        for holder, cost in costs.items():
-            if holder != giver:
-                takers |= wanted.get(cost - own, 0) & 1 << holder
-        return takers
+        for cost, group in self._groups[slot]:
+            takers |= wanted.get(cost - own, 0) & group
+        return takers & ~(1 << giver)
 
     def hand_over(self, giver: int, taker: int, slot: int) -> None:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
         self.leaders[slot] = taker
+        self._paid[slot] = next(cost for cost, group in self._groups[slot] if group >> taker & 1)
         self.counts[giver] -= 1
         self.counts[taker] += 1
-
-
-def _heirs(holders: Sequence[int], held: int, is_ready: int) -> int:
-    """Of a slot's holders, as a bit set: those that held it before, or if any of these is ready only the ready ones."""
-    old = sum(1 << holder for holder in holders) & held
-    return old & is_ready or old

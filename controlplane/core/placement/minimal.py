@@ -5,7 +5,7 @@ leaders with the fewest changes, never an empty leader for a slot that lost its 
 unless exact balance leaves no choice. ``docs/explanation/placement.md`` has the formulation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
@@ -60,10 +60,9 @@ def plan(
     indexes = {name: index for index, name in enumerate(names)}
     replicas = _place_replicas(previous, names, indexes, asked)
     leaders = _choose_leaders(previous, indexes, asked, replicas, ready or frozenset())
-    rows = _rows(previous, names, replicas, leaders, epoch)
-    leader_changes = sum(before.leader != after.leader for before, after in zip(previous, rows, strict=True))
+    changed = list(_changed_rows(previous, names, replicas, leaders, epoch))
+    leader_changes = sum(before.leader != after.leader for before, after in changed)
     zero = {node.node_id: 0 for node in sorted(nodes, key=lambda node: node.node_id)}
-    living = zero.keys()
     certificate = Certificate(
         policy=POLICY_NAME,
         moved=replicas.moved,
@@ -72,9 +71,9 @@ def plan(
         least_leader_changes=leader_changes,
         node_prices=zero | dict(zip(names, replicas.prices, strict=True)),
         leader_prices=zero | dict(zip(names, leaders.prices, strict=True)),
-        lost_slots=tuple(slot.slot_id for slot in previous if slot.replicas and living.isdisjoint(slot.replicas)),
+        lost_slots=_lost_slots(previous, nodes, replicas),
     )
-    return Plan(tuple(after for before, after in zip(previous, rows, strict=True) if after != before), certificate)
+    return Plan(tuple(after for _, after in changed), certificate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +125,14 @@ def _place_replicas(
     sets.fill(names, asked.replicas_per_slot, bands)
     # Without an exchange each slot paid only for what it lacked: prices of zero prove that.
     node_prices = prices(sets, bands) if balance(sets, bands) else [0] * len(bands)
-    members = sets.members
+    members, before = sets.members, sets.before
     if nobody is not None:
+        before = [held & ~(1 << nobody) for held in before]
         members = [[] if holders == [nobody] else holders for holders in members]
         # All bands are exact here, so only differences count, and nobody's price has to be zero.
         base = node_prices.pop()
         node_prices = [price - base for price in node_prices]
-    return _Replicas(members, sets.before, sets.moved(), node_prices)
+    return _Replicas(members, before, sets.moved(), node_prices)
 
 
 def _choose_leaders(
@@ -157,19 +157,21 @@ def _choose_leaders(
     return _Leaders(leaders.leaders, leader_prices)
 
 
-def _rows(
+def _changed_rows(
     previous: Sequence[Slot], names: Sequence[NodeId], replicas: _Replicas, leaders: _Leaders, epoch: Epoch
-) -> list[Slot]:
-    """The table after, row by row."""
-    rows = []
-    for slot, holders, chosen in zip(previous, replicas.members, leaders.of_slots, strict=True):
+) -> Iterator[tuple[Slot, Slot]]:
+    """The rows that change, before and after."""
+    for before, holders, chosen in zip(previous, replicas.members, leaders.of_slots, strict=True):
         leader = None if chosen == NO_LEADER else names[chosen]
-        rows.append(
-            Slot(
-                slot.slot_id,
-                leader,
-                tuple(sorted(names[holder] for holder in holders if holder != chosen)),
-                slot.leader_epoch if leader == slot.leader else epoch,
-            )
-        )
-    return rows
+        followers = tuple(sorted([names[holder] for holder in holders if holder != chosen]))
+        if leader != before.leader:
+            yield before, Slot(before.slot_id, leader, followers, epoch)
+        elif followers != before.followers:
+            yield before, Slot(before.slot_id, leader, followers, before.leader_epoch)
+
+
+def _lost_slots(previous: Sequence[Slot], nodes: Sequence[PlacementNode], replicas: _Replicas) -> tuple[SlotId, ...]:
+    """The slots that had holders, none of which lives."""
+    living = {node.node_id for node in nodes}
+    without_usable = (slot for slot, usable in zip(previous, replicas.before, strict=True) if not usable)
+    return tuple(slot.slot_id for slot in without_usable if slot.replicas and living.isdisjoint(slot.replicas))

@@ -64,7 +64,7 @@ class ReplicaSets:
             if missing > 0:
                 added += missing
                 self._add_least_loaded(holders, missing, heap, seeds)
-        self._now = [sum(1 << holder for holder in holders) for holders in self.members]
+        self._now = [sum([1 << holder for holder in holders]) for holders in self.members]
         return added
 
     def _drop_most_loaded(self, slot: int, keep: int, targets: Sequence[int]) -> None:
