@@ -1,7 +1,9 @@
 """Single records to Kafka: heartbeats, ticks, reports, intents, dead letters."""
 
+import threading
 from collections.abc import Callable
 
+import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from controlplane.adapters.kafka_client import ClientEar, client_settings
@@ -10,7 +12,9 @@ from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import LogUnavailableError, PrerequisiteError
 from controlplane.ports import Delivery, OutgoingRecord
 
-_CLOSING_FLUSH_S = 1.0
+_CLOSING_FLUSH_MS = 1_000
+
+_logger = structlog.get_logger()
 
 
 class KafkaEventWriter:
@@ -36,9 +40,10 @@ class KafkaEventWriter:
     ) -> None:
         """Prepare; connections are made when they are needed."""
         self._cluster = cluster
+        self._kafka = kafka
         self._request_timeout_s = request_timeout_ms / 1_000
         self._ear = ClientEar("events")
-        own: dict[str, object] = {
+        self._own_settings: dict[str, object] = {
             "message.timeout.ms": message_timeout_ms,
             "request.timeout.ms": message_timeout_ms,
             "socket.timeout.ms": 10_000,
@@ -51,7 +56,9 @@ class KafkaEventWriter:
             "linger.ms": linger_ms,
             "queue.buffering.max.messages": 100_000,
         }
-        self._producer = Producer(client_settings(cluster, kafka, self._ear, "events", own))
+        self._lock = threading.Lock()
+        self._retired: list[Producer] = []
+        self._producer = self._new_producer()
 
     def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
         """See :meth:`controlplane.ports.EventWriter.send`.
@@ -64,26 +71,26 @@ class KafkaEventWriter:
             if on_delivery is not None:
                 on_delivery(_delivery(record.topic, error, message))
 
-        name = self._cluster.topic(record.topic)
-        partition = -1 if record.partition is None else record.partition
+        producer = self._producer
         try:
-            self._producer.produce(name, record.value, record.key, partition, on_delivery=deliver)
-        except BufferError as exception:
-            trouble = f" (last trouble: {self._ear.last_error})" if self._ear.last_error else ""
-            raise LogUnavailableError(
-                f"{len(self._producer)} records wait for Kafka, the most that may{trouble}: try again when it is back"
-            ) from exception
+            self._produce(producer, record, deliver)
         except KafkaException as exception:
             error = error_of(exception)
-            place = f"{name}, key {record.key!r}"
+            if error.fatal():
+                self._replace(producer, error)
+                self._produce(self._producer, record, deliver)
+                return
+            place = f"{self._cluster.topic(record.topic)}, key {record.key!r}"
             raise (refusal_error(error, place) or request_error(error, place, self._ear.last_error)) from exception
 
     def poll(self, timeout_ms: int) -> None:
         """See :meth:`controlplane.ports.EventWriter.poll`."""
+        self._serve_retired()
         self._producer.poll(timeout_ms / 1_000)
 
     def flush(self, timeout_ms: int) -> int:
         """See :meth:`controlplane.ports.EventWriter.flush`."""
+        self._serve_retired()
         return self._producer.flush(timeout_ms / 1_000)
 
     def partition_count(self, topic: str) -> int:
@@ -107,9 +114,44 @@ class KafkaEventWriter:
 
     def close(self) -> None:
         """See :meth:`controlplane.ports.EventWriter.close`; what is not delivered by then is given up."""
-        self._producer.flush(_CLOSING_FLUSH_S)
+        self.flush(_CLOSING_FLUSH_MS)
         self._producer.purge()
-        self._producer.flush(_CLOSING_FLUSH_S)
+        self.flush(_CLOSING_FLUSH_MS)
+
+    def _produce(
+        self, producer: Producer, record: OutgoingRecord, deliver: Callable[[KafkaError | None, Message], None]
+    ) -> None:
+        name = self._cluster.topic(record.topic)
+        partition = -1 if record.partition is None else record.partition
+        try:
+            producer.produce(name, record.value, record.key, partition, on_delivery=deliver)
+        except BufferError as exception:
+            trouble = f" (last trouble: {self._ear.last_error})" if self._ear.last_error else ""
+            raise LogUnavailableError(
+                f"{len(producer)} records wait for Kafka, the most that may{trouble}: try again when it is back"
+            ) from exception
+
+    def _replace(self, broken: Producer, error: KafkaError) -> None:
+        """Go on with a new producer: an idempotent one that lost step with the broker is finished for good.
+
+        What it still held is given up, and the next poll says so to whoever sent it.
+        """
+        with self._lock:
+            if self._producer is broken:
+                _logger.warning("kafka_producer_replaced", cluster=self._cluster.name, error=in_words(error))
+                broken.purge()
+                self._retired.append(broken)
+                self._producer = self._new_producer()
+
+    def _serve_retired(self) -> None:
+        """Run the last callbacks of producers that were replaced."""
+        with self._lock:
+            retired, self._retired = self._retired, []
+        for producer in retired:
+            producer.flush(_CLOSING_FLUSH_MS / 1_000)
+
+    def _new_producer(self) -> Producer:
+        return Producer(client_settings(self._cluster, self._kafka, self._ear, "events", self._own_settings))
 
 
 def _delivery(topic: str, error: KafkaError | None, message: Message) -> Delivery:

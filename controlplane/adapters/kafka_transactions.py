@@ -185,8 +185,9 @@ class KafkaTransactionalWriter:
             if error.txn_requires_abort():
                 return self._abort(producer, error)
             if error.retriable():
+                if self._state is not _State.COMMIT_UNKNOWN:
+                    self._logger.warning("commit_unknown", error=in_words(error))
                 self._state = _State.COMMIT_UNKNOWN
-                self._logger.warning("commit_unknown", error=in_words(error))
                 return CommitOutcome.UNKNOWN
             return self._finished(error)
         self._state = _State.READY
