@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from controlplane.codec.topics_file import ActualTopic, TopicSpec, broken_promises, unheeded_advice
 from controlplane.config import topic_name
@@ -122,6 +121,8 @@ def _describe(admin: AdminClient, cluster: str, specs: Sequence[TopicSpec]) -> t
     settings = _describe_settings(admin, names)
     there = {}
     for name in names:
+        if name not in settings:
+            continue
         partitions = metadata.topics[name].partitions.values()
         there[name] = ActualTopic(
             name=name,
@@ -139,17 +140,16 @@ def _describe_settings(admin: AdminClient, names: Sequence[str]) -> dict[str, di
     answers = admin.describe_configs(resources, request_timeout=_REQUEST_TIMEOUT_S)
     settings = {}
     for resource, answer in answers.items():
-        entries = _result(answer, f"did not describe topic {resource.name}")
+        try:
+            entries = answer.result(_REQUEST_TIMEOUT_S)
+        except (KafkaException, TimeoutError) as error:
+            if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                # A topic that is just being created or deleted: one broker shows it, another does not yet.
+                continue
+            message = f"Kafka did not describe topic {resource.name}: {error}"
+            raise LogUnavailableError(message) from error
         settings[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
     return settings
-
-
-def _result(answer: Future[dict[str, ConfigEntry]], what: str) -> dict[str, ConfigEntry]:
-    try:
-        return answer.result(_REQUEST_TIMEOUT_S)
-    except (KafkaException, TimeoutError) as error:
-        message = f"Kafka {what}: {error}"
-        raise LogUnavailableError(message) from error
 
 
 def _create(admin: AdminClient, cluster: str, missing: Sequence[TopicSpec], brokers: int) -> list[str]:

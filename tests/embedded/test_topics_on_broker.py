@@ -11,6 +11,7 @@ from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.server import HOST, free_port
 from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.resources import resource_path
+from tests.helpers.polling import poll_until
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +26,7 @@ def create(broker: EmbeddedKafka, name: str, partitions: int, **settings: str) -
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     config = {key.replace("_", "."): value for key, value in settings.items()}
     admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(20)
+    poll_until(lambda: name in admin.list_topics(timeout=10).topics)
 
 
 def test_applied_topics_keep_every_promise(
