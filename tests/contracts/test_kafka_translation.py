@@ -1,0 +1,118 @@
+"""librdkafka's errors and logs become ours, by its own flags first and by code second; no broker is needed."""
+
+import pytest
+import structlog
+from confluent_kafka import KafkaError
+from prometheus_client import REGISTRY
+
+from controlplane.adapters.kafka_client import ClientEar, client_settings
+from controlplane.adapters.kafka_errors import is_fencing, reading_error, refusal_error, request_error
+from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.errors import (
+    ConfigurationError,
+    ControlPlaneError,
+    FencedError,
+    LogContinuityError,
+    LogUnavailableError,
+    PrerequisiteError,
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "fencing"),
+    [
+        (KafkaError(KafkaError._FENCED, fatal=True), True),  # noqa: SLF001 - librdkafka's own codes begin so
+        (KafkaError(KafkaError.UNKNOWN, fatal=True), True),
+        (KafkaError(KafkaError.INVALID_PRODUCER_EPOCH), True),
+        (KafkaError(KafkaError.INVALID_TXN_STATE), True),
+        (KafkaError(KafkaError._STATE), True),  # noqa: SLF001 - as above
+        (KafkaError(KafkaError._TIMED_OUT, retriable=True), False),  # noqa: SLF001 - as above
+        (KafkaError(KafkaError._INCONSISTENT, txn_requires_abort=True), False),  # noqa: SLF001 - as above
+    ],
+)
+def test_what_finishes_a_transactional_producer(error: KafkaError, fencing: bool) -> None:
+    """Going on after one of these would fail for ever; taking another for one would give up leading for nothing."""
+    assert is_fencing(error) is fencing
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, PrerequisiteError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigurationError),
+        (KafkaError.PRODUCER_FENCED, FencedError),
+        (KafkaError._TRANSPORT, LogUnavailableError),  # noqa: SLF001 - as above
+        (KafkaError.NOT_LEADER_FOR_PARTITION, LogUnavailableError),
+    ],
+)
+def test_what_a_failed_request_means(code: int, expected: type[ControlPlaneError]) -> None:
+    """The caller retries, stops or tells the operator by type; people get the place and the connection's trouble."""
+    error = request_error(KafkaError(code), "topic demo.decisions", "connection refused")
+    assert type(error) is expected
+    assert "demo.decisions" in str(error)
+    assert ("connection refused" in str(error)) is (expected is LogUnavailableError)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (KafkaError.MSG_SIZE_TOO_LARGE, ConfigurationError),
+        (KafkaError.INVALID_RECORD, ConfigurationError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigurationError),
+        (KafkaError._UNKNOWN_TOPIC, PrerequisiteError),  # noqa: SLF001 - as above
+        (KafkaError._MSG_TIMED_OUT, None),  # noqa: SLF001 - as above
+        (KafkaError._PURGE_QUEUE, None),  # noqa: SLF001 - as above
+    ],
+)
+def test_which_refusals_are_for_good(code: int, expected: type[ControlPlaneError] | None) -> None:
+    """A record that timed out may be sent again; one that is too large never fits."""
+    error = refusal_error(KafkaError(code), "demo.decisions")
+    assert (None if error is None else type(error)) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (KafkaError._AUTO_OFFSET_RESET, LogContinuityError),  # noqa: SLF001 - as above
+        (KafkaError.OFFSET_OUT_OF_RANGE, LogContinuityError),
+        (KafkaError._LOG_TRUNCATION, LogContinuityError),  # noqa: SLF001 - as above
+        (KafkaError._BAD_MSG, LogContinuityError),  # noqa: SLF001 - as above
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, LogContinuityError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigurationError),
+        (KafkaError._TRANSPORT, None),  # noqa: SLF001 - as above
+        (KafkaError.NOT_LEADER_FOR_PARTITION, None),
+    ],
+)
+def test_what_stops_a_reader(code: int, expected: type[ControlPlaneError] | None) -> None:
+    """A lost connection heals by itself; a lost offset or a damaged record would be skipped in silence."""
+    error = reading_error(KafkaError(code), "demo.decisions[0]@7")
+    assert (None if error is None else type(error)) is expected
+    assert error is None or "demo.decisions[0]@7" in str(error)
+
+
+def test_security_settings_do_not_weaken_the_promises() -> None:
+    """Users pass TLS and SASL through; acknowledgements and isolation are not theirs to change."""
+    kafka = KafkaConfig("broker:9092", {"security.protocol": "SSL", "acks": "0", "allow.auto.create.topics": "true"})
+    settings = client_settings(ClusterConfig("demo"), kafka, ClientEar("test"), "events", {"acks": "all"})
+    assert settings["security.protocol"] == "SSL"
+    assert settings["acks"] == "all"
+    assert settings["allow.auto.create.topics"] is False
+    assert settings["bootstrap.servers"] == "broker:9092"
+
+
+def test_logs_and_errors_of_the_client_are_heard() -> None:
+    """What librdkafka calls errors is what it retries: warnings, counted, and the last one kept for messages."""
+    ear = ClientEar("heard")
+    with structlog.testing.capture_logs() as logs:
+        ear.log(40, "%s [%s]", "FAIL", "refused")
+        ear.log(30, "%s", "slow")
+        ear.log(20, "%s", "fine")
+    assert [(entry["log_level"], entry["text"]) for entry in logs] == [
+        ("warning", "FAIL [refused]"),
+        ("info", "slow"),
+        ("debug", "fine"),
+    ]
+    ear.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))  # noqa: SLF001 - as above
+    assert ear.last_error == "1/1 brokers are down (_ALL_BROKERS_DOWN)"
+    labels = {"client": "heard", "error": "_ALL_BROKERS_DOWN"}
+    assert REGISTRY.get_sample_value("controlplane_kafka_client_errors_total", labels) == 1
