@@ -303,10 +303,13 @@ def test_confluent_framed_inputs_are_accepted(payload: InputPayload) -> None:
 
 @given(INPUTS[Heartbeat])
 def test_heartbeats_of_an_older_schema_are_read(heartbeat: Heartbeat) -> None:
-    """Controllers are upgraded before nodes: what the nodes still write is resolved to the newest schema."""
-    current: Any = json.loads(default_store().current("Heartbeat").text)
-    current["fields"].insert(0, {"name": "mood", "type": "string", "default": "calm"})
-    newer = parse_schema_text(json.dumps(current), SchemaVersion("Heartbeat", 2))
-    framing = Framing(SchemaStore([*default_store().all(), newer]))
-    raw = _raw("heartbeats", encode_input(heartbeat), heartbeat.node_id.encode())
-    assert decode_input("heartbeats", raw, framing).payload == heartbeat
+    """Controllers are upgraded before nodes: what the nodes still write gets the newest schema's defaults."""
+    newest: Any = json.loads(default_store().current("Heartbeat").text)
+    fields = [each for each in newest["fields"] if each["name"] not in ("slot_settings", "bundle_statuses")]
+    older = parse_schema_text(json.dumps({**newest, "fields": fields}), SchemaVersion("Heartbeat", 1))
+    newer = parse_schema_text(json.dumps(newest), SchemaVersion("Heartbeat", 2))
+    others = [schema for schema in default_store().all() if schema.name != "Heartbeat"]
+    encoded = Framing(SchemaStore([older])).encode("Heartbeat", to_datum(heartbeat))
+    raw = _raw("heartbeats", encoded, heartbeat.node_id.encode())
+    record = decode_input("heartbeats", raw, Framing(SchemaStore([*others, older, newer])))
+    assert record.payload == heartbeat._replace(slot_settings=None, bundle_statuses=())
