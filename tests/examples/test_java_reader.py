@@ -51,7 +51,10 @@ def test_java_rebuilds_the_same_table_at_every_epoch_and_after_compaction(cluste
     churn_until(cluster, lambda: len(cluster.records(ROUTING_TABLE)) < records)
     compacted = cluster.tables()
     assert len(compacted) < compacted[-1].epoch, "compaction left every epoch readable: the test shows nothing"
-    assert read_by_java(cluster, compacted[-1].epoch) == [line_of(table) for table in compacted]
+    ours = [line_of(table) for table in compacted]
+    theirs = read_by_java(cluster, compacted[-1].epoch)
+    assert theirs[-1] == ours[-1]
+    assert set(theirs) <= set(ours), "compaction goes on, so Java may see fewer epochs than we did, never other ones"
 
 
 def live_through_kills(cluster: RealCluster) -> None:

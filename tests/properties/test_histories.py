@@ -1,14 +1,18 @@
 """Random histories through observe, decide and apply: what always holds, and what replay must give back."""
 
+import functools
 import json
+from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.apply import follow
-from controlplane.core.decide import decide
+from controlplane.core.decide import decide, open_term
 from controlplane.core.decision import Decision
+from controlplane.core.identifiers import Term
 from controlplane.core.invariants import check
 from controlplane.core.observations import Observations, observe
 from controlplane.core.plain import from_plain, to_plain
@@ -16,6 +20,7 @@ from controlplane.core.policy import Policy
 from controlplane.core.publishing import changed_rows, rows_of
 from controlplane.core.snapshot import state_from_plain, state_to_plain
 from controlplane.core.state import State
+from controlplane.errors import LogContinuityError
 from tests.helpers.world import World
 
 NODES = ("n1", "n2", "n3", "n4", "n5")
@@ -142,3 +147,45 @@ def test_a_reader_that_looks_back_decides_like_one_that_ran_all_the_time(
     begun = decide(world.state, cold).sealed
     events = [sealed.decision.events if sealed else () for sealed in (warm, begun)]
     assert events[0] == events[1]
+
+
+@given(operations)
+@settings(max_examples=20)
+def test_what_was_seen_before_changes_nothing(history: list[tuple[str, object, object]]) -> None:
+    """A reader may be handed records again after a reconnect; positions say that they were observed."""
+    world = play(history)
+    assert observe(observe(Observations(), world.inputs), world.inputs) == observe(Observations(), world.inputs)
+
+
+@given(operations, st.data())
+@settings(max_examples=20)
+def test_a_log_with_one_decision_changed_is_refused(
+    history: list[tuple[str, object, object]], data: st.DataObject
+) -> None:
+    """The chain of digests finds a decision that was altered, left out, or put in from another log."""
+    world = play([*history, ("join", "n1", 3), ("run", 3_000, {"n1"})])
+    index = data.draw(st.integers(0, len(world.decisions) - 2))
+    altered = list(world.decisions)
+    original = altered[index]
+    altered[index] = data.draw(
+        st.sampled_from(
+            (
+                replace(original, decided_at_ms=original.decided_at_ms + 1),
+                replace(original, causes=()),
+                replace(original, log_id="another"),
+                replace(original, seq=original.seq + 1),
+                replace(original, previous_digest="0" * 64),
+            )
+        )
+    )
+    with pytest.raises(LogContinuityError):
+        functools.reduce(follow, altered, State())
+
+
+def test_a_new_term_changes_no_row() -> None:
+    """A change of leader is no change of the table: no epoch, no marker, nothing for clients to do."""
+    world = World()
+    world.admit("n1")
+    sealed = open_term(world.state, Term(2), "c2", "test", new_log=None, now_ms=world.now_ms, republish=False)
+    assert sealed.rows == {}
+    assert sealed.decision.epoch == world.state.epoch

@@ -22,7 +22,7 @@ def test_the_first_leader_creates_the_log_and_an_empty_table() -> None:
         assert (first.seq, first.term, first.epoch) == (1, 1, 1)
         assert (table.epoch, table.log_id, table.term) == (1, first.log_id, 1)
         assert {slot.leader for slot in table.slots} == {None}
-        assert MemoryLeaseStore(world.leases).read_log_id() == first.log_id
+        world.wait_until(lambda: MemoryLeaseStore(world.leases).read_log_id() == first.log_id)
 
 
 def test_nodes_join_and_a_silent_one_loses_its_slots() -> None:
