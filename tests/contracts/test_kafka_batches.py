@@ -1,0 +1,99 @@
+"""How a batch of messages becomes records, ends and errors, in the orders that a broker brings about only by chance."""
+
+from collections.abc import Sequence
+
+import pytest
+from confluent_kafka import KafkaError, Message
+from confluent_kafka import TopicPartition as KafkaPosition
+
+from controlplane.adapters import kafka_reader
+from controlplane.adapters.kafka_log import KafkaLogReader
+from controlplane.config import HEARTBEATS, ClusterConfig, KafkaConfig
+from controlplane.core.identifiers import TopicPartition
+from controlplane.errors import LogContinuityError
+
+NAME = f"demo.{HEARTBEATS}"
+PLACES = [TopicPartition(HEARTBEATS, partition) for partition in range(2)]
+
+
+def record(partition: int, offset: int) -> Message:
+    """A message that carries a record."""
+    return Message(NAME, partition, offset, b"n", b"%d" % offset, timestamp=(2, 1_000 + offset))
+
+
+def end(partition: int, offset: int) -> Message:
+    """A message that says that a partition's end was reached."""
+    error = KafkaError(KafkaError._PARTITION_EOF)  # noqa: SLF001 - librdkafka's own codes begin with an underscore
+    return Message(NAME, partition, offset, error=error)
+
+
+def trouble(partition: int, offset: int, code: int) -> Message:
+    """A message that carries an error."""
+    return Message(NAME, partition, offset, error=KafkaError(code))
+
+
+class ScriptedConsumer:
+    """A consumer that gives out one list of messages a poll."""
+
+    script: Sequence[Sequence[Message]] = ()
+
+    def __init__(self, settings: dict[str, object]) -> None:
+        self._batches = [list(batch) for batch in self.script]
+        self._rest: list[Message] = []
+
+    def assign(self, positions: list[KafkaPosition]) -> None:
+        """Nothing to do: the script is given."""
+
+    def poll(self, timeout: float) -> Message | None:
+        """The first message of the next batch."""
+        self._rest = self._batches.pop(0) if self._batches else []
+        return self._rest.pop(0) if self._rest else None
+
+    def consume(self, num_messages: int, timeout: float) -> list[Message]:
+        """The rest of it."""
+        assert timeout == 0
+        taken, self._rest = self._rest[:num_messages], self._rest[num_messages:]
+        return taken
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, *batches: Sequence[Message]) -> KafkaLogReader:
+    """A reader that is assigned and gets these batches."""
+    monkeypatch.setattr(ScriptedConsumer, "script", batches)
+    monkeypatch.setattr(kafka_reader, "Consumer", ScriptedConsumer)
+    reader = KafkaLogReader(ClusterConfig("demo"), KafkaConfig("localhost:1"))
+    reader.assign(dict.fromkeys(PLACES, 0))
+    return reader
+
+
+def test_an_end_before_further_records_is_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end that is reported holds after the whole batch: a follower must not count as caught up in between."""
+    reader = scripted(monkeypatch, [record(0, 0), end(0, 1), end(1, 0), record(0, 1)], [end(0, 2)])
+    batch = reader.poll(10, 0)
+    assert [found.offset for found in batch.records] == [0, 1]
+    assert batch.ended == {PLACES[1]}
+    assert reader.poll(10, 0).ended == {PLACES[0]}
+
+
+def test_records_before_an_error_are_handed_over_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One broken partition must not swallow what the others brought; afterwards it is not forgotten."""
+    gone = trouble(1, 7, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - librdkafka's own codes begin with an underscore
+    reader = scripted(monkeypatch, [record(0, 0), gone, record(0, 1)], [record(0, 2)])
+    assert [found.offset for found in reader.poll(10, 0).records] == [0, 1]
+    for _ in range(2):
+        with pytest.raises(LogContinuityError, match=r"demo\.heartbeats\[1\]@7"):
+            reader.poll(10, 0)
+    reader.assign({PLACES[0]: 2})
+    assert [found.offset for found in reader.poll(10, 0).records] == [2]
+
+
+def test_passing_trouble_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client reconnects by itself; the loop sees an empty batch."""
+    reader = scripted(monkeypatch, [trouble(0, 3, KafkaError.NOT_LEADER_FOR_PARTITION)], [record(0, 3)])
+    assert reader.poll(10, 0) == ([], frozenset())
+    assert [found.offset for found in reader.poll(10, 0).records] == [3]
+
+
+def test_one_record_is_asked_for_when_one_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than was asked for would be more than the caller has room for."""
+    reader = scripted(monkeypatch, [record(0, 0), record(0, 1)])
+    assert [found.offset for found in reader.poll(1, 0).records] == [0]
