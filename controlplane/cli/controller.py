@@ -8,10 +8,11 @@ import click
 from controlplane.cli.connecting import reach
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.metrics_server import metrics_port_option, serve_metrics
-from controlplane.cli.policy_option import parse_policy
 from controlplane.cli.reading import reading
+from controlplane.cli.settings_option import parse_settings
 from controlplane.cli.stopping import stop_on_signals
 from controlplane.config import ControllerConfig, LeaseConfig
+from controlplane.core.policy import Policy
 
 
 @click.group()
@@ -49,7 +50,7 @@ def run(
     metrics_port: int | None,
 ) -> None:
     """Run one controller until Ctrl-C or SIGTERM; a leader gives its lease back when it ends."""
-    policy = parse_policy(policy_settings)
+    policy = parse_settings("--policy", Policy(), policy_settings)
     config = ControllerConfig(
         cluster=invocation.cluster,
         kafka=invocation.kafka,

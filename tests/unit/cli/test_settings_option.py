@@ -1,10 +1,10 @@
-"""``--policy name=value``."""
+"""``--policy name=value`` and its like."""
 
 import dataclasses
 
 import pytest
 
-from controlplane.cli.policy_option import parse_policy
+from controlplane.cli.settings_option import parse_settings
 from controlplane.core.plain import to_plain
 from controlplane.core.policy import HashFunction, Policy
 from controlplane.errors import ConfigurationError
@@ -27,7 +27,27 @@ def test_every_setting_can_be_given_by_name() -> None:
     assert isinstance(plain, dict)
     assert set(plain) == {field.name for field in dataclasses.fields(Policy)}
     assert all(plain[name] != value for name, value in to_plain(Policy()).items())  # type: ignore[union-attr]  # a map
-    assert parse_policy([f"{name}={value}" for name, value in plain.items()]) == wanted
+    assert parse_settings("--policy", Policy(), [f"{name}={value}" for name, value in plain.items()]) == wanted
+
+
+@dataclasses.dataclass(frozen=True)
+class _Inner:
+    limit: float = 1.5
+    enabled: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class _Outer:
+    inner: _Inner = dataclasses.field(default_factory=_Inner)
+    interval_ms: int = 10
+
+
+def test_fields_of_nested_settings_have_dotted_names() -> None:
+    """The pipeline's rules are settings within settings."""
+    chosen = parse_settings("--rule", _Outer(), ["inner.limit=3", "inner.enabled=true", "interval_ms=7"])
+    assert chosen == _Outer(_Inner(3.0, enabled=True), 7)
+    with pytest.raises(ConfigurationError, match=r"--rule 'inner=1'.*inner\.limit"):
+        parse_settings("--rule", _Outer(), ["inner=1"])
 
 
 @pytest.mark.parametrize(
@@ -36,4 +56,4 @@ def test_every_setting_can_be_given_by_name() -> None:
 def test_wrong_setting_is_refused_by_name(setting: str) -> None:
     """A typing error must not create a cluster with the default instead."""
     with pytest.raises(ConfigurationError, match=setting.partition("=")[0]):
-        parse_policy([setting])
+        parse_settings("--policy", Policy(), [setting])

@@ -1,0 +1,59 @@
+"""Options that set single fields of a frozen settings object by name: ``--policy slot_count=1024``."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from controlplane.core.plain import Plain, from_plain, to_plain
+from controlplane.errors import ConfigurationError, InvalidInputError
+
+T = TypeVar("T")
+
+
+def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
+    """The settings object with some fields replaced.
+
+    Args:
+        option: the option's name, for messages.
+        defaults: a dataclass, possibly of dataclasses.
+        settings: each ``name=value``; a field of a nested dataclass is named with a dot, as ``split.max_topics``.
+
+    Raises:
+        ConfigurationError: an unknown name, a value of another type, or settings that contradict each other.
+    """
+    plain = to_plain(defaults)
+    known = dict(_leaves(plain, ""))
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or name not in known:
+            raise ConfigurationError(f"{option} {setting!r}: write NAME=VALUE with a name of {', '.join(known)}")
+        _put(plain, name.split("."), _value(text))
+    try:
+        return from_plain(type(defaults), plain)
+    except InvalidInputError as error:
+        raise ConfigurationError(f"{option}: {error.detail}") from error
+
+
+def _leaves(plain: Plain, prefix: str) -> Iterator[tuple[str, Plain]]:
+    """Every field by its dotted name."""
+    if not isinstance(plain, dict):
+        yield prefix, plain
+        return
+    for name, value in plain.items():
+        yield from _leaves(value, f"{prefix}.{name}" if prefix else name)
+
+
+def _put(plain: Plain, path: Sequence[str], value: Plain) -> None:
+    for name in path[:-1]:
+        plain = plain[name] if isinstance(plain, dict) else None
+    if isinstance(plain, dict):
+        plain[path[-1]] = value
+
+
+def _value(text: str) -> Plain:
+    """A number or truth value where the text is one, else the text."""
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return text
+    return found if isinstance(found, bool | int | float) else text
