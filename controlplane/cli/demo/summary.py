@@ -1,0 +1,117 @@
+"""What the demo measured, printed at its end and left as ``report.json``."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from controlplane.cli.demo.checks import Check
+from controlplane.cli.demo.traffic import Counts
+from controlplane.cli.output import Row, Rows, print_rows
+from controlplane.core.plain import Plain, to_plain
+
+STEP_COLUMNS = (
+    "step",
+    "epochs",
+    "moved",
+    "least",
+    "leader_changes",
+    "detected_ms",
+    "readable_ms",
+    "answered",
+    "refused",
+    "failed",
+    "window_s",
+)
+LEGEND = """\
+epochs: routing tables published in the step. moved, least: replicas moved by its decisions, and the proven least.
+detected: from the kill (or start) to the decision in the log. readable: to the swap in a routing client.
+answered, refused, failed: requests of the traffic in the step's window; a refused one is tried again elsewhere.
+"""
+
+
+@dataclass(slots=True)
+class StepReport:
+    """One step as it was measured.
+
+    Attributes:
+        title: what happened.
+        epochs: first and last epoch published in it; None if none was.
+        moved: replicas moved by its decisions.
+        least_moved: the proven least of these decisions.
+        leader_changes: slots that got another leader.
+        detected_ms: from the cause to the append of the decision that answers it.
+        readable_ms: from the cause to the swap in a routing client.
+        counts: requests in the step's window.
+        window_s: how long the window was.
+        checks: what was to be shown.
+    """
+
+    title: str
+    epochs: tuple[int, int] | None = None
+    moved: int = 0
+    least_moved: int = 0
+    leader_changes: int = 0
+    detected_ms: int | None = None
+    readable_ms: int | None = None
+    counts: Counts = field(default_factory=Counts)
+    window_s: float = 0.0
+    checks: list[Check] = field(default_factory=list)
+
+    def row(self) -> Row:
+        """The line of the summary."""
+        return {
+            "step": self.title,
+            "epochs": _range(self.epochs),
+            "moved": self.moved,
+            "least": self.least_moved,
+            "leader_changes": self.leader_changes,
+            "detected_ms": self.detected_ms,
+            "readable_ms": self.readable_ms,
+            "answered": self.counts.answered,
+            "refused": self.counts.refused,
+            "failed": self.counts.failed,
+            "window_s": round(self.window_s, 1),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """A query that was run on the Delta tables, and its rows."""
+
+    statement: str
+    rows: Rows
+
+
+def print_summary(steps: Sequence[StepReport], queries: Sequence[QueryResult], elapsed_s: float) -> None:
+    """Print what was measured and queried."""
+    click.echo("")
+    print_rows([step.row() for step in steps], STEP_COLUMNS, f"Measured in {elapsed_s:.0f} s:")
+    click.echo(LEGEND)
+    for query in queries:
+        click.echo(f"SQL: {query.statement}")
+        if query.rows:
+            print_rows(query.rows, tuple(query.rows[0]))
+        else:
+            click.echo("(no rows)")
+        click.echo("")
+
+
+def write_report(path: Path, steps: Sequence[StepReport], queries: Sequence[QueryResult], failure: str | None) -> None:
+    """Leave the whole report for programs; ``failure`` None means that every step did what it should."""
+    document: Plain = {
+        "passed": failure is None,
+        "failure": failure,
+        "steps": [{**step.row(), "checks": [to_plain(check) for check in step.checks]} for step in steps],
+        "queries": [{"statement": query.statement, "rows": [dict(row) for row in query.rows]} for query in queries],
+    }
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _range(epochs: tuple[int, int] | None) -> str:
+    if epochs is None:
+        return ""
+    first, last = epochs
+    return str(first) if first == last else f"{first}-{last}"
