@@ -8,7 +8,7 @@ from controlplane.config import DECISIONS
 from controlplane.core.apply import follow
 from controlplane.core.identifiers import TopicPartition
 from controlplane.core.state import State
-from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.errors import LogContinuityError, LogUnavailableError, StopError
 from controlplane.ports import Clock, LogReader
 
 _LOG: Final = TopicPartition(DECISIONS, 0)
@@ -75,12 +75,12 @@ class LogFollower:
         if value is None:
             message = f"{DECISIONS}[0]@{offset} has no value: nobody may delete decisions"
             raise LogContinuityError(message)
-        decision = self._assembler.add(value)
-        if decision is None:
-            return  # more parts follow; reading again begins at the first of them
         try:
+            decision = self._assembler.add(value)
+            if decision is None:
+                return  # more parts follow; reading again begins at the first of them
             self.state = follow(self.state, decision)
-        except LogContinuityError as error:
+        except StopError as error:
             message = f"{DECISIONS}[0]@{offset}: {error}"
-            raise LogContinuityError(message) from error
+            raise type(error)(message) from error
         self.next_offset = offset + 1
