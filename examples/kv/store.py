@@ -1,0 +1,284 @@
+"""What one node holds of each slot, and which requests the slot's present row lets it answer. No network, no clock.
+
+An acknowledged PUT is never lost while one replica that counts as complete lives:
+
+- Only the slot leader accepts a PUT, and it is copied to every follower of the row before it is acknowledged.
+- A new slot leader fetches before it serves. Its FETCH carries the new slot leader epoch, and whoever sees that stops
+  accepting PUTs and older COPYs for the slot first: the old leader acknowledges nothing that the new one lacks.
+- A follower fetches from its leader, and only once the leader's table shows it as a follower: what comes after the
+  fetch is then copied to it.
+- Versions, (slot leader epoch, counter), decide between values of one key, so COPYs and fetched values may come in any
+  order.
+
+A fencing token is (term, slot leader epoch). Epochs are ordered by the log across terms, so the slot leader epoch alone
+decides which of two tokens is newer; the term is carried for people.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+GRACE_S: Final = 60.0
+"""How long the data of a lost slot stays readable for those who gained it."""
+
+
+class Token(NamedTuple):
+    """A fencing token: under which leadership of the slot somebody acts."""
+
+    term: int
+    leader_epoch: int
+
+
+class Version(NamedTuple):
+    """Orders the values of one key."""
+
+    leader_epoch: int
+    counter: int
+
+
+class Value(NamedTuple):
+    """A stored value with its version."""
+
+    text: str
+    version: Version
+
+
+class Row(NamedTuple):
+    """A slot's row of the routing table as one of its holders sees it.
+
+    Attributes:
+        leads: whether this node is the slot leader.
+        token: of the row.
+        leader: the slot leader's name; None while there is none.
+        followers: their names.
+    """
+
+    leads: bool
+    token: Token
+    leader: str | None
+    followers: tuple[str, ...]
+
+
+class Ticket(NamedTuple):
+    """Which gain of a slot, under which leadership, a fetch is for; a fetch that was overtaken is thrown away."""
+
+    slot_id: int
+    gained_epoch: int
+    leader_epoch: int
+
+
+class Refused(Exception):  # noqa: N818 - an answer of the protocol, not an error
+    """A request that the slot's rules do not let through.
+
+    Args:
+        status: ``moved`` (not ours, or not any more), ``migrating`` (ours, not complete yet), ``fenced`` (a newer leader
+            is known), ``behind`` (the other side knows a newer table: try again), ``incomplete``.
+        epoch: the table's epoch that this node knows.
+    """
+
+    def __init__(self, status: str, epoch: int) -> None:
+        super().__init__(f"{status} (epoch {epoch})")
+        self.status = status
+        self.epoch = epoch
+
+
+@dataclass(slots=True)
+class Replica:
+    """One slot's data on this node.
+
+    Attributes:
+        row: the present row; the last one if the slot is lost.
+        gained_epoch: the epoch of the table that gave it to this node.
+        complete: whether it holds every acknowledged value.
+        seen_leader_epoch: the newest slot leader epoch that anybody has shown to this node.
+        lost_at_s: when it was lost (monotonic); None while it is held.
+    """
+
+    row: Row
+    gained_epoch: int
+    complete: bool = False
+    seen_leader_epoch: int = 0
+    lost_at_s: float | None = None
+    values: dict[str, Value] = field(default_factory=dict)
+    highest: Version = Version(0, 0)
+
+    @property
+    def fenced(self) -> bool:
+        """Whether somebody has shown a newer leadership than the row's."""
+        return self.seen_leader_epoch > self.row.token.leader_epoch
+
+    def merge(self, values: Mapping[str, Value]) -> None:
+        """Take values in, the newer version of each key."""
+        for key, value in values.items():
+            known = self.values.get(key)
+            if known is None or value.version > known.version:
+                self.values[key] = value
+            self.highest = max(self.highest, value.version)
+
+
+class SlotStore:
+    """All slots of a node; thread-safe.
+
+    Attributes:
+        epoch: of the table that was adopted last.
+    """
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self._replicas: dict[int, Replica] = {}
+        self._lock = threading.Lock()
+
+    def adopt(self, epoch: int, rows: Mapping[int, Row], now_s: float) -> list[int]:
+        """Follow a new table; ``rows`` are those of the slots that this node leads or follows. An older one is passed by.
+
+        Returns:
+            The slots that are new here and have to be fetched.
+        """
+        gained = []
+        with self._lock:
+            if epoch < self.epoch:
+                return []
+            self.epoch = epoch
+            for slot_id, row in rows.items():
+                replica = self._replicas.get(slot_id)
+                if replica is not None and replica.lost_at_s is None:
+                    replica.row = row
+                    continue
+                # What is left of an earlier time here stays: versions decide against what will be fetched.
+                kept = replica or Replica(row, epoch)
+                kept.row, kept.gained_epoch, kept.complete, kept.lost_at_s = row, epoch, False, None
+                self._replicas[slot_id] = kept
+                gained.append(slot_id)
+            for slot_id, replica in list(self._replicas.items()):
+                if slot_id in rows:
+                    continue
+                if replica.lost_at_s is None:
+                    replica.lost_at_s = now_s
+                elif now_s - replica.lost_at_s > GRACE_S:
+                    del self._replicas[slot_id]
+        return gained
+
+    def put(self, slot_id: int, key: str, text: str) -> tuple[Value, Row]:
+        """Store a value as the slot leader; it may be acknowledged once every follower of the row has a copy.
+
+        Raises:
+            Refused: ``moved`` or ``migrating``.
+        """
+        with self._lock:
+            replica = self._serving(slot_id)
+            leader_epoch, highest = replica.row.token.leader_epoch, replica.highest
+            counter = highest.counter + 1 if highest.leader_epoch == leader_epoch else 1
+            value = Value(text, Version(leader_epoch, counter))
+            replica.merge({key: value})
+            return value, replica.row
+
+    def get(self, slot_id: int, key: str) -> str | None:
+        """A key's value, None if there is none; only the slot leader answers.
+
+        Raises:
+            Refused: ``moved`` or ``migrating``.
+        """
+        with self._lock:
+            value = self._serving(slot_id).values.get(key)
+            return value.text if value else None
+
+    def copy(self, slot_id: int, token: Token, table_epoch: int, key: str, value: Value) -> None:
+        """Take the slot leader's copy of a PUT; also while the slot is still being fetched.
+
+        Args:
+            slot_id: which slot.
+            token: of the leader's row.
+            table_epoch: of the leader's table.
+            key: which key.
+            value: with its version.
+
+        Raises:
+            Refused: ``fenced``: a newer leader is known here; ``behind`` or ``moved``: this node does not hold the slot.
+        """
+        with self._lock:
+            replica = self._replicas.get(slot_id)
+            if replica is None or replica.lost_at_s is not None:
+                raise Refused("behind" if table_epoch > self.epoch else "moved", self.epoch)
+            if token.leader_epoch < max(replica.seen_leader_epoch, replica.row.token.leader_epoch):
+                raise Refused("fenced", self.epoch)
+            replica.seen_leader_epoch = token.leader_epoch
+            replica.merge({key: value})
+
+    def fetch(self, slot_id: int, token: Token, table_epoch: int, requester: str) -> tuple[bool, dict[str, Value]]:
+        """Give out what this node holds of a slot, after closing it for every older leadership than the requester's.
+
+        Args:
+            slot_id: which slot.
+            token: of the requester's row.
+            table_epoch: of the requester's table.
+            requester: the node that asks.
+
+        Returns:
+            Whether these are all acknowledged values, and the values.
+
+        Raises:
+            Refused: ``behind``: this leader's table does not show the requester as a follower yet; ``moved``: nor will it.
+        """
+        with self._lock:
+            replica = self._replicas.get(slot_id)
+            if replica is None:
+                return False, {}
+            replica.seen_leader_epoch = max(replica.seen_leader_epoch, token.leader_epoch)
+            if replica.fenced:
+                return replica.complete, dict(replica.values)
+            held = replica.lost_at_s is None
+            if held and replica.row.leads and requester not in replica.row.followers:
+                raise Refused("behind" if table_epoch > self.epoch else "moved", self.epoch)
+            # The same leadership went on without this node from the time at which it lost the slot.
+            return held and replica.complete, dict(replica.values)
+
+    def ticket(self, slot_id: int) -> tuple[Ticket, Row] | None:
+        """What a fetch of this slot is for; None if there is nothing to fetch (any more)."""
+        with self._lock:
+            replica = self._replicas.get(slot_id)
+            if replica is None or replica.lost_at_s is not None or replica.complete:
+                return None
+            return Ticket(slot_id, replica.gained_epoch, replica.row.token.leader_epoch), replica.row
+
+    def fetched(self, ticket: Ticket, values: Mapping[str, Value], *, complete: bool) -> bool:
+        """Merge what a fetch brought; with ``complete`` the slot counts as complete from here on.
+
+        Returns:
+            False if the ticket was overtaken: the slot was lost, gained again, or has another leader; fetch again.
+        """
+        with self._lock:
+            replica = self._replicas.get(ticket.slot_id)
+            if replica is None or replica.lost_at_s is not None:
+                return False
+            if (replica.gained_epoch, replica.row.token.leader_epoch) != ticket[1:]:
+                return False
+            replica.merge(values)
+            replica.complete = replica.complete or complete
+            return True
+
+    def holds_completely(self, slot_id: int) -> bool:
+        """Whether the slot is held and complete."""
+        with self._lock:
+            replica = self._replicas.get(slot_id)
+            return replica is not None and replica.lost_at_s is None and replica.complete
+
+    def incomplete(self) -> list[int]:
+        """The slots that are held and not complete yet, ascending."""
+        with self._lock:
+            return sorted(
+                slot_id for slot_id, each in self._replicas.items() if each.lost_at_s is None and not each.complete
+            )
+
+    def key_count(self, slot_ids: Iterable[int]) -> int:
+        """How many keys are stored in these slots."""
+        with self._lock:
+            return sum(len(self._replicas[slot_id].values) for slot_id in slot_ids if slot_id in self._replicas)
+
+    def _serving(self, slot_id: int) -> Replica:
+        replica = self._replicas.get(slot_id)
+        if replica is None or replica.lost_at_s is not None or not replica.row.leads or replica.fenced:
+            raise Refused("moved", self.epoch)
+        if not replica.complete:
+            raise Refused("migrating", self.epoch)
+        return replica
