@@ -205,9 +205,7 @@ class MemoryBroker:
             FencedError: another producer has this transactional id, or the transaction timed out.
         """
         with self.lock:
-            producer = self._producer(transactional_id, transaction.producer_epoch)
-            if transaction.state is TransactionState.OPEN:
-                self._end(producer, transaction, state)
+            self._end(self._producer(transactional_id, transaction.producer_epoch), transaction, state)
 
     def take_fault(self) -> CommitFault | None:
         """The fault that was ordered for this commit, if any."""
