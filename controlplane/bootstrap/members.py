@@ -1,0 +1,90 @@
+"""Composes what users embed: the node agent and the routing client, on a real Kafka."""
+
+from collections.abc import Callable, Mapping
+
+from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
+from controlplane.adapters.system_clock import SystemClock
+from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.core.node_session import SessionSettings
+from controlplane.core.records import Address, NodeRole
+from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, NodeLoad, NodeMetrics
+from controlplane.routing import RoutingClient, RoutingMetrics
+
+
+def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
+    cluster: str,
+    bootstrap_servers: str,
+    node_id: str,
+    *,
+    addresses: Mapping[str, tuple[str, int]] | None = None,
+    callbacks: NodeCallbacks | None = None,
+    load_source: Callable[[], NodeLoad] | None = None,
+    load_interval_ms: int = 5_000,
+    role: NodeRole = NodeRole.DATA,
+    zone: str = "",
+    weight: int = 1,
+    capacity: int = 0,
+    version: str = "",
+    security: Mapping[str, str] | None = None,
+    settings: SessionSettings | None = None,
+    metrics: NodeMetrics | None = None,
+) -> NodeAgent:
+    """An agent that is not started yet: use it as a context manager, or call ``start``.
+
+    Args:
+        cluster: the cluster's name.
+        bootstrap_servers: Kafka, as ``host:port`` list.
+        node_id: the node's name, stable over its restarts.
+        addresses: where the node serves: name to (host, port).
+        callbacks: hears of gains and losses.
+        load_source: measures the load; None sends no load reports.
+        load_interval_ms: how often a load report is sent.
+        role: data or session.
+        zone: failure domain.
+        weight: share of slots relative to other nodes.
+        capacity: the most replicas it may hold; 0 means no limit.
+        version: the node software's version.
+        security: further librdkafka settings for TLS and SASL.
+        settings: timing, and what to do when the log is lost.
+        metrics: where to count; Prometheus' default registry unless given.
+
+    Raises:
+        ConfigurationError: a name or a number is not usable.
+    """
+    config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
+    session = settings or SessionSettings()
+    named = tuple(Address(name, host, port) for name, (host, port) in sorted((addresses or {}).items()))
+    return NodeAgent(
+        writer=KafkaEventWriter(config, kafka, session.silence_limit_ms),
+        reader=KafkaLogReader(config, kafka),
+        clock=SystemClock(),
+        node=NodeDescription(node_id, role, named, zone, weight, capacity, version),
+        cluster=cluster,
+        callbacks=callbacks,
+        load_source=load_source,
+        load_interval_ms=load_interval_ms,
+        settings=session,
+        metrics=metrics,
+    )
+
+
+def routing_client(
+    cluster: str,
+    bootstrap_servers: str,
+    *,
+    security: Mapping[str, str] | None = None,
+    metrics: RoutingMetrics | None = None,
+) -> RoutingClient:
+    """A routing client that is not started yet: use it as a context manager, or call ``start``.
+
+    Args:
+        cluster: the cluster's name.
+        bootstrap_servers: Kafka, as ``host:port`` list.
+        security: further librdkafka settings for TLS and SASL.
+        metrics: where to count; Prometheus' default registry unless given.
+
+    Raises:
+        ConfigurationError: the cluster's name is not usable.
+    """
+    config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
+    return RoutingClient(KafkaLogReader(config, kafka), cluster=cluster, metrics=metrics)

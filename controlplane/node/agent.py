@@ -1,0 +1,399 @@
+"""The agent: drives the session machine against the log, follows the table, and tells the user's code what it owns.
+
+Two threads: one sends heartbeats and takes acknowledgements, one follows the table and calls back. An error in either
+ends both, loudly: a node that cannot follow the table must not go on claiming to be alive.
+"""
+
+import queue
+import signal
+import threading
+from collections.abc import Callable
+from typing import Final, Self, assert_never
+
+import structlog
+
+from controlplane.codec.inputs import encode_input
+from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
+from controlplane.core.identifiers import SlotId
+from controlplane.core.node_session import (
+    FINAL_STATES,
+    ConfirmTable,
+    DrainAsked,
+    HeartbeatAcknowledged,
+    LeaveAsked,
+    NodeSession,
+    SendHeartbeat,
+    SendJoin,
+    SendLeaving,
+    SendLeft,
+    SessionAction,
+    SessionEvent,
+    SessionSettings,
+    SessionState,
+    TableChanged,
+    TableConfirmed,
+    TableRead,
+    Woke,
+)
+from controlplane.core.records import (
+    Heartbeat,
+    InputPayload,
+    LoadReport,
+    NodeJoined,
+    NodeLeaving,
+    NodeLeft,
+    SlotSettings,
+)
+from controlplane.core.table_replica import RoutingTable
+from controlplane.errors import FencedError, LogUnavailableError
+from controlplane.node.callbacks import NodeCallbacks
+from controlplane.node.description import NodeDescription, NodeLoad
+from controlplane.node.metrics import NodeMetrics
+from controlplane.node.ownership import Changes, Ownership, SlotLedger
+from controlplane.ports import Clock, Delivery, EventWriter, LogReader, OutgoingRecord
+from controlplane.table_follower import TableFollower
+
+_STEP_MS: Final = 50
+_TABLE_POLL_MS: Final = 100
+_RETRY_S: Final = 0.2
+_FLUSH_MS: Final = 2_000
+_JOIN_S: Final = 15.0
+
+
+class NodeAgent:
+    """A member of the cluster; thread-safe. A context manager: entering joins, leaving drains and leaves.
+
+    Args:
+        writer: appends the node's events; give records up after the silence limit. It belongs to the agent.
+        reader: reads the routing table; it belongs to the agent.
+        clock: monotonic and wall time.
+        node: who this is.
+        callbacks: hears of gains and losses.
+        load_source: measures the load; None sends no load reports.
+        load_interval_ms: how often a load report is sent.
+        settings: timing, and what to do when the log is lost.
+        metrics: where to count.
+        cluster: the cluster's name, for logs.
+    """
+
+    def __init__(  # noqa: PLR0913 - all by name, most with defaults
+        self,
+        *,
+        writer: EventWriter,
+        reader: LogReader,
+        clock: Clock,
+        node: NodeDescription,
+        cluster: str,
+        callbacks: NodeCallbacks | None = None,
+        load_source: Callable[[], NodeLoad] | None = None,
+        load_interval_ms: int = 5_000,
+        settings: SessionSettings | None = None,
+        metrics: NodeMetrics | None = None,
+    ) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._node = node
+        self._callbacks = callbacks or NodeCallbacks()
+        self._load_source = load_source
+        self._load_interval_ms = load_interval_ms
+        self._metrics = metrics or NodeMetrics()
+        self._logger = structlog.get_logger().bind(cluster=cluster, node=node.node_id)
+        self._session = NodeSession(settings or SessionSettings())
+        self._follower = TableFollower(reader)
+        self._ledger = SlotLedger(node.node_id)
+        self._lock = threading.Condition()
+        self._inbox: queue.SimpleQueue[SessionEvent] = queue.SimpleQueue()
+        self._confirmations: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._incarnation_known = threading.Event()
+        self._stopping = threading.Event()
+        self._started_at_wall_ms = clock.wall_ms()
+        self._table: RoutingTable | None = None
+        self._serve_until_ms = 0
+        self._load_at_ms = 0
+        self._failure: BaseException | None = None
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(self._run_session,), name="node-session", daemon=True),
+            threading.Thread(target=self._guarded, args=(self._run_table,), name="node-table", daemon=True),
+        ]
+
+    def start(self) -> Self:
+        """Read the table, join, and go on from there in threads; returns at once."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def stop(self, *, drain: bool = True, timeout_ms: int = 10_000) -> None:
+        """Leave the cluster and end the threads.
+
+        Args:
+            drain: ask first to be relieved of everything, and wait for it.
+            timeout_ms: how long to wait for that at most; then the node leaves with what it holds.
+        """
+        if self._failure is None and any(thread.is_alive() for thread in self._threads):
+            if drain and self._session.state in (SessionState.ACTIVE, SessionState.DRAINING):
+                self._inbox.put(DrainAsked("stop"))
+                with self._lock:
+                    self._lock.wait_for(lambda: self._ledger.holds_nothing or self._failure, timeout_ms / 1_000)
+            self._inbox.put(LeaveAsked("stop"))
+        else:
+            self._stopping.set()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(_JOIN_S)
+        self._writer.flush(_FLUSH_MS)
+        self._writer.close()
+        self._follower.close()
+
+    def run_until_signal(self) -> None:
+        """Block until SIGTERM or SIGINT, then leave in good order; for a process's main thread.
+
+        Raises:
+            BaseException: what ended the agent, if anything did before.
+        """
+        asked = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: asked.set())
+        while not asked.wait(0.2):
+            self.check()
+        self.stop()
+
+    def __enter__(self) -> Self:
+        """Start, unless it was started already."""
+        return self if self._threads[0].ident is not None else self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """Drain and leave."""
+        self.stop()
+
+    def check(self) -> None:
+        """Raise what ended the agent, if anything did.
+
+        Raises:
+            FencedError: a greater incarnation of this node has joined.
+            BaseException: a callback's error, or a log that cannot be followed.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def state(self) -> SessionState:
+        """Where the membership stands."""
+        return self._session.state
+
+    @property
+    def table(self) -> RoutingTable | None:
+        """The table that the node works with; None before the first."""
+        return self._table
+
+    def ownership(self, slot_id: SlotId) -> Ownership:
+        """Whether the node may serve a slot now, with the fencing token to pass on."""
+        may_serve = self._failure is None and self._clock.monotonic_ms() < self._serve_until_ms
+        with self._lock:
+            return self._ledger.ownership(slot_id, may_serve=may_serve)
+
+    def slot_ready(self, slot_id: SlotId) -> None:
+        """The node has the slot's data: it serves it if it leads, and says so in its heartbeats."""
+        with self._lock:
+            self._ledger.mark_ready(slot_id)
+
+    def wait_for_state(self, state: SessionState, timeout_ms: int = 30_000) -> bool:
+        """Wait until the membership stands so; False if it did not in time."""
+        with self._lock:
+            return bool(self._lock.wait_for(lambda: self._session.state is state or self._failure, timeout_ms / 1_000))
+
+    def _guarded(self, run: Callable[[], None]) -> None:
+        try:
+            run()
+        except BaseException as failure:
+            self._logger.exception("node_agent_failed", epoch=self._ledger.epoch)
+            self._fail(failure)
+
+    def _fail(self, failure: BaseException) -> None:
+        self._metrics.failed.set(1)
+        with self._lock:
+            self._failure = self._failure or failure
+            self._stopping.set()
+            self._lock.notify_all()
+
+    # -- the session's thread ----------------------------------------------------------------------------------------
+
+    def _run_session(self) -> None:
+        wake_at_ms: int | None = 0
+        while not self._stopping.is_set():
+            output = self._session.on_event(self._clock.monotonic_ms(), self._next_event(wake_at_ms))
+            self._serve_until_ms = self._session.serve_until_ms
+            wake_at_ms = output.next_wake_at_ms
+            for action in output.actions:
+                self._perform(action)
+            self._report_load()
+            self._writer.poll(0)
+            self._show()
+            if self._session.incarnation:
+                self._incarnation_known.set()
+            if self._session.state in FINAL_STATES:
+                self._stopping.set()
+        if self._session.state is SessionState.SUPERSEDED:
+            message = f"node {self._node.node_id!r}: a greater incarnation has joined, this process must stop"
+            raise FencedError(message)
+
+    def _next_event(self, wake_at_ms: int | None) -> SessionEvent:
+        wait_ms = _STEP_MS if wake_at_ms is None else min(_STEP_MS, wake_at_ms - self._clock.monotonic_ms())
+        try:
+            return self._inbox.get(timeout=max(wait_ms, 1) / 1_000)
+        except queue.Empty:
+            return Woke()
+
+    def _perform(self, action: SessionAction) -> None:
+        node = self._node
+        match action:
+            case SendJoin(incarnation=incarnation):
+                joined = NodeJoined(
+                    node.node_id,
+                    incarnation,
+                    node.role,
+                    node.addresses,
+                    node.zone,
+                    node.weight,
+                    node.capacity,
+                    node.version,
+                    self._started_at_wall_ms,
+                )
+                self._send(MEMBERSHIP, joined)
+            case SendHeartbeat(sent_at_ms=sent_at_ms):
+                self._send(HEARTBEATS, self._heartbeat(), lambda delivery: self._on_heartbeat(delivery, sent_at_ms))
+            case SendLeaving(incarnation=incarnation, reason=reason):
+                self._send(MEMBERSHIP, NodeLeaving(node.node_id, incarnation, reason))
+            case SendLeft(incarnation=incarnation, reason=reason):
+                self._send(MEMBERSHIP, NodeLeft(node.node_id, incarnation, reason))
+            case ConfirmTable(asked_at_ms=asked_at_ms):
+                self._confirmations.put(asked_at_ms)
+            case _:
+                assert_never(action)
+
+    def _heartbeat(self) -> Heartbeat:
+        table = self._table
+        settings = table.settings if table else None
+        with self._lock:
+            return Heartbeat(
+                self._node.node_id,
+                self._session.incarnation,
+                self._clock.wall_ms(),
+                self._ledger.epoch,
+                self._node.role,
+                SlotSettings(settings.slot_count, settings.replica_count, settings.hash_function.value)
+                if settings
+                else None,
+                self._ledger.slot_statuses(),
+                self._ledger.bundle_statuses(),
+            )
+
+    def _on_heartbeat(self, delivery: Delivery, sent_at_ms: int) -> None:
+        self._metrics.heartbeats.labels("given_up" if delivery.error else "acknowledged").inc()
+        if delivery.error is None:
+            self._inbox.put(HeartbeatAcknowledged(sent_at_ms))
+
+    def _send(self, topic: str, payload: InputPayload, on_delivery: Callable[[Delivery], None] | None = None) -> None:
+        try:
+            record = OutgoingRecord(topic, self._node.node_id.encode(), encode_input(payload))
+            self._writer.send(record, on_delivery)
+        except LogUnavailableError as error:
+            self._logger.warning("event_not_sent", kind=type(payload).__name__, error=str(error))
+
+    def _report_load(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if self._load_source is None or self._session.state is not SessionState.ACTIVE or now_ms < self._load_at_ms:
+            return
+        self._load_at_ms = now_ms + self._load_interval_ms
+        load = self._load_source()
+        report = LoadReport(
+            node_id=self._node.node_id,
+            incarnation=self._session.incarnation,
+            sent_at_ms=self._clock.wall_ms(),
+            cpu=load.cpu,
+            memory=load.memory,
+            direct_memory=load.direct_memory,
+            bandwidth_in=load.bandwidth_in,
+            bandwidth_out=load.bandwidth_out,
+            addresses=self._node.addresses,
+            version=self._node.version,
+            started_at_ms=self._started_at_wall_ms,
+            bundles=load.bundles,
+            slots=load.slots,
+        )
+        self._send(LOAD_REPORTS, report)
+        self._metrics.load_reports.inc()
+
+    def _show(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._metrics.serves.set(1 if now_ms < self._serve_until_ms else 0)
+        if self._session.last_acknowledged_ms is not None:
+            self._metrics.heartbeat_age_ms.set(now_ms - self._session.last_acknowledged_ms)
+        with self._lock:
+            self._lock.notify_all()
+
+    # -- the table's thread ------------------------------------------------------------------------------------------
+
+    def _run_table(self) -> None:
+        read_once = False
+        asked_at_ms: int | None = None
+        while not self._stopping.is_set():
+            asked_at_ms = self._confirmation_wanted(asked_at_ms)
+            try:
+                progress = self._follower.step(_TABLE_POLL_MS)
+            except LogUnavailableError as error:
+                self._logger.warning("routing_table_unavailable", error=str(error), epoch=self._ledger.epoch)
+                self._stopping.wait(_RETRY_S)
+                continue
+            if not read_once:
+                if not progress.ended:
+                    continue
+                read_once = True
+                self._first_table(self._follower.table)
+            else:
+                for table in progress.tables:
+                    self._take(table)
+            if progress.ended and asked_at_ms is not None:
+                self._inbox.put(TableConfirmed(asked_at_ms))
+                asked_at_ms = None
+
+    def _confirmation_wanted(self, asked_at_ms: int | None) -> int | None:
+        try:
+            asked_at_ms = self._confirmations.get_nowait()
+        except queue.Empty:
+            return asked_at_ms
+        self._follower.fetch_anew()
+        return asked_at_ms
+
+    def _first_table(self, table: RoutingTable | None) -> None:
+        row = table.nodes.get(self._node.node_id) if table else None
+        self._inbox.put(TableRead(row, self._clock.wall_ms()))
+        while not self._incarnation_known.wait(_RETRY_S):
+            if self._stopping.is_set():
+                return
+        if table is not None:
+            self._take(table)
+
+    def _take(self, table: RoutingTable) -> None:
+        with self._lock:
+            self._table = table
+            changes = self._ledger.take(table, self._session.incarnation)
+            leads, follows, bundles = self._ledger.counts
+            self._lock.notify_all()
+        self._inbox.put(TableChanged(table.nodes.get(self._node.node_id)))
+        self._metrics.epoch.set(table.epoch)
+        self._metrics.slots.labels("leader").set(leads)
+        self._metrics.slots.labels("follower").set(follows)
+        self._metrics.bundles.set(bundles)
+        self._call_back(changes)
+
+    def _call_back(self, changes: Changes) -> None:
+        if changes.lost:
+            self._callbacks.on_slots_lost(changes.lost)
+        if changes.gained:
+            self._callbacks.on_slots_gained(changes.gained)
+        if changes.changed:
+            self._callbacks.on_slots_changed(changes.changed)
+        if changes.bundles_lost:
+            self._callbacks.on_bundles_lost(changes.bundles_lost)
+        if changes.bundles_gained:
+            self._callbacks.on_bundles_gained(changes.bundles_gained)

@@ -1,0 +1,52 @@
+"""What a node says of itself: once when it joins, and of its load every few seconds."""
+
+from dataclasses import dataclass
+
+from controlplane.core.identifiers import NodeId
+from controlplane.core.records import Address, BundleLoad, NodeRole, ResourceUsage, SlotLoad
+from controlplane.errors import ConfigurationError
+
+_UNKNOWN = ResourceUsage(-1.0, -1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDescription:
+    """A node as it joins.
+
+    Attributes:
+        node_id: its name, stable over restarts.
+        role: data or session.
+        addresses: where it serves, by name.
+        zone: its failure domain; empty if there is none.
+        weight: share of slots relative to other nodes.
+        capacity: the most replicas it may hold; 0 means no limit.
+        version: its software's version, for people.
+    """
+
+    node_id: NodeId
+    role: NodeRole = NodeRole.DATA
+    addresses: tuple[Address, ...] = ()
+    zone: str = ""
+    weight: int = 1
+    capacity: int = 0
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what the leader would refuse."""
+        if not self.node_id:
+            raise ConfigurationError("node_id is empty: give each node a name of its own")
+        if self.weight < 1 or self.capacity < 0:
+            raise ConfigurationError(f"node {self.node_id!r}: weight has to be at least 1 and capacity not negative")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    """What a node's work costs since its last report; see :class:`controlplane.core.records.LoadReport` for units."""
+
+    cpu: ResourceUsage = _UNKNOWN
+    memory: ResourceUsage = _UNKNOWN
+    direct_memory: ResourceUsage = _UNKNOWN
+    bandwidth_in: ResourceUsage = _UNKNOWN
+    bandwidth_out: ResourceUsage = _UNKNOWN
+    bundles: tuple[BundleLoad, ...] = ()
+    slots: tuple[SlotLoad, ...] = ()

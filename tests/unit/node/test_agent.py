@@ -1,0 +1,165 @@
+"""Agents against a real controller over the in-memory world: joining, gains and losses, fencing, draining, errors."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+
+import pytest
+
+from controlplane.adapters.memory import MemoryEventWriter
+from controlplane.core.membership import NodeStatus
+from controlplane.core.node_session import SessionSettings, SessionState
+from controlplane.errors import FencedError
+from controlplane.node import Access, NodeAgent, NodeCallbacks, NodeDescription, NodeMetrics, SlotGained, SlotLost
+from tests.helpers.memory_cluster import MemoryCluster
+
+SETTINGS = SessionSettings(
+    heartbeat_interval_ms=100, join_retry_ms=200, silence_limit_ms=800, self_fencing_margin_ms=200
+)
+
+
+class Recorder(NodeCallbacks):
+    """Keeps what it hears and marks every gained slot as ready."""
+
+    def __init__(self) -> None:
+        self.agent: NodeAgent | None = None
+        self.gained: list[SlotGained] = []
+        self.lost: list[SlotLost] = []
+
+    def on_slots_gained(self, slots: Sequence[SlotGained]) -> None:
+        """Keep and mark."""
+        self.gained.extend(slots)
+        for slot in slots:
+            assert self.agent is not None
+            self.agent.slot_ready(slot.slot_id)
+
+    def on_slots_lost(self, slots: Sequence[SlotLost]) -> None:
+        """Keep."""
+        self.lost.extend(slots)
+
+
+class Fleet:
+    """Agents of one in-memory cluster with a running controller."""
+
+    def __init__(self, world: MemoryCluster, stack: ExitStack) -> None:
+        self.world = world
+        self._stack = stack
+
+    def start(self, node_id: str, callbacks: NodeCallbacks | None = None) -> NodeAgent:
+        """An agent that joins; it is stopped at the end without draining."""
+        writer = MemoryEventWriter(self.world.cluster, self.world.broker, message_timeout_ms=800)
+        agent = NodeAgent(
+            writer=writer,
+            reader=self.world.reader(),
+            clock=self.world.clock,
+            node=NodeDescription(node_id),
+            cluster="test",
+            callbacks=callbacks,
+            settings=SETTINGS,
+            metrics=NodeMetrics(None),
+        )
+        if isinstance(callbacks, Recorder):
+            callbacks.agent = agent
+        agent.start()
+        self._stack.callback(lambda: agent.stop(drain=False))
+        return agent
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    """A cluster with one controller."""
+    with MemoryCluster() as world, ExitStack() as stack:
+        world.start("c1")
+        yield Fleet(world, stack)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Poll a condition with a deadline."""
+    deadline_s = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def test_an_agent_joins_and_serves_what_it_leads_once_it_is_ready(fleet: Fleet) -> None:
+    """Gains arrive as callbacks; a slot is refused until its data is there."""
+    agent = fleet.start("n1")
+    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    wait_until(lambda: agent.ownership(3).access is Access.MIGRATING)
+    agent.slot_ready(3)
+    assert agent.ownership(3).access is Access.ACCEPT
+    assert agent.ownership(3).token == (1, agent.ownership(3).epoch)
+
+
+def test_a_second_node_takes_its_share_and_knows_where_to_fetch_it(fleet: Fleet) -> None:
+    """Sources of a gained slot are living holders, the former slot leader first."""
+    first, second = Recorder(), Recorder()
+    fleet.start("n1", first)
+    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    fleet.start("n2", second)
+    wait_until(lambda: set(fleet.world.owners().values()) == {"n1", "n2"})
+    wait_until(lambda: len(second.gained) == 8)
+    assert {slot.sources for slot in second.gained} == {("n1",)}
+
+
+def test_stopping_drains_first_and_leaves_then(fleet: Fleet) -> None:
+    """After a graceful stop nobody waits for silence: the node's slots are elsewhere before it goes."""
+    fleet.start("n1", Recorder())
+    agent = fleet.start("n2", Recorder())
+    wait_until(lambda: set(fleet.world.owners().values()) == {"n1", "n2"})
+    agent.stop(drain=True)
+    assert set(fleet.world.owners().values()) == {"n1"}
+    wait_until(lambda: "n2" not in fleet.world.table().nodes)  # type: ignore[union-attr]
+    causes = {cause.kind.value for decision in fleet.world.decisions() for cause in decision.causes}
+    assert "node_expired" not in causes
+
+
+def test_a_node_without_the_log_refuses_before_others_may_own_its_slots(fleet: Fleet) -> None:
+    """Self-fencing counts from the sending of the last acknowledged heartbeat; it resumes when the log is back."""
+    agent = fleet.start("n1", Recorder())
+    wait_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    fleet.world.broker.available = False
+    began_s = time.monotonic()
+    wait_until(lambda: agent.ownership(3).access is Access.MOVED)
+    assert time.monotonic() - began_s < SETTINGS.silence_limit_ms / 1_000
+    fleet.world.broker.available = True
+    wait_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    assert fleet.world.table().nodes["n1"].status is NodeStatus.ACTIVE  # type: ignore[union-attr]
+
+
+def test_a_process_that_was_replaced_stops_for_good(fleet: Fleet) -> None:
+    """Two processes of one name cannot both serve: the older one ends and says why."""
+    older = fleet.start("n1", Recorder())
+    wait_until(lambda: older.ownership(3).access is Access.ACCEPT)
+    newer = fleet.start("n1", Recorder())
+    wait_until(lambda: newer.ownership(3).access is Access.ACCEPT)
+    assert older.ownership(3).access is Access.MOVED
+    wait_until(lambda: older.state is SessionState.SUPERSEDED)
+    wait_until(lambda: raises(older))
+    with pytest.raises(FencedError):
+        older.check()
+
+
+def test_an_error_in_a_callback_ends_the_agent_and_its_heartbeats(fleet: Fleet) -> None:
+    """A node that serves half a table must not claim to be alive: its slots go to others."""
+
+    class Broken(NodeCallbacks):
+        def on_slots_gained(self, slots: Sequence[SlotGained]) -> None:
+            raise ZeroDivisionError(len(slots))
+
+    fleet.start("n1", Recorder())
+    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    agent = fleet.start("n2", Broken())
+    wait_until(lambda: raises(agent))
+    with pytest.raises(ZeroDivisionError):
+        agent.check()
+    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+
+
+def raises(agent: NodeAgent) -> bool:
+    """Whether the agent has ended by an error."""
+    try:
+        agent.check()
+    except (FencedError, ZeroDivisionError):
+        return True
+    return False
