@@ -15,7 +15,7 @@ decides which of two tokens is newer; the term is carried for people.
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -35,6 +35,9 @@ class Version(NamedTuple):
 
     leader_epoch: int
     counter: int
+
+
+_NO_VERSION: Final = Version(0, 0)
 
 
 class Value(NamedTuple):
@@ -72,8 +75,8 @@ class Refused(Exception):  # noqa: N818 - an answer of the protocol, not an erro
     """A request that the slot's rules do not let through.
 
     Args:
-        status: ``moved`` (not ours, or not any more), ``migrating`` (ours, not complete yet), ``fenced`` (a newer leader
-            is known), ``behind`` (the other side knows a newer table: try again), ``incomplete``.
+        status: ``moved`` (not ours, or not any more), ``migrating`` (ours, not complete yet), ``fenced`` (a newer
+            leader is known), ``behind`` (the other side knows a newer table: try again).
         epoch: the table's epoch that this node knows.
     """
 
@@ -101,7 +104,7 @@ class Replica:
     seen_leader_epoch: int = 0
     lost_at_s: float | None = None
     values: dict[str, Value] = field(default_factory=dict)
-    highest: Version = Version(0, 0)
+    highest: Version = _NO_VERSION
 
     @property
     def fenced(self) -> bool:
@@ -130,7 +133,7 @@ class SlotStore:
         self._lock = threading.Lock()
 
     def adopt(self, epoch: int, rows: Mapping[int, Row], now_s: float) -> list[int]:
-        """Follow a new table; ``rows`` are those of the slots that this node leads or follows. An older one is passed by.
+        """Follow a new table, an older one is passed by; ``rows`` are those of the slots that this node holds in it.
 
         Returns:
             The slots that are new here and have to be fetched.
@@ -194,7 +197,7 @@ class SlotStore:
             value: with its version.
 
         Raises:
-            Refused: ``fenced``: a newer leader is known here; ``behind`` or ``moved``: this node does not hold the slot.
+            Refused: ``fenced``: a newer leader is known here; ``behind`` or ``moved``: the slot is not held here.
         """
         with self._lock:
             replica = self._replicas.get(slot_id)
@@ -205,8 +208,23 @@ class SlotStore:
             replica.seen_leader_epoch = token.leader_epoch
             replica.merge({key: value})
 
-    def fetch(self, slot_id: int, token: Token, table_epoch: int, requester: str) -> tuple[bool, dict[str, Value]]:
-        """Give out what this node holds of a slot, after closing it for every older leadership than the requester's.
+    def fetch_as_leader(self, slot_id: int, token: Token) -> tuple[bool, dict[str, Value]]:
+        """Give the slot's new leader what this node holds, after closing the slot for every older leadership.
+
+        Returns:
+            Whether these are all acknowledged values, and the values.
+        """
+        with self._lock:
+            replica = self._replicas.get(slot_id)
+            if replica is None:
+                return False, {}
+            newer = token.leader_epoch > replica.row.token.leader_epoch
+            replica.seen_leader_epoch = max(replica.seen_leader_epoch, token.leader_epoch)
+            # If this node lost the slot under the very leadership that asks, that leadership went on without it.
+            return replica.complete and (newer or replica.lost_at_s is None), dict(replica.values)
+
+    def fetch_as_follower(self, slot_id: int, token: Token, table_epoch: int, requester: str) -> dict[str, Value]:
+        """Give a follower everything; from here on it gets a copy of each PUT.
 
         Args:
             slot_id: which slot.
@@ -214,24 +232,23 @@ class SlotStore:
             table_epoch: of the requester's table.
             requester: the node that asks.
 
-        Returns:
-            Whether these are all acknowledged values, and the values.
-
         Raises:
-            Refused: ``behind``: this leader's table does not show the requester as a follower yet; ``moved``: nor will it.
+            Refused: ``behind``: the table here does not show yet that this node leads and the requester follows, so a
+                PUT might still pass the requester by; ``moved``: nor will it; ``migrating``: not complete here either.
         """
         with self._lock:
             replica = self._replicas.get(slot_id)
-            if replica is None:
-                return False, {}
-            replica.seen_leader_epoch = max(replica.seen_leader_epoch, token.leader_epoch)
-            if replica.fenced:
-                return replica.complete, dict(replica.values)
-            held = replica.lost_at_s is None
-            if held and replica.row.leads and requester not in replica.row.followers:
-                raise Refused("behind" if table_epoch > self.epoch else "moved", self.epoch)
-            # The same leadership went on without this node from the time at which it lost the slot.
-            return held and replica.complete, dict(replica.values)
+            if replica is not None:
+                replica.seen_leader_epoch = max(replica.seen_leader_epoch, token.leader_epoch)
+            if table_epoch > self.epoch:
+                raise Refused("behind", self.epoch)
+            if replica is None or replica.lost_at_s is not None or not replica.row.leads or replica.fenced:
+                raise Refused("moved", self.epoch)
+            if requester not in replica.row.followers:
+                raise Refused("moved", self.epoch)
+            if not replica.complete:
+                raise Refused("migrating", self.epoch)
+            return dict(replica.values)
 
     def ticket(self, slot_id: int) -> tuple[Ticket, Row] | None:
         """What a fetch of this slot is for; None if there is nothing to fetch (any more)."""
@@ -270,10 +287,14 @@ class SlotStore:
                 slot_id for slot_id, each in self._replicas.items() if each.lost_at_s is None and not each.complete
             )
 
-    def key_count(self, slot_ids: Iterable[int]) -> int:
-        """How many keys are stored in these slots."""
+    def stored_bytes(self) -> dict[int, int]:
+        """How much text the values of each slot that is led here have."""
         with self._lock:
-            return sum(len(self._replicas[slot_id].values) for slot_id in slot_ids if slot_id in self._replicas)
+            return {
+                slot_id: sum(len(key) + len(value.text) for key, value in replica.values.items())
+                for slot_id, replica in self._replicas.items()
+                if replica.lost_at_s is None and replica.row.leads
+            }
 
     def _serving(self, slot_id: int) -> Replica:
         replica = self._replicas.get(slot_id)

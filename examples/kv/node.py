@@ -1,0 +1,257 @@
+"""A node of the key-value service: serves GET and PUT for the slots that it leads, and follows others.
+
+python -m examples.kv.node --cluster demo --node-id n1 --bootstrap-servers localhost:9092
+"""
+
+import argparse
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+
+from controlplane.bootstrap.members import node_agent
+from controlplane.core.table_replica import RoutingTable
+from controlplane.node import Access, NodeCallbacks, NodeLoad, SlotGained, SlotLost
+from examples.kv.load import LoadMeter, Work, resident_memory
+from examples.kv.moving import ADDRESS_NAME, Mover, place_of
+from examples.kv.protocol import Connections, Message, Server, Unreachable
+from examples.kv.store import Refused, Row, SlotStore, Token, Value, Version
+
+_COPY_TIMEOUT_S: Final = 1.0
+_TELL_OWNERS_S: Final = 1.0
+
+
+class KvNode(NodeCallbacks):
+    """The service of one process. The agent says what the node owns; everything else is here."""
+
+    def __init__(self, cluster: str, bootstrap_servers: str, node_id: str, host: str, port: int, load_s: float) -> None:
+        self.node_id = node_id
+        self.store = SlotStore()
+        self._meter = LoadMeter()
+        self._connections = Connections()
+        self._held: frozenset[int] = frozenset()
+        self._adopted: RoutingTable | None = None
+        self._adopting = threading.Lock()
+        self._mover = Mover(node_id, self.store, self._connections, lambda: self.agent.table, self._complete)
+        self._server = Server((host, port), self.answer)
+        self.agent = node_agent(
+            cluster,
+            bootstrap_servers,
+            node_id,
+            addresses={ADDRESS_NAME: self._server.place},
+            callbacks=self,
+            load_source=self._load,
+            load_interval_ms=round(load_s * 1_000),
+            version="kv-1",
+        )
+        self._logger = structlog.get_logger().bind(cluster=cluster, node=node_id)
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, then hand everything over and leave."""
+        self._mover.start()
+        threading.Thread(target=self._tell_owners, name="kv-load", daemon=True).start()
+        self.agent.start()
+        self._logger.info("kv_node_serves", place=self._server.place)
+        self.agent.run_until_signal()
+        self._server.shutdown()
+
+    # -- what the agent tells -----------------------------------------------------------------------------------------
+
+    def on_slots_gained(self, slots: Sequence[SlotGained]) -> None:
+        """Fetch them."""
+        with self._adopting:
+            self._held |= {slot.slot_id for slot in slots}
+            self._adopt(self.agent.table)
+        self._mover.expect(slots)
+
+    def on_slots_lost(self, slots: Sequence[SlotLost]) -> None:
+        """Keep them for those who fetch."""
+        with self._adopting:
+            self._held -= {slot.slot_id for slot in slots}
+            self._adopt(self.agent.table)
+
+    def on_slots_changed(self, slots: Sequence[SlotGained]) -> None:
+        """Serve under the new row; one that is still incomplete has more places to ask."""
+        self._follow()
+        self._mover.expect([slot for slot in slots if not self.store.holds_completely(slot.slot_id)])
+
+    def _follow(self) -> None:
+        """Work with the agent's present table; called before each request, because not every change has a callback."""
+        if self.agent.table is not self._adopted:
+            with self._adopting:
+                self._adopt(self.agent.table)
+
+    def _adopt(self, table: RoutingTable | None) -> None:
+        if table is None:
+            return
+        rows = {}
+        for slot_id in self._held:
+            slot = table.slots[slot_id]
+            if self.node_id in slot.replicas:
+                token = Token(table.term, slot.leader_epoch)
+                rows[slot_id] = Row(slot.leader == self.node_id, token, slot.leader, slot.followers)
+        self.store.adopt(table.epoch, rows, time.monotonic())
+        self._adopted = table
+
+    def _complete(self, slot_id: int) -> None:
+        self.agent.slot_ready(slot_id)
+
+    # -- requests -----------------------------------------------------------------------------------------------------
+
+    def answer(self, request: Message) -> Message:
+        """One request of a client or of another node."""
+        self._follow()
+        try:
+            match request["op"]:
+                case "put":
+                    return self._put(request["key"], request["value"])
+                case "get":
+                    return self._get(request["key"])
+                case "copy":
+                    return self._copy(request)
+                case "fetch":
+                    return self._fetch(request)
+                case "load":
+                    self._meter.add_owned({bundle_id: Work(*work) for bundle_id, work in request["bundles"].items()})
+                    return {"status": "ok"}
+                case "status":
+                    return self._status()
+                case other:
+                    return {"status": "error", "message": f"unknown op {other!r}"}
+        except Refused as refused:
+            return {"status": refused.status, "epoch": refused.epoch}
+
+    def _put(self, key: str, text: str) -> Message:
+        slot_id = self._accept(key)
+        value, row = self.store.put(slot_id, key, text)
+        for follower in row.followers:
+            failure = self._copy_to(follower, slot_id, row, key, value)
+            if failure is not None:
+                return {"status": "error", "message": f"follower {follower} has no copy: {failure}"}
+        self._count(slot_id, key, len(key) + len(text), 0)
+        return {"status": "ok", "version": value.version}
+
+    def _get(self, key: str) -> Message:
+        slot_id = self._accept(key)
+        text = self.store.get(slot_id, key)
+        self._count(slot_id, key, 0, len(text or ""))
+        return {"status": "ok", "value": text}
+
+    def _accept(self, key: str) -> int:
+        """The key's slot, if this node may serve it now."""
+        table = self.agent.table
+        if table is None:
+            raise Refused("moved", 0)
+        slot_id = table.slot_for(key).slot_id
+        ownership = self.agent.ownership(slot_id)
+        if ownership.access is not Access.ACCEPT:
+            raise Refused("migrating" if ownership.access is Access.MIGRATING else "moved", ownership.epoch)
+        return slot_id
+
+    def _copy_to(self, follower: str, slot_id: int, row: Row, key: str, value: Value) -> str | None:
+        """Give a follower a copy; what went wrong, or None."""
+        place = place_of(self.agent.table, follower)
+        if place is None:
+            return "its address is not known"
+        request = {
+            "op": "copy",
+            "slot": slot_id,
+            "term": row.token.term,
+            "leader_epoch": row.token.leader_epoch,
+            "epoch": self.store.epoch,
+            "key": key,
+            "value": value.text,
+            "version": value.version,
+        }
+        try:
+            status = str(self._connections.ask(place, request, _COPY_TIMEOUT_S)["status"])
+        except Unreachable as error:
+            return str(error)
+        return None if status == "ok" else status
+
+    def _copy(self, request: Message) -> Message:
+        token = Token(request["term"], request["leader_epoch"])
+        value = Value(request["value"], Version(*request["version"]))
+        self.store.copy(request["slot"], token, request["epoch"], request["key"], value)
+        return {"status": "ok"}
+
+    def _fetch(self, request: Message) -> Message:
+        slot_id, token = request["slot"], Token(request["term"], request["leader_epoch"])
+        if request["leads"]:
+            complete, values = self.store.fetch_as_leader(slot_id, token)
+        else:
+            complete = True
+            values = self.store.fetch_as_follower(slot_id, token, request["epoch"], request["node"])
+        status = "ok" if complete else "incomplete"
+        return {"status": status, "values": values, "sources": self._mover.sources(slot_id)}
+
+    def _status(self) -> Message:
+        return {
+            "status": "ok",
+            "node": self.node_id,
+            "state": self.agent.state.value,
+            "epoch": self.store.epoch,
+            "held": len(self._held),
+            "incomplete": self.store.incomplete(),
+        }
+
+    # -- load ---------------------------------------------------------------------------------------------------------
+
+    def _count(self, slot_id: int, key: str, bytes_in: int, bytes_out: int) -> None:
+        table = self.agent.table
+        namespace, separator, _ = key.partition(":")
+        bundle_id = None
+        if table is not None and separator and namespace in table.namespaces:
+            bundle_id = table.bundle_for(namespace, key).bundle_id
+        self._meter.count(slot_id, bundle_id, key, bytes_in, bytes_out)
+
+    def _tell_owners(self) -> None:
+        while True:
+            time.sleep(_TELL_OWNERS_S)
+            table = self.agent.table
+            by_owner: dict[str, dict[str, Work]] = {}
+            for bundle_id, work in self._meter.take_served().items():
+                bundle = table.bundles.get(bundle_id) if table else None
+                if bundle is not None and bundle.owner is not None:
+                    by_owner.setdefault(bundle.owner, {})[bundle_id] = work
+            self._meter.add_owned(by_owner.pop(self.node_id, {}))
+            for owner, bundles in by_owner.items():
+                place = place_of(table, owner)
+                try:
+                    if place is not None:
+                        self._connections.ask(place, {"op": "load", "bundles": bundles}, _COPY_TIMEOUT_S)
+                except Unreachable as error:
+                    self._logger.info("load_not_told", owner=owner, error=str(error))
+
+    def _load(self) -> NodeLoad:
+        table = self.agent.table
+        bundles = table.bundles.items() if table else ()
+        owned = sorted(bundle_id for bundle_id, bundle in bundles if bundle.owner == self.node_id)
+        bundle_loads, slot_loads, cpu = self._meter.report(owned, self.store.stored_bytes())
+        return NodeLoad(cpu=cpu, memory=resident_memory(), bundles=bundle_loads, slots=slot_loads)
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="A node of the key-value service.")
+    parser.add_argument("--cluster", required=True)
+    parser.add_argument("--node-id", required=True)
+    parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--host", default="127.0.0.1", help="where it listens; told to the others as it is")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--load-interval-s", type=float, default=5.0, help="how often the load is reported")
+    options = parser.parse_args()
+    KvNode(
+        options.cluster,
+        options.bootstrap_servers,
+        options.node_id,
+        options.host,
+        options.port,
+        options.load_interval_s,
+    ).run()
+
+
+if __name__ == "__main__":
+    main()
