@@ -1,0 +1,141 @@
+"""The library of those who use the key-value service, and skewed traffic as a command.
+
+python -m examples.kv.client --cluster demo --bootstrap-servers localhost:9092 --rate 200
+"""
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.bootstrap.members import routing_client
+from controlplane.errors import NoRouteError
+from controlplane.routing import RoutingClient, RoutingMetrics
+from examples.kv.protocol import Connections, Message, Unreachable
+
+_ANSWER_TIMEOUT_S: Final = 3.0
+_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 0.2
+_ADDRESS: Final = "kv"
+
+
+class GivenUp(Exception):  # noqa: N818 - what became of a request
+    """A request had no answer in time; a PUT may have happened or may happen still."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of requests.
+
+    Attributes:
+        answered: got their answer, whatever it took.
+        refused: answers "moved" or "migrating".
+        retried: attempts after the first one.
+        failed: given up.
+        longest_ms: the longest that an answered or given up request took.
+    """
+
+    answered: int = 0
+    refused: int = 0
+    retried: int = 0
+    failed: int = 0
+    longest_ms: float = 0.0
+
+
+class KvClient:
+    """Reads and writes keys wherever they are now; thread-safe. A context manager.
+
+    Args:
+        cluster: the cluster's name.
+        bootstrap_servers: Kafka, as ``host:port`` list.
+        give_up_s: how long a request is tried.
+    """
+
+    def __init__(self, cluster: str, bootstrap_servers: str, *, give_up_s: float = 15.0) -> None:
+        self.routing: RoutingClient = routing_client(cluster, bootstrap_servers, metrics=RoutingMetrics(None))
+        self.counts = Counts()
+        self._give_up_s = give_up_s
+        self._connections = Connections()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> "KvClient":
+        """Begin to follow the routing table."""
+        self.routing.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop following and close the connections."""
+        self.routing.close()
+        self._connections.close()
+
+    def put(self, key: str, value: str) -> None:
+        """Store a value; once this returns, it outlives the death of any one node.
+
+        Raises:
+            GivenUp: not acknowledged in time.
+        """
+        self._request(key, {"op": "put", "key": key, "value": value})
+
+    def get(self, key: str) -> str | None:
+        """A key's value; None if it was never stored.
+
+        Raises:
+            GivenUp: not answered in time.
+        """
+        value = self._request(key, {"op": "get", "key": key})["value"]
+        return None if value is None else str(value)
+
+    def take_counts(self) -> Counts:
+        """What became of requests since the last call."""
+        with self._lock:
+            counts, self.counts = self.counts, Counts()
+            return counts
+
+    def _request(self, key: str, request: Message) -> Message:
+        began_s = time.monotonic()
+        attempts = 0
+        while True:
+            outcome = self._attempt(key, request)
+            attempts += 1
+            elapsed_s = time.monotonic() - began_s
+            answered = isinstance(outcome, dict) and outcome["status"] == "ok"
+            given_up = not answered and elapsed_s > self._give_up_s
+            with self._lock:
+                counts = self.counts
+                counts.refused += isinstance(outcome, dict) and outcome["status"] in ("moved", "migrating")
+                counts.retried += not answered and not given_up
+                counts.answered += answered
+                counts.failed += given_up
+                if answered or given_up:
+                    counts.longest_ms = max(counts.longest_ms, elapsed_s * 1_000)
+            if isinstance(outcome, dict) and answered:
+                return outcome
+            if given_up:
+                raise GivenUp(f"{request['op']} {key!r} after {attempts} attempts in {elapsed_s:.1f} s: {outcome}")
+            self._wait(outcome, min(_LONGEST_PAUSE_S, _PAUSE_S * attempts))
+
+    def _attempt(self, key: str, request: Message) -> Message | str:
+        """The node's answer, or why there is none."""
+        try:
+            address = self.routing.route(key).address(_ADDRESS)
+            return self._connections.ask((address.host, address.port), request, _ANSWER_TIMEOUT_S)
+        except (NoRouteError, Unreachable) as error:
+            return str(error)
+
+    def _wait(self, outcome: Message | str, pause_s: float) -> None:
+        """Wait for the epoch that a node knows and we do not, or a moment."""
+        table = self.routing.table
+        known = table.epoch if table else 0
+        if isinstance(outcome, dict) and outcome.get("epoch", 0) > known:
+            try:
+                self.routing.wait_for(lambda newer: newer.epoch > known, timeout_ms=round(pause_s * 1_000))
+            except NoRouteError:
+                return
+        else:
+            time.sleep(pause_s)
+
+
+if __name__ == "__main__":
+    from examples.kv.traffic import main
+
+    main()

@@ -1,0 +1,213 @@
+"""Skewed traffic: many clients' requests at a given rate, a few keys getting most of them, with a ledger of the PUTs."""
+
+import argparse
+import itertools
+import json
+import random
+import signal
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Final
+
+from examples.kv.client import Counts, GivenUp, KvClient
+
+_WORKERS: Final = 8
+_KEYS_PER_WORKER: Final = 100
+_ZIPF_EXPONENT: Final = 1.1
+_PUT_SHARE: Final = 0.5
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What one writer knows of its keys; each value is a number, greater with each PUT of the key.
+
+    Attributes:
+        attempted: the last value of each key that was sent.
+        acknowledged: the last value of each key that was acknowledged.
+    """
+
+    attempted: dict[str, int] = field(default_factory=dict)
+    acknowledged: dict[str, int] = field(default_factory=dict)
+
+    def contradiction(self, key: str, value: str | None) -> str | None:
+        """What is wrong with a value that was read while nobody wrote; None if it may be."""
+        least, most = self.acknowledged.get(key, 0), self.attempted.get(key, 0)
+        found = int(value or 0)
+        if least <= found <= most:
+            return None
+        return f"{key} reads {found}, acknowledged was {least}, attempted up to {most}"
+
+
+class Traffic:
+    """Writers and readers in threads, each with keys of its own.
+
+    Args:
+        client: who asks.
+        rate_per_s: requests of all workers together.
+        namespace: the keys' namespace, ``namespace:key``.
+        hot_namespace: where requests go while :attr:`hot` is set.
+        hot_share: the share of requests that go there then.
+        seed: of the choice of keys.
+    """
+
+    def __init__(
+        self,
+        client: KvClient,
+        rate_per_s: float,
+        *,
+        namespace: str = "kv",
+        hot_namespace: str = "hot",
+        hot_share: float = 0.9,
+        seed: int = 1,
+    ) -> None:
+        self.hot = threading.Event()
+        self.ledgers = [Ledger() for _ in range(_WORKERS)]
+        self._client = client
+        self._interval_s = _WORKERS / rate_per_s
+        self._namespace = namespace
+        self._hot_namespace = hot_namespace
+        self._hot_share = hot_share
+        self._stopping = threading.Event()
+        self._resting = threading.Event()
+        self._at_rest = [threading.Event() for _ in range(_WORKERS)]
+        self._failure: BaseException | None = None
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(number, random.Random(seed * 1_000 + number)), daemon=True)
+            for number in range(_WORKERS)
+        ]
+
+    def start(self) -> None:
+        """Begin."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End, and wait for the requests under way.
+
+        Raises:
+            BaseException: what ended a worker.
+        """
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+        self.check()
+
+    def check(self) -> None:
+        """Raise what ended a worker, if anything did."""
+        if self._failure is not None:
+            raise self._failure
+
+    def rest(self) -> None:
+        """Send nothing from now on, and wait until no request is under way."""
+        self._resting.set()
+        for at_rest in self._at_rest:
+            while not at_rest.wait(0.5):
+                self.check()
+
+    def resume(self) -> None:
+        """Go on after :meth:`rest`."""
+        for at_rest in self._at_rest:
+            at_rest.clear()
+        self._resting.clear()
+
+    def _guarded(self, number: int, chance: random.Random) -> None:
+        try:
+            self._work(number, chance)
+        except BaseException as failure:  # noqa: BLE001 - shown by `check` and `stop`
+            self._failure = failure
+
+    def _work(self, number: int, chance: random.Random) -> None:
+        weights = [1 / (rank + 1) ** _ZIPF_EXPONENT for rank in range(_KEYS_PER_WORKER)]
+        cumulated = list(itertools.accumulate(weights))
+        ledger = self.ledgers[number]
+        due_s = time.monotonic() + chance.random() * self._interval_s
+        while not self._stopping.wait(max(0.0, due_s - time.monotonic())):
+            if self._resting.is_set():
+                self._at_rest[number].set()
+                self._stopping.wait(0.01)
+                continue
+            # A worker that was held up does not make up for what it missed: that would be a flood, not traffic.
+            due_s = max(due_s, time.monotonic() - 1.0) + self._interval_s
+            hot = self.hot.is_set() and chance.random() < self._hot_share
+            namespace = self._hot_namespace if hot else self._namespace
+            rank = chance.choices(range(_KEYS_PER_WORKER), cum_weights=cumulated)[0]
+            self._ask(ledger, f"{namespace}:{number}-{rank}", put=chance.random() < _PUT_SHARE)
+
+    def _ask(self, ledger: Ledger, key: str, *, put: bool) -> None:
+        try:
+            if put:
+                ledger.attempted[key] = ledger.attempted.get(key, 0) + 1
+                self._client.put(key, str(ledger.attempted[key]))
+                ledger.acknowledged[key] = ledger.attempted[key]
+            else:
+                self._client.get(key)
+        except GivenUp:
+            return  # counted by the client; the ledger has the attempt
+
+
+def main() -> None:
+    """Traffic until SIGTERM, SIGINT or the end of ``--seconds``; a line of JSON with counts each second."""
+    parser = argparse.ArgumentParser(description="Skewed traffic for the key-value service.")
+    parser.add_argument("--cluster", required=True)
+    parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--rate", type=float, default=200.0, help="requests a second")
+    parser.add_argument("--namespace", default="kv")
+    parser.add_argument("--hot-namespace", default="hot", help="gets most requests after SIGUSR1 or a line 'hot'")
+    parser.add_argument("--hot-share", type=float, default=0.9)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    options = parser.parse_args()
+    asked = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: asked.set())
+    with KvClient(options.cluster, options.bootstrap_servers) as client:
+        traffic = Traffic(
+            client,
+            options.rate,
+            namespace=options.namespace,
+            hot_namespace=options.hot_namespace,
+            hot_share=options.hot_share,
+        )
+        signal.signal(signal.SIGUSR1, lambda *_: traffic.hot.set())
+        threading.Thread(target=_listen, args=(traffic,), daemon=True).start()
+        traffic.start()
+        total = Counts()
+        began_s = time.monotonic()
+        while not asked.wait(1.0) and time.monotonic() - began_s < options.seconds:
+            traffic.check()
+            total = _print_counts(client, traffic, total)
+        traffic.stop()
+        _print_counts(client, traffic, total)
+
+
+def _listen(traffic: Traffic) -> None:
+    for line in sys.stdin:
+        if line.strip() == "hot":
+            traffic.hot.set()
+
+
+def _print_counts(client: KvClient, traffic: Traffic, total: Counts) -> Counts:
+    """Print the counts of the last interval and of all; returns the latter."""
+    interval = client.take_counts()
+    total = Counts(
+        total.answered + interval.answered,
+        total.refused + interval.refused,
+        total.retried + interval.retried,
+        total.failed + interval.failed,
+        max(total.longest_ms, interval.longest_ms),
+    )
+    table = client.routing.table
+    line = {
+        "at_ms": round(time.time() * 1_000),
+        "epoch": table.epoch if table else 0,
+        "hot": traffic.hot.is_set(),
+        "answered": total.answered,
+        "refused": total.refused,
+        "retried": total.retried,
+        "failed": total.failed,
+        "longest_ms": round(total.longest_ms, 1),
+        "interval": asdict(interval),
+    }
+    print(json.dumps(line), flush=True)
+    return total
