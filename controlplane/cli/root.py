@@ -15,6 +15,8 @@ from controlplane.cli.log import log
 from controlplane.cli.logging_setup import LOG_LEVELS, LogFormat, configure_logging
 from controlplane.cli.namespaces import namespaces
 from controlplane.cli.nodes import nodes
+from controlplane.cli.pipeline import pipeline
+from controlplane.cli.sql import sql
 from controlplane.cli.table import table
 from controlplane.cli.topics import topics
 from controlplane.cli.up import up
@@ -172,6 +174,8 @@ for _command in (
     log,
     namespaces,
     nodes,
+    pipeline,
+    sql,
     table,
     topics,
     up,
