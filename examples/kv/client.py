@@ -6,7 +6,7 @@ python -m examples.kv.client --cluster demo --bootstrap-servers localhost:9092 -
 import threading
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from controlplane.bootstrap.members import routing_client
 from controlplane.errors import NoRouteError
@@ -58,7 +58,7 @@ class KvClient:
         self._connections = Connections()
         self._lock = threading.Lock()
 
-    def __enter__(self) -> "KvClient":
+    def __enter__(self) -> Self:
         """Begin to follow the routing table."""
         self.routing.start()
         return self

@@ -68,7 +68,7 @@ class Mover:
         self._thread.start()
 
     def expect(self, slots: Sequence[SlotGained]) -> None:
-        """Remember who may have the data of slots that were gained or have another leader now."""
+        """Remember who may have the data of slots that were gained."""
         with self._lock:
             for slot in slots:
                 known = self._sources.get(slot.slot_id, [])
@@ -101,8 +101,8 @@ class Mover:
             answer = self._ask(row.leader, ticket, row, unreachable) if row.leader else None
             return bool(answer and answer["status"] == "ok") and self._take(ticket, answer)
         spent = self._spent.setdefault(ticket, set())
-        for source in self.sources(slot_id):
-            if source in spent or source == self._node_id:
+        for source in self._candidates(slot_id, row):
+            if source in spent:
                 continue
             answer = self._ask(source, ticket, row, unreachable)
             if answer is None:
@@ -115,11 +115,16 @@ class Mover:
             with self._lock:
                 known = self._sources.setdefault(slot_id, [])
                 known += [node_id for node_id in answer["sources"] if node_id not in known]
-        if any(source not in spent and source != self._node_id for source in self.sources(slot_id)):
+        if not spent.issuperset(self._candidates(slot_id, row)):
             return False
         del self._spent[ticket]
         self._logger.warning("slot_starts_without_a_complete_source", slot=slot_id, asked=sorted(spent))
         return self._store.fetched(ticket, {}, complete=True)
+
+    def _candidates(self, slot_id: int, row: Row) -> list[str]:
+        """Former holders first, then the present followers: this process may be the successor of one that died."""
+        known = dict.fromkeys([*self.sources(slot_id), *row.followers])
+        return [node_id for node_id in known if node_id != self._node_id]
 
     def _ask(self, source: str | None, ticket: Ticket, row: Row, unreachable: set[str]) -> Message | None:
         """Ask one holder; None if it could not be reached or says "later"."""

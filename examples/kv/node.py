@@ -73,9 +73,8 @@ class KvNode(NodeCallbacks):
             self._adopt(self.agent.table)
 
     def on_slots_changed(self, slots: Sequence[SlotGained]) -> None:
-        """Serve under the new row; one that is still incomplete has more places to ask."""
+        """Serve under the new rows."""
         self._follow()
-        self._mover.expect([slot for slot in slots if not self.store.holds_completely(slot.slot_id)])
 
     def _follow(self) -> None:
         """Work with the agent's present table; called before each request, because not every change has a callback."""

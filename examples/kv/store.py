@@ -274,12 +274,6 @@ class SlotStore:
             replica.complete = replica.complete or complete
             return True
 
-    def holds_completely(self, slot_id: int) -> bool:
-        """Whether the slot is held and complete."""
-        with self._lock:
-            replica = self._replicas.get(slot_id)
-            return replica is not None and replica.lost_at_s is None and replica.complete
-
     def incomplete(self) -> list[int]:
         """The slots that are held and not complete yet, ascending."""
         with self._lock:

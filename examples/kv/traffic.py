@@ -1,4 +1,4 @@
-"""Skewed traffic: many clients' requests at a given rate, a few keys getting most of them, with a ledger of the PUTs."""
+"""Skewed traffic: requests at a given rate, most of them for a few keys, with a ledger of the PUTs."""
 
 import argparse
 import itertools

@@ -1,0 +1,41 @@
+"""``python -m tests.kills --repetitions 20``: a cluster on parts of its own, deaths, promises, recovery times."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from controlplane.embedded.parts import EmbeddedParts
+from tests.kills.cluster import KvCluster
+from tests.kills.killing import repeat, summary
+
+
+def main() -> None:
+    """Print a line for each repetition and the distribution of the times; exits with an error at a broken promise."""
+    parser = argparse.ArgumentParser(description="Kill nodes and leaders under traffic and check every promise.")
+    parser.add_argument("--repetitions", type=int, default=20)
+    parser.add_argument("--nodes", type=int, default=5)
+    parser.add_argument("--rate", type=float, default=100.0, help="requests a second")
+    parser.add_argument("--folder", type=Path, help="data and logs, kept; a temporary one otherwise")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kills-") as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        with EmbeddedParts(folder / "parts") as parts:
+            cluster = KvCluster(
+                "kills",
+                parts.bootstrap_servers,
+                parts.redis_url,
+                folder,
+                nodes=options.nodes,
+                rate_per_s=options.rate,
+            )
+            with cluster:
+                done = []
+                for repetition in repeat(cluster, options.repetitions):
+                    print(repetition, flush=True)
+                    done.append(repetition)
+                print(summary(done))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Kill a node or the leader again and again, and look after each death whether every promise was kept."""
+
+import itertools
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from controlplane.core.events import TermOpened
+from examples.kv.client import Counts
+from tests.kills.cluster import KvCluster
+
+_PROBES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """What one death cost.
+
+    Attributes:
+        number: from 1.
+        victim: the process that was killed.
+        kind: ``node`` or ``leader``.
+        decided_ms: kill to the table without the node, or to the new leader's first commit, as a reader saw it.
+        served_ms: kill to the first acknowledged PUT where the dead node led; for a leader, to the next PUT.
+        keys: how many keys were read back.
+        counts: what became of the traffic meanwhile.
+    """
+
+    number: int
+    victim: str
+    kind: str
+    decided_ms: float
+    served_ms: float
+    keys: int
+    counts: Counts
+
+    def __str__(self) -> str:
+        """One line."""
+        counts = self.counts
+        return (
+            f"{self.number:3d} {self.kind:6s} {self.victim}: decided {self.decided_ms:6.0f} ms, "
+            f"served {self.served_ms:6.0f} ms | {self.keys} keys hold | answered {counts.answered}, "
+            f"refused {counts.refused}, retried {counts.retried}, failed {counts.failed}, "
+            f"longest {counts.longest_ms:.0f} ms"
+        )
+
+
+def repeat(cluster: KvCluster, repetitions: int) -> Iterator[Repetition]:
+    """Kill a node and the leader in turns; each repetition ends with every process back and every replica complete.
+
+    Raises:
+        AssertionError: a promise was not kept.
+    """
+    victims = itertools.cycle(sorted(cluster.nodes))
+    for number in range(1, repetitions + 1):
+        cluster.client.take_counts()
+        if number % 2:
+            victim, kind = next(victims), "node"
+            decided_ms, served_ms = _kill_node(cluster, victim, number)
+            cluster.start_node(victim)
+        else:
+            kind = "leader"
+            victim, decided_ms, served_ms = _kill_leader(cluster, number)
+            cluster.real.start_controller(victim)
+        cluster.wait_until_complete()
+        counts = cluster.client.take_counts()
+        keys = assert_promises(cluster, number)
+        yield Repetition(number, victim, kind, decided_ms, served_ms, keys, counts)
+
+
+def summary(done: list[Repetition]) -> str:
+    """The distribution of the recovery times."""
+    lines = []
+    for kind in ("node", "leader"):
+        for name in ("decided_ms", "served_ms"):
+            times = sorted(getattr(each, name) for each in done if each.kind == kind)
+            if times:
+                lines.append(
+                    f"{kind:6s} {name:10s} of {len(times)}: least {times[0]:.0f}, median {statistics.median(times):.0f}, "
+                    f"greatest {times[-1]:.0f}"
+                )
+    failed = sum(each.counts.failed for each in done)
+    answered = sum(each.counts.answered for each in done)
+    return "\n".join([*lines, f"requests answered {answered}, failed {failed}"])
+
+
+def assert_promises(cluster: KvCluster, number: int) -> int:
+    """Look at the log, the readers, the data, and whether writes go on; returns how many keys were read back."""
+    cluster.traffic.rest()
+    cluster.real.assert_log_is_whole()
+    tables = cluster.real.tables()
+    assert all(after.epoch == before.epoch + 1 for before, after in pairwise(tables)), "the topic skips an epoch"
+    newest = tables[-1]
+    for witness in cluster.witnesses:
+        cluster.wait_until(
+            lambda witness=witness: (witness.client.table or newest).epoch >= newest.epoch, "a reader at the end"
+        )
+        assert witness.client.table == newest, "readers disagree"
+        witness.assert_no_gap()
+    assert cluster.table == newest, "the key-value client's table is another one"
+    keys = _read_back(cluster)
+    for probe in range(_PROBES):
+        key = f"kv:later-{number}-{probe}"
+        cluster.client.put(key, str(number))
+        assert cluster.client.get(key) == str(number)
+    cluster.traffic.resume()
+    return keys
+
+
+def _read_back(cluster: KvCluster) -> int:
+    keys = 0
+    contradictions = []
+    for ledger in cluster.traffic.ledgers:
+        for key in sorted(ledger.attempted):
+            contradiction = ledger.contradiction(key, cluster.client.get(key))
+            contradictions += [contradiction] if contradiction else []
+            keys += 1
+    assert not contradictions, contradictions
+    return keys
+
+
+def _kill_node(cluster: KvCluster, victim: str, number: int) -> tuple[float, float]:
+    key = next(
+        key
+        for key in (f"kv:probe-{number}-{attempt}" for attempt in itertools.count())
+        if cluster.client.routing.route(key).node_id == victim
+    )
+    epoch_before = _epoch(cluster)
+    killed_s = time.monotonic()
+    cluster.kill_node(victim)
+    cluster.client.routing.wait_for(
+        lambda table: all(victim not in slot.replicas for slot in table.slots), timeout_ms=60_000
+    )
+    decided_ms = _since(killed_s)
+    cluster.client.put(key, "1")
+    served_ms = _since(killed_s)
+    assert _epoch(cluster) > epoch_before
+    return decided_ms, served_ms
+
+
+def _kill_leader(cluster: KvCluster, number: int) -> tuple[str, float, float]:
+    decisions = cluster.decisions_from_now()
+    killed_s = time.monotonic()
+    victim = cluster.real.kill_leader()
+    cluster.client.put(f"kv:probe-{number}", "1")
+    served_ms = _since(killed_s)
+    opened = decisions.wait_for(
+        lambda logged: any(isinstance(event, TermOpened) for event in logged.decision.events), timeout_ms=60_000
+    )
+    assert opened is not None, "nobody took the lead over within 60 s"
+    assert opened.decision.controller_id != victim
+    return victim, _since(killed_s), served_ms
+
+
+def _epoch(cluster: KvCluster) -> int:
+    table = cluster.table
+    return table.epoch if table else 0
+
+
+def _since(began_s: float) -> float:
+    return (time.monotonic() - began_s) * 1_000

@@ -1,0 +1,25 @@
+"""The script of ``python -m tests.kills``, two repetitions: one dead node, one dead leader."""
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.valkey import EmbeddedValkey
+from tests.kills.cluster import KvCluster
+from tests.kills.killing import repeat
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.timeout(300)
+def test_nothing_acknowledged_is_lost_when_a_node_and_the_leader_die(
+    kafka_broker: EmbeddedKafka, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
+) -> None:
+    """A SIGKILL on a node and one on the leader: no epoch is lost, readers agree, every acknowledged value is there."""
+    cluster = KvCluster(
+        cluster_name, kafka_broker.bootstrap_servers, valkey_server.url, tmp_path, nodes=3, rate_per_s=50
+    )
+    with cluster:
+        kinds = [repetition.kind for repetition in repeat(cluster, 2)]
+    assert kinds == ["node", "leader"]
