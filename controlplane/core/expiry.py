@@ -11,20 +11,19 @@ from controlplane.core.state import State
 
 def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
     """Living members whose silence exceeds the limit, by name, with that silence in ms of log time."""
-    silences = observations.silences_ms()
     limit_ms = state.policy.silence_limit_ms
+    heard = observations.heard_within(limit_ms)
+    read_until_ms = observations.read_until_ms
     silent = {}
-    for node_id, node in sorted(state.nodes.items()):
-        if not node.lives:
+    for node_id, node in state.nodes.items():
+        if (node_id, node.incarnation) in heard or not node.lives:
             continue
-        silence_ms = silences.get((node_id, node.incarnation))
-        if silence_ms is not None and silence_ms <= limit_ms:
-            continue
-        unheard_ms = observations.unheard_ms(node.admitted_at_offset)
+        silence_ms = observations.silence_ms(node_id, node.incarnation)
+        unheard_ms = observations.unheard_ms(node.admitted_at_offset, read_until_ms)
         silence_ms = unheard_ms if silence_ms is None else min(silence_ms, unheard_ms)
         if silence_ms > limit_ms:
             silent[node_id] = silence_ms
-    return silent
+    return dict(sorted(silent.items()))
 
 
 def take_expiries(draft: Draft, silent: dict[NodeId, int], now_ms: int, *, overridden: bool) -> None:

@@ -9,6 +9,7 @@ passes, and one late tick counts 200 ms at most.
 reader that began a silence limit ago observes like one that has run for weeks.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -34,9 +35,10 @@ class Heard(NamedTuple):
 
 
 class TickMark(NamedTuple):
-    """A tick's offset and the partition's clock after it."""
+    """A tick's place and time, and the partition's clock after it."""
 
     offset: int
+    append_time_ms: int
     clock_ms: int
 
 
@@ -58,12 +60,18 @@ class PartitionView:
     unjudged: tuple[InputRecord, ...] = ()
     marks: tuple[TickMark, ...] = ()
 
-    def clock_at(self, offset: int) -> int:
+    def clock_at_offset(self, offset: int) -> int:
         """The clock when the record at ``offset`` was appended, as far back as the marks go."""
-        for mark in reversed(self.marks):
-            if mark.offset < offset:
-                return mark.clock_ms
-        return self.marks[0].clock_ms if self.marks else self.clock_ms
+        index = bisect_left(self.marks, offset, key=lambda mark: mark.offset)
+        return self._clock_before(index)
+
+    def clock_at_time(self, time_ms: int) -> int:
+        """The clock at an append time, as far back as the marks go."""
+        index = bisect_right(self.marks, time_ms, key=lambda mark: mark.append_time_ms)
+        return self._clock_before(index)
+
+    def _clock_before(self, index: int) -> int:
+        return self.marks[max(index - 1, 0)].clock_ms if self.marks else self.clock_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +96,43 @@ class Observations:
         ticks = [view.last_tick_ms for view in self.partitions.values() if view.last_tick_ms is not None]
         return max(ticks, default=None)
 
-    def silences_ms(self) -> dict[tuple[NodeId, Incarnation], int]:
-        """How much log time every incarnation that was heard has been silent; the least over the partitions."""
-        silences: dict[tuple[NodeId, Incarnation], int] = {}
-        for view in self.partitions.values():
-            for member, heard in view.heard.items():
-                silence_ms = view.clock_ms - heard.clock_ms
-                if silence_ms < silences.get(member, silence_ms + 1):
-                    silences[member] = silence_ms
-        return silences
+    def heard_within(self, limit_ms: int) -> set[tuple[NodeId, Incarnation]]:
+        """The incarnations whose silence is at most the limit; the cost is one look at each that was ever heard."""
+        return {
+            member
+            for view in self.partitions.values()
+            for member, heard in view.heard.items()
+            if view.clock_ms - heard.clock_ms <= limit_ms
+        }
 
-    def unheard_ms(self, admitted_at_offset: int) -> int:
+    def silence_ms(self, node_id: NodeId, incarnation: Incarnation) -> int | None:
+        """How much log time an incarnation has been silent, the least over the partitions; None if never heard."""
+        return min(
+            (
+                view.clock_ms - view.heard[node_id, incarnation].clock_ms
+                for view in self.partitions.values()
+                if (node_id, incarnation) in view.heard
+            ),
+            default=None,
+        )
+
+    @property
+    def read_until_ms(self) -> int:
+        """The time up to which every partition was read; 0 while one was not read at all."""
+        known = {place.partition for place in self.positions if place.topic == HEARTBEATS}
+        views = [self.partitions.get(partition) for partition in known]
+        return min((view.last_tick_ms or 0 if view else 0 for view in views), default=0)
+
+    def unheard_ms(self, admitted_at_offset: int, read_until_ms: int) -> int:
         """The silence of a member without any heartbeat.
 
-        It counts in partition 0 from its admission, or from where this reader began if that was later.
+        It counts in partition 0 from its admission, or from where this reader began if that was later. It ends at
+        ``read_until_ms``: the missing heartbeats may stand in a partition that is read late.
         """
         first = self.partitions.get(0)
-        return first.clock_ms - first.clock_at(admitted_at_offset) if first else 0
+        if first is None:
+            return 0
+        return max(first.clock_at_time(read_until_ms) - first.clock_at_offset(admitted_at_offset), 0)
 
     def latest_heartbeat(self, node_id: NodeId, incarnation: Incarnation) -> Heard | None:
         """The newest heartbeat of the incarnation over all partitions."""
@@ -177,7 +205,7 @@ def _observe_partition(view: PartitionView, batch: list[InputRecord]) -> Partiti
                 clock_ms += min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)
             last_tick_ms = max(append_time_ms, last_tick_ms or 0)
             if not marks or clock_ms - marks[-1].clock_ms >= MARK_SPACING_MS:
-                marks.append(TickMark(record.coordinates.offset, clock_ms))
+                marks.append(TickMark(record.coordinates.offset, append_time_ms, clock_ms))
     return PartitionView(
         clock_ms,
         last_tick_ms,

@@ -113,7 +113,7 @@ class SlotLeaders:
         takers = 0
         for cost, group in self._groups[slot]:
             takers |= wanted.get(cost - own, 0) & group
-        return takers & ~(1 << giver)
+        return takers
 
     def hand_over(self, giver: int, taker: int, slot: int) -> None:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""

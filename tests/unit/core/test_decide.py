@@ -2,11 +2,12 @@
 
 import pytest
 
-from controlplane.core.decide import settle
+from controlplane.core.decide import decide, settle
 from controlplane.core.decision import CauseKind
 from controlplane.core.events import FencingCause, IntentOutcome, NodeFenced
+from controlplane.core.identifiers import TopicPartition
 from controlplane.core.membership import NodeStatus
-from controlplane.core.observations import observe
+from controlplane.core.observations import Observations, observe
 from controlplane.core.policy import Policy
 from controlplane.core.records import IntentKind, NodeRole
 from controlplane.core.slot_table import by_node
@@ -70,6 +71,21 @@ def test_an_outage_makes_nobody_silent() -> None:
     world.tick(30_000)
     assert world.decide() is None
     assert world.run(2_000, ("n1", "n2", "n3")) == []
+
+
+def test_a_partition_that_is_read_late_fences_nobody() -> None:
+    """A reader that begins reads partitions at its own pace: a node's heartbeats may stand in one not read yet."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    world.run(8_000, ("n1", "n2", "n3"))
+    since_ms = world.now_ms - 7_000
+    recent = [record for record in world.inputs if record.coordinates.append_time_ms >= since_ms]
+    positions = {TopicPartition("heartbeats", partition): 0 for partition in range(3)}
+    for late in range(3):
+        read = [record for record in recent if record.coordinates.partition != late]
+        begun = observe(Observations(positions=positions), read)
+        assert decide(world.state, begun).sealed is None, f"partition {late} was not read yet"
+        assert decide(world.state, observe(begun, recent)).sealed is None
 
 
 def test_a_fenced_node_has_to_join_again() -> None:
