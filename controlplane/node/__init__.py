@@ -4,15 +4,23 @@ with node_agent("demo", "localhost:9092", "n1", callbacks=MyService()) as agent:
     agent.ownership(17)
 """
 
-from controlplane.core.node_session import OnLogLoss, SessionSettings
+from controlplane.core.node_session import OnLogLoss, SessionSettings, SessionState
 from controlplane.node.agent import NodeAgent
-from controlplane.node.callbacks import NodeCallbacks
+from controlplane.node.callbacks import (
+    Access,
+    FencingToken,
+    NodeCallbacks,
+    Ownership,
+    SlotChanged,
+    SlotGained,
+    SlotLost,
+)
 from controlplane.node.description import NodeDescription, NodeLoad
 from controlplane.node.metrics import NodeMetrics
-from controlplane.node.ownership import Access, Ownership, SlotGained, SlotLost
 
 __all__ = [
     "Access",
+    "FencingToken",
     "NodeAgent",
     "NodeCallbacks",
     "NodeDescription",
@@ -21,6 +29,8 @@ __all__ = [
     "OnLogLoss",
     "Ownership",
     "SessionSettings",
+    "SessionState",
+    "SlotChanged",
     "SlotGained",
     "SlotLost",
 ]

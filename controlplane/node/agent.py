@@ -1,7 +1,8 @@
 """The agent: drives the session machine against the log, follows the table, and tells the user's code what it owns.
 
-Two threads: one sends heartbeats and takes acknowledgements, one follows the table and calls back. An error in either
-ends both, loudly: a node that cannot follow the table must not go on claiming to be alive.
+Its threads: one sends heartbeats and takes acknowledgements, one follows the table and calls back, one measures the
+load if it is asked to. An error in any of them ends all, loudly: a node that cannot follow the table must not go on
+claiming to be alive.
 """
 
 import queue
@@ -14,7 +15,7 @@ import structlog
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
-from controlplane.core.identifiers import SlotId
+from controlplane.core.identifiers import Epoch, SlotId
 from controlplane.core.node_session import (
     FINAL_STATES,
     ConfirmTable,
@@ -38,18 +39,16 @@ from controlplane.core.node_session import (
 from controlplane.core.records import (
     Heartbeat,
     InputPayload,
-    LoadReport,
-    NodeJoined,
     NodeLeaving,
     NodeLeft,
     SlotSettings,
 )
 from controlplane.core.table_replica import RoutingTable
 from controlplane.errors import FencedError, LogUnavailableError
-from controlplane.node.callbacks import NodeCallbacks
-from controlplane.node.description import NodeDescription, NodeLoad
+from controlplane.node.callbacks import Access, Changes, NodeCallbacks, Ownership
+from controlplane.node.description import NodeDescription, NodeLoad, join_record, load_record
+from controlplane.node.holdings import HoldingBook
 from controlplane.node.metrics import NodeMetrics
-from controlplane.node.ownership import Changes, Ownership, SlotLedger
 from controlplane.ports import Clock, Delivery, EventWriter, LogReader, OutgoingRecord
 from controlplane.table_follower import TableFollower
 
@@ -94,13 +93,12 @@ class NodeAgent:
         self._clock = clock
         self._node = node
         self._callbacks = callbacks or NodeCallbacks()
-        self._load_source = load_source
         self._load_interval_ms = load_interval_ms
         self._metrics = metrics or NodeMetrics()
         self._logger = structlog.get_logger().bind(cluster=cluster, node=node.node_id)
         self._session = NodeSession(settings or SessionSettings())
         self._follower = TableFollower(reader)
-        self._ledger = SlotLedger(node.node_id)
+        self._book = HoldingBook(node.node_id)
         self._lock = threading.Condition()
         self._inbox: queue.SimpleQueue[SessionEvent] = queue.SimpleQueue()
         self._confirmations: queue.SimpleQueue[int] = queue.SimpleQueue()
@@ -109,12 +107,15 @@ class NodeAgent:
         self._started_at_wall_ms = clock.wall_ms()
         self._table: RoutingTable | None = None
         self._serve_until_ms = 0
-        self._load_at_ms = 0
         self._failure: BaseException | None = None
         self._threads = [
             threading.Thread(target=self._guarded, args=(self._run_session,), name="node-session", daemon=True),
             threading.Thread(target=self._guarded, args=(self._run_table,), name="node-table", daemon=True),
         ]
+        if load_source is not None:
+            # Apart from the session: a measurement that takes its time must not hold heartbeats up.
+            args = (lambda: self._run_load(load_source),)
+            self._threads.append(threading.Thread(target=self._guarded, args=args, name="node-load", daemon=True))
 
     def start(self) -> Self:
         """Read the table, join, and go on from there in threads; returns at once."""
@@ -133,7 +134,7 @@ class NodeAgent:
             if drain and self._session.state in (SessionState.ACTIVE, SessionState.DRAINING):
                 self._inbox.put(DrainAsked("stop"))
                 with self._lock:
-                    self._lock.wait_for(lambda: self._ledger.holds_nothing or self._failure, timeout_ms / 1_000)
+                    self._lock.wait_for(lambda: self._book.holds_nothing or self._failure, timeout_ms / 1_000)
             self._inbox.put(LeaveAsked("stop"))
         else:
             self._stopping.set()
@@ -187,14 +188,22 @@ class NodeAgent:
 
     def ownership(self, slot_id: SlotId) -> Ownership:
         """Whether the node may serve a slot now, with the fencing token to pass on."""
+        ownership = self._book.ownership(slot_id)
         may_serve = self._failure is None and self._clock.monotonic_ms() < self._serve_until_ms
-        with self._lock:
-            return self._ledger.ownership(slot_id, may_serve=may_serve)
+        return ownership if may_serve else ownership._replace(access=Access.MOVED)
 
-    def slot_ready(self, slot_id: SlotId) -> None:
-        """The node has the slot's data: it serves it if it leads, and says so in its heartbeats."""
-        with self._lock:
-            self._ledger.mark_ready(slot_id)
+    def slot_ready(self, slot_id: SlotId, gained_epoch: Epoch | None = None) -> bool:
+        """The node has the slot's data: it serves it if it leads, and says so in its heartbeats.
+
+        Args:
+            slot_id: which slot.
+            gained_epoch: ``SlotGained.epoch`` of the gain that the data was fetched for. Name it where fetching takes
+                time: the slot may have been lost and gained again meanwhile, and then nothing happens.
+
+        Returns:
+            False if the node does not hold the slot (any more).
+        """
+        return self._book.mark_ready(slot_id, gained_epoch, self._clock.wall_ms())
 
     def wait_for_state(self, state: SessionState, timeout_ms: int = 30_000) -> bool:
         """Wait until the membership stands so; False if it did not in time."""
@@ -205,7 +214,7 @@ class NodeAgent:
         try:
             run()
         except BaseException as failure:
-            self._logger.exception("node_agent_failed", epoch=self._ledger.epoch)
+            self._logger.exception("node_agent_failed", epoch=self._book.epoch)
             self._fail(failure)
 
     def _fail(self, failure: BaseException) -> None:
@@ -225,7 +234,6 @@ class NodeAgent:
             wake_at_ms = output.next_wake_at_ms
             for action in output.actions:
                 self._perform(action)
-            self._report_load()
             self._writer.poll(0)
             self._show()
             if self._session.incarnation:
@@ -247,17 +255,7 @@ class NodeAgent:
         node = self._node
         match action:
             case SendJoin(incarnation=incarnation):
-                joined = NodeJoined(
-                    node.node_id,
-                    incarnation,
-                    node.role,
-                    node.addresses,
-                    node.zone,
-                    node.weight,
-                    node.capacity,
-                    node.version,
-                    self._started_at_wall_ms,
-                )
+                joined = join_record(node, incarnation, self._started_at_wall_ms)
                 self._send(MEMBERSHIP, joined)
             case SendHeartbeat(sent_at_ms=sent_at_ms):
                 self._send(HEARTBEATS, self._heartbeat(), lambda delivery: self._on_heartbeat(delivery, sent_at_ms))
@@ -273,19 +271,19 @@ class NodeAgent:
     def _heartbeat(self) -> Heartbeat:
         table = self._table
         settings = table.settings if table else None
-        with self._lock:
-            return Heartbeat(
-                self._node.node_id,
-                self._session.incarnation,
-                self._clock.wall_ms(),
-                self._ledger.epoch,
-                self._node.role,
-                SlotSettings(settings.slot_count, settings.replica_count, settings.hash_function.value)
-                if settings
-                else None,
-                self._ledger.slot_statuses(),
-                self._ledger.bundle_statuses(),
-            )
+        slots, bundles = self._book.statuses()
+        return Heartbeat(
+            self._node.node_id,
+            self._session.incarnation,
+            self._clock.wall_ms(),
+            self._book.epoch,
+            self._node.role,
+            SlotSettings(settings.slot_count, settings.replica_count, settings.hash_function.value)
+            if settings
+            else None,
+            slots,
+            bundles,
+        )
 
     def _on_heartbeat(self, delivery: Delivery, sent_at_ms: int) -> None:
         self._metrics.heartbeats.labels("given_up" if delivery.error else "acknowledged").inc()
@@ -298,30 +296,6 @@ class NodeAgent:
             self._writer.send(record, on_delivery)
         except LogUnavailableError as error:
             self._logger.warning("event_not_sent", kind=type(payload).__name__, error=str(error))
-
-    def _report_load(self) -> None:
-        now_ms = self._clock.monotonic_ms()
-        if self._load_source is None or self._session.state is not SessionState.ACTIVE or now_ms < self._load_at_ms:
-            return
-        self._load_at_ms = now_ms + self._load_interval_ms
-        load = self._load_source()
-        report = LoadReport(
-            node_id=self._node.node_id,
-            incarnation=self._session.incarnation,
-            sent_at_ms=self._clock.wall_ms(),
-            cpu=load.cpu,
-            memory=load.memory,
-            direct_memory=load.direct_memory,
-            bandwidth_in=load.bandwidth_in,
-            bandwidth_out=load.bandwidth_out,
-            addresses=self._node.addresses,
-            version=self._node.version,
-            started_at_ms=self._started_at_wall_ms,
-            bundles=load.bundles,
-            slots=load.slots,
-        )
-        self._send(LOAD_REPORTS, report)
-        self._metrics.load_reports.inc()
 
     def _show(self) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -341,7 +315,7 @@ class NodeAgent:
             try:
                 progress = self._follower.step(_TABLE_POLL_MS)
             except LogUnavailableError as error:
-                self._logger.warning("routing_table_unavailable", error=str(error), epoch=self._ledger.epoch)
+                self._logger.warning("routing_table_unavailable", error=str(error), epoch=self._book.epoch)
                 self._stopping.wait(_RETRY_S)
                 continue
             if not read_once:
@@ -374,11 +348,11 @@ class NodeAgent:
             self._take(table)
 
     def _take(self, table: RoutingTable) -> None:
+        changes = self._book.follow(table, self._session.incarnation)
         with self._lock:
             self._table = table
-            changes = self._ledger.take(table, self._session.incarnation)
-            leads, follows, bundles = self._ledger.counts
             self._lock.notify_all()
+        leads, follows, bundles = self._book.count()
         self._inbox.put(TableChanged(table.nodes.get(self._node.node_id)))
         self._metrics.epoch.set(table.epoch)
         self._metrics.slots.labels("leader").set(leads)
@@ -397,3 +371,21 @@ class NodeAgent:
             self._callbacks.on_bundles_lost(changes.bundles_lost)
         if changes.bundles_gained:
             self._callbacks.on_bundles_gained(changes.bundles_gained)
+
+    # -- the load's thread --------------------------------------------------------------------------------------------
+
+    def _run_load(self, load_source: Callable[[], NodeLoad]) -> None:
+        while not self._stopping.wait(self._load_interval_ms / 1_000):
+            if self._session.state is SessionState.ACTIVE:
+                self._report(load_source())
+
+    def _report(self, load: NodeLoad) -> None:
+        report = load_record(
+            self._node,
+            load,
+            self._session.incarnation,
+            sent_at_ms=self._clock.wall_ms(),
+            started_at_ms=self._started_at_wall_ms,
+        )
+        self._send(LOAD_REPORTS, report)
+        self._metrics.load_reports.inc()

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from controlplane.core.bundles import Bundle
 from controlplane.core.identifiers import Epoch, NodeId, SlotId, Term
-from controlplane.core.records import BundleLoad, ResourceUsage, SlotLoad
 
 
 class FencingToken(NamedTuple):
@@ -20,8 +19,8 @@ class FencingToken(NamedTuple):
     leader_epoch: Epoch
 
 
-class Answer(Enum):
-    """What a node says to a request for a slot (SOFARegistry's slot access status)."""
+class Access(Enum):
+    """The answer to a request for a slot (SOFARegistry's slot access)."""
 
     ACCEPT = "accept"
     """It leads the slot, has all its data, and may serve."""
@@ -35,13 +34,13 @@ class Ownership(NamedTuple):
     """The answer for one slot, with the numbers that a refusal or a write has to carry.
 
     Attributes:
-        answer: see :class:`Answer`.
+        access: see :class:`Access`.
         token: the slot's fencing token in the table that this node knows.
         epoch: of that table.
         leader: the slot's leader in that table.
     """
 
-    answer: Answer
+    access: Access
     token: FencingToken
     epoch: Epoch
     leader: NodeId | None
@@ -51,15 +50,15 @@ class Ownership(NamedTuple):
 class SlotGained:
     """This node is a replica of the slot from now on and has none of its data yet, as far as the table knows.
 
-    Until the user calls ``slot_ready`` the slot is answered "migrating".
+    Until the user's code calls ``slot_ready`` the slot is answered "migrating".
 
     Attributes:
         slot_id: which slot.
         leads: as slot leader, or as follower.
         token: the slot's fencing token.
         epoch: of the table that says so; it names this holding when the slot is lost and gained again.
-        sources: living nodes that may have the data: the former slot leader first, then the other former replicas, then
-            the present ones.
+        sources: living nodes that may have the data: the former slot leader first, then the other former replicas,
+            then the present ones.
     """
 
     slot_id: SlotId
@@ -71,7 +70,7 @@ class SlotGained:
 
 @dataclass(frozen=True, slots=True)
 class SlotChanged:
-    """This node goes on holding the slot, but it or another node leads it now.
+    """This node goes on holding the slot, whose leader or followers are others now.
 
     Attributes:
         slot_id: which slot.
@@ -80,6 +79,7 @@ class SlotChanged:
         token: the slot's fencing token.
         epoch: of the table that says so.
         leader: the slot's leader now.
+        sources: as in :class:`SlotGained`, for a slot whose data is not here yet.
     """
 
     slot_id: SlotId
@@ -88,11 +88,12 @@ class SlotChanged:
     token: FencingToken
     epoch: Epoch
     leader: NodeId | None
+    sources: tuple[NodeId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SlotLost:
-    """This node no longer holds the slot; it has refused its requests since before this call.
+    """This node no longer holds the slot.
 
     Attributes:
         slot_id: which slot.
@@ -128,47 +129,25 @@ class Changes:
     bundles_gained: tuple[Bundle, ...] = ()
 
 
-class NodeCallbacks(Protocol):
-    """The user's side, called in a thread of its own, one call at a time, in the order of the epochs.
+class NodeCallbacks:
+    """The user's side: derive from it and override what is needed.
 
-    A call may take its time: heartbeats and the table go on meanwhile, and ``ownership`` is up to date before the call.
-    An exception stops the agent: heartbeats end, and the cluster takes the node for dead. Derive from this class and
-    override what is needed.
+    Calls come one at a time, in the order of the epochs, in the thread that follows the table: while a call runs, the
+    agent's table and ``ownership`` stay at the epoch of the call, and heartbeats go on. So return soon, and let threads
+    of your own fetch. An exception ends the agent: heartbeats stop, and the cluster takes the node for dead.
     """
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
-        """Slots that this node no longer holds."""
+        """Slots that this node no longer holds; it has refused their requests since before this call."""
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
         """Slots that this node holds from now on; call ``slot_ready`` for each once its data is here."""
 
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
-        """Slots that this node goes on holding under another slot leader, perhaps itself."""
+        """Slots that this node goes on holding, whose leader (perhaps itself) or followers are others now."""
 
     def on_bundles_lost(self, lost: Sequence[Bundle]) -> None:
         """Bundles that this node no longer owns."""
 
     def on_bundles_gained(self, gained: Sequence[Bundle]) -> None:
         """Bundles that this node owns from now on."""
-
-
-class Load(NamedTuple):
-    """What the user's code measures of its own work since it was asked last.
-
-    Attributes:
-        cpu: percent of one core, limit 100 x cores.
-        memory: MiB of resident memory.
-        direct_memory: MiB outside the heap; unknown unless measured.
-        bandwidth_in: Kbit/s.
-        bandwidth_out: Kbit/s.
-        bundles: one per bundle that was worked for.
-        slots: one per slot that is led, where measured.
-    """
-
-    cpu: ResourceUsage
-    memory: ResourceUsage
-    direct_memory: ResourceUsage = ResourceUsage(-1.0, -1.0)
-    bandwidth_in: ResourceUsage = ResourceUsage(-1.0, -1.0)
-    bandwidth_out: ResourceUsage = ResourceUsage(-1.0, -1.0)
-    bundles: tuple[BundleLoad, ...] = ()
-    slots: tuple[SlotLoad, ...] = ()

@@ -2,8 +2,16 @@
 
 from dataclasses import dataclass
 
-from controlplane.core.identifiers import NodeId
-from controlplane.core.records import Address, BundleLoad, NodeRole, ResourceUsage, SlotLoad
+from controlplane.core.identifiers import Incarnation, NodeId
+from controlplane.core.records import (
+    Address,
+    BundleLoad,
+    LoadReport,
+    NodeJoined,
+    NodeRole,
+    ResourceUsage,
+    SlotLoad,
+)
 from controlplane.errors import ConfigurationError
 
 _UNKNOWN = ResourceUsage(-1.0, -1.0)
@@ -50,3 +58,39 @@ class NodeLoad:
     bandwidth_out: ResourceUsage = _UNKNOWN
     bundles: tuple[BundleLoad, ...] = ()
     slots: tuple[SlotLoad, ...] = ()
+
+
+def join_record(node: NodeDescription, incarnation: Incarnation, started_at_ms: int) -> NodeJoined:
+    """What a node appends to join; ``started_at_ms`` is its wall clock at process start."""
+    return NodeJoined(
+        node_id=node.node_id,
+        incarnation=incarnation,
+        role=node.role,
+        addresses=node.addresses,
+        zone=node.zone,
+        weight=node.weight,
+        capacity=node.capacity,
+        version=node.version,
+        started_at_ms=started_at_ms,
+    )
+
+
+def load_record(
+    node: NodeDescription, load: NodeLoad, incarnation: Incarnation, *, sent_at_ms: int, started_at_ms: int
+) -> LoadReport:
+    """What a node appends to report its load; both times are its wall clock."""
+    return LoadReport(
+        node_id=node.node_id,
+        incarnation=incarnation,
+        sent_at_ms=sent_at_ms,
+        cpu=load.cpu,
+        memory=load.memory,
+        direct_memory=load.direct_memory,
+        bandwidth_in=load.bandwidth_in,
+        bandwidth_out=load.bandwidth_out,
+        addresses=node.addresses,
+        version=node.version,
+        started_at_ms=started_at_ms,
+        bundles=load.bundles,
+        slots=load.slots,
+    )

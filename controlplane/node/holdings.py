@@ -4,49 +4,30 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from controlplane.core.identifiers import Epoch, Incarnation, NodeId, SlotId
+from controlplane.core.identifiers import Epoch, Incarnation, NodeId, SlotId, Term
 from controlplane.core.membership import NodeStatus
 from controlplane.core.records import BundleStatus, ReplicaStatus, SlotStatus
 from controlplane.core.rows import NodeRow
 from controlplane.core.slot_table import Slot
 from controlplane.core.table_replica import RoutingTable
-from controlplane.node.callbacks import Answer, Changes, FencingToken, Ownership, SlotChanged, SlotGained, SlotLost
+from controlplane.node.callbacks import Access, Changes, FencingToken, Ownership, SlotChanged, SlotGained, SlotLost
 
 _LIVING = (NodeStatus.ACTIVE, NodeStatus.DRAINING)
-
-
-@dataclass(frozen=True, slots=True)
-class Holding:
-    """A slot that this node holds, in the newest table.
-
-    Attributes:
-        slot_id: which slot.
-        leads: as slot leader, or as follower.
-        token: the slot's fencing token.
-        epoch: of the newest table.
-        held_since: epoch in which this holding began: a slot that is lost and gained again is another holding.
-        status: what this node says of it.
-        leader: the slot's leader.
-        followers: the other replicas.
-        sources: living nodes that may have the data, see :class:`controlplane.node.callbacks.SlotGained`.
-    """
-
-    slot_id: SlotId
-    leads: bool
-    token: FencingToken
-    epoch: Epoch
-    held_since: Epoch
-    status: ReplicaStatus
-    leader: NodeId | None
-    followers: tuple[NodeId, ...]
-    sources: tuple[NodeId, ...]
+_NO_TOKEN = FencingToken(Term(0), Epoch(0))
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What the table does not say of a held slot."""
+    """What the table does not say of a held slot.
 
-    held_since: Epoch
+    Attributes:
+        gained_epoch: names this holding: a slot that is lost and gained again is another one.
+        status: what the node says of it.
+        synced_at_ms: wall clock at which its data was complete last; 0 for never.
+        sources: nodes that may have the data.
+    """
+
+    gained_epoch: Epoch
     status: ReplicaStatus
     synced_at_ms: int
     sources: tuple[NodeId, ...]
@@ -70,21 +51,17 @@ class HoldingBook:
         return table.epoch if table else Epoch(0)
 
     @property
-    def table(self) -> RoutingTable | None:
-        """The newest table."""
-        return self._table
-
-    @property
-    def is_empty(self) -> bool:
+    def holds_nothing(self) -> bool:
         """Whether the node holds no slot and owns no bundle."""
         with self._lock:
             return not self._held and not self._bundles
 
-    def count(self) -> tuple[int, int]:
-        """How many slots the node leads and follows."""
+    def count(self) -> tuple[int, int, int]:
+        """How many slots the node leads and follows, and how many bundles it owns."""
         with self._lock:
-            leads = sum(1 for slot_id in self._held if self._leader(slot_id) == self._node_id)
-            return leads, len(self._held) - leads
+            table = self._table
+            leads = sum(1 for slot_id in self._held if table and table.slots[slot_id].leader == self._node_id)
+            return leads, len(self._held) - leads, len(self._bundles)
 
     def follow(self, table: RoutingTable, incarnation: Incarnation) -> Changes:
         """Take the next table; what it changes for this node, which counts as a member under ``incarnation`` only.
@@ -108,10 +85,12 @@ class HoldingBook:
                     lost.append(SlotLost(slot.slot_id, led, table.epoch, slot.leader))
                 if not holds:
                     continue
+                # Where epochs were skipped, the present replicas may know more than those of long ago.
+                sources = self._sources(slot, earlier) if skipped else self._sources(earlier, slot)
                 if slot.slot_id not in self._held:
-                    gained.append(self._gain(slot, earlier))
-                elif earlier is not None and _leading(slot) != _leading(earlier):
-                    changed.append(self._change(slot, earlier))
+                    gained.append(self._gain(table, slot, sources))
+                elif earlier is not None and slot != earlier:
+                    changed.append(self._change(table, slot, earlier, sources))
             bundles_lost, bundles_gained = self._follow_bundles(table, member=member)
         owned = table.bundles
         return Changes(
@@ -128,42 +107,22 @@ class HoldingBook:
         with self._lock:
             table = self._table
             if table is None or not 0 <= slot_id < len(table.slots):
-                return Ownership(Answer.MOVED, FencingToken(*_NOTHING), self.epoch, None)
+                return Ownership(Access.MOVED, _NO_TOKEN, self.epoch, None)
             slot = table.slots[slot_id]
             held = self._held.get(slot_id)
             token = FencingToken(table.term, slot.leader_epoch)
             if held is None or slot.leader != self._node_id:
-                return Ownership(Answer.MOVED, token, table.epoch, slot.leader)
-            answer = Answer.ACCEPT if held.status is ReplicaStatus.HEALTHY else Answer.MIGRATING
-            return Ownership(answer, token, table.epoch, slot.leader)
+                return Ownership(Access.MOVED, token, table.epoch, slot.leader)
+            access = Access.ACCEPT if held.status is ReplicaStatus.HEALTHY else Access.MIGRATING
+            return Ownership(access, token, table.epoch, slot.leader)
 
-    def holding(self, slot_id: SlotId) -> Holding | None:
-        """What the node holds of a slot now; None if nothing."""
-        with self._lock:
-            table, held = self._table, self._held.get(slot_id)
-            if table is None or held is None:
-                return None
-            slot = table.slots[slot_id]
-            return Holding(
-                slot_id,
-                slot.leader == self._node_id,
-                FencingToken(table.term, slot.leader_epoch),
-                table.epoch,
-                held.held_since,
-                held.status,
-                slot.leader,
-                slot.followers,
-                tuple(node_id for node_id in held.sources if _lives(table.nodes.get(node_id))),
-            )
-
-    def report(self, slot_id: SlotId, held_since: Epoch, status: ReplicaStatus, wall_ms: int) -> bool:
-        """Note how far the node has got with one holding; False if that holding is over."""
+    def mark_ready(self, slot_id: SlotId, gained_epoch: Epoch | None, wall_ms: int) -> bool:
+        """All data of a slot is here; False if it is not held, or was gained in another epoch than the one named."""
         with self._lock:
             held = self._held.get(slot_id)
-            if held is None or held.held_since != held_since:
+            if held is None or gained_epoch not in (None, held.gained_epoch):
                 return False
-            synced_at_ms = wall_ms if status is ReplicaStatus.HEALTHY else held.synced_at_ms
-            self._held[slot_id] = replace(held, status=status, synced_at_ms=synced_at_ms)
+            self._held[slot_id] = replace(held, status=ReplicaStatus.HEALTHY, synced_at_ms=wall_ms)
             return True
 
     def statuses(self) -> tuple[tuple[SlotStatus, ...], tuple[BundleStatus, ...]]:
@@ -181,29 +140,24 @@ class HoldingBook:
             bundles = tuple(BundleStatus(bundle_id, ReplicaStatus.HEALTHY) for bundle_id in sorted(self._bundles))
             return tuple(slots), bundles
 
-    def _leader(self, slot_id: SlotId) -> NodeId | None:
-        return self._table.slots[slot_id].leader if self._table else None
-
-    def _gain(self, slot: Slot, earlier: Slot | None) -> SlotGained:
-        table = self._known_table()
-        sources = self._sources(slot, earlier)
+    def _gain(self, table: RoutingTable, slot: Slot, sources: tuple[NodeId, ...]) -> SlotGained:
         self._held[slot.slot_id] = _Held(table.epoch, ReplicaStatus.MIGRATING, 0, sources)
-        living = tuple(node_id for node_id in sources if _lives(table.nodes.get(node_id)))
         token = FencingToken(table.term, slot.leader_epoch)
-        return SlotGained(slot.slot_id, slot.leader == self._node_id, token, table.epoch, living)
+        leads = slot.leader == self._node_id
+        return SlotGained(slot.slot_id, leads, token, table.epoch, _living(sources, table))
 
-    def _change(self, slot: Slot, earlier: Slot) -> SlotChanged:
-        table = self._known_table()
+    def _change(self, table: RoutingTable, slot: Slot, earlier: Slot, sources: tuple[NodeId, ...]) -> SlotChanged:
         held = self._held[slot.slot_id]
-        sources = dict.fromkeys((*self._sources(slot, earlier), *held.sources))
-        self._held[slot.slot_id] = replace(held, sources=tuple(sources))
+        known = tuple(dict.fromkeys((*sources, *held.sources)))
+        self._held[slot.slot_id] = replace(held, sources=known)
         token = FencingToken(table.term, slot.leader_epoch)
         led, leads = earlier.leader == self._node_id, slot.leader == self._node_id
-        return SlotChanged(slot.slot_id, led, leads, token, table.epoch, slot.leader)
+        return SlotChanged(slot.slot_id, led, leads, token, table.epoch, slot.leader, _living(known, table))
 
-    def _sources(self, slot: Slot, earlier: Slot | None) -> tuple[NodeId, ...]:
-        former = earlier.replicas if earlier is not None else ()
-        return tuple(node_id for node_id in dict.fromkeys((*former, *slot.replicas)) if node_id != self._node_id)
+    def _sources(self, first: Slot | None, second: Slot | None) -> tuple[NodeId, ...]:
+        """The other replicas of two rows, without repetition, in this order."""
+        replicas = [node_id for slot in (first, second) if slot is not None for node_id in slot.replicas]
+        return tuple(node_id for node_id in dict.fromkeys(replicas) if node_id != self._node_id)
 
     def _follow_bundles(self, table: RoutingTable, *, member: bool) -> tuple[list[str], list[str]]:
         owned: Iterable[str] = ()
@@ -211,13 +165,6 @@ class HoldingBook:
             owned = (bundle_id for bundle_id, bundle in table.bundles.items() if bundle.owner == self._node_id)
         before, self._bundles = self._bundles, frozenset(owned)
         return sorted(before - self._bundles), sorted(self._bundles - before)
-
-    def _known_table(self) -> RoutingTable:
-        assert self._table is not None  # noqa: S101 - only called while a table is followed
-        return self._table
-
-
-_NOTHING = (0, 0)
 
 
 def _is_member(row: NodeRow | None, incarnation: Incarnation) -> bool:
@@ -228,15 +175,13 @@ def _lives(row: NodeRow | None) -> bool:
     return row is not None and row.status in _LIVING
 
 
-def _leading(slot: Slot) -> tuple[NodeId | None, Epoch]:
-    return slot.leader, slot.leader_epoch
+def _living(node_ids: tuple[NodeId, ...], table: RoutingTable) -> tuple[NodeId, ...]:
+    return tuple(node_id for node_id in node_ids if _lives(table.nodes.get(node_id)))
 
 
-def _touched(
-    table: RoutingTable, before: RoutingTable | None, *, every: bool
-) -> list[tuple[Slot, Slot | None]]:
+def _touched(table: RoutingTable, before: RoutingTable | None, *, every: bool) -> list[tuple[Slot, Slot | None]]:
     """The slots whose rows were written since ``before`` with what they were, or every slot."""
-    if before is None:
+    if before is None or len(before.slots) != len(table.slots):
         return [(slot, None) for slot in table.slots]
     pairs = zip(table.slots, before.slots, strict=True)
     return [(slot, earlier) for slot, earlier in pairs if every or slot is not earlier]
