@@ -12,7 +12,7 @@ from controlplane.config import HEARTBEATS
 from controlplane.core.apply import follow
 from controlplane.core.decide import decide, open_term
 from controlplane.core.decision import Decision
-from controlplane.core.identifiers import Term
+from controlplane.core.identifiers import Term, TopicPartition
 from controlplane.core.invariants import check
 from controlplane.core.observations import Observations, observe
 from controlplane.core.plain import from_plain, to_plain
@@ -141,7 +141,8 @@ def test_a_reader_that_looks_back_decides_like_one_that_ran_all_the_time(
     recent = [record for record in world.inputs if record.coordinates.append_time_ms >= since_ms]
     heartbeats = [record for record in recent if record.coordinates.topic == HEARTBEATS]
     first = {record.coordinates[:2]: record for record in reversed(heartbeats)}
-    cold = Observations(positions={place: record.coordinates.offset for place, record in first.items()})  # type: ignore[misc]
+    positions = {TopicPartition(*place): record.coordinates.offset for place, record in first.items()}
+    cold = Observations(positions=positions)
     cold = observe(cold, heartbeats)
     warm = decide(world.state, world.observations).sealed
     begun = decide(world.state, cold).sealed
