@@ -62,8 +62,8 @@ def problems(draw: st.DrawFn, *, max_slots: int = 8, max_replicas: int = 3) -> P
         leader = holders[0] if led else None
         followers = tuple(sorted(holders[1:] if led else holders))
         rows.append(Slot(slot_id, leader, followers, Epoch(draw(st.integers(0, 9)))))
-    pairs = st.tuples(st.integers(0, slot_count - 1), st.sampled_from(NAMES))
-    ready = draw(st.none() | st.frozensets(pairs, max_size=2 * slot_count))
+    known = [(row.slot_id, name) for row in rows for name in (*row.replicas, *names[:1])]
+    ready = draw(st.none() | st.frozensets(st.sampled_from(known))) if known else None
     return Problem(tuple(rows), nodes, draw(st.integers(1, max_replicas)), ready)
 
 

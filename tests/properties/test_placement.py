@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import ceil, floor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.core.identifiers import Epoch
@@ -155,6 +155,7 @@ def test_a_node_that_joins_is_given_its_share_and_nothing_else_moves(
     assert received == (floor(share) if width >= replica_count else ceil(share))
 
 
+@settings(max_examples=40)
 @given(st.lists(problems(max_slots=1), min_size=2, max_size=8), st.integers(1, 24), st.integers(1, 3))
 def test_any_history_of_joins_leaves_and_weights_stays_certified(
     fleets: list[Problem], slot_count: int, replica_count: int
@@ -187,6 +188,53 @@ def test_a_slot_without_its_leader_goes_to_a_holder_rather_than_to_a_new_node() 
     nodes = [PlacementNode("b", 1, 0), PlacementNode("c", 1, 0), PlacementNode("d", 1, 0)]
     after = applied(previous, plan(previous, nodes, 2, Epoch(2)))
     assert after[0].leader == "b"
+
+
+def test_an_heir_that_is_ready_is_worth_a_second_change() -> None:
+    """To lead with old data because the ready holder leads enough already would lose what it knows."""
+    previous = (Slot(0, "a", ("b", "c"), Epoch(1)), Slot(1, "c", ("b",), Epoch(1)))
+    nodes = [PlacementNode("b", 1, 0), PlacementNode("c", 1, 0)]
+    unknown = plan(previous, nodes, 2, Epoch(2))
+    assert [slot.leader for slot in applied(previous, unknown)] == ["b", "c"]
+    ready = frozenset({(0, "c")})
+    known = plan(previous, nodes, 2, Epoch(2), ready)
+    after = applied(previous, known)
+    assert [slot.leader for slot in after] == ["c", "b"]
+    assert known.certificate.leader_changes == 2
+    assert verify(previous, nodes, 2, after, known.certificate, ready) == []
+    assert verify(previous, nodes, 2, after, known.certificate) == [
+        "leaders changed: they cost 2, but the prices prove only 1"
+    ]
+
+
+def test_among_equally_cheap_leaders_the_ready_one_is_taken() -> None:
+    """A leader that has to give a slot up gives it to a holder that is ready, whichever its name."""
+    previous = (Slot(0, "a", ("b", "c"), Epoch(1)), Slot(1, "a", ("b", "c"), Epoch(1)))
+    nodes = [PlacementNode(name, 1, 0) for name in ("a", "b", "c")]
+    for heir in ("b", "c"):
+        after = applied(previous, plan(previous, nodes, 3, Epoch(2), frozenset({(0, heir), (1, heir)})))
+        assert sorted(slot.leader or "" for slot in after) == ["a", heir]
+
+
+def test_one_slot_is_not_given_away_twice() -> None:
+    """A node with two leaderships too many gives two slots to the two nodes that lack one each."""
+    previous = (
+        *(Slot(slot_id, "a", ("b", "c", "d"), Epoch(1)) for slot_id in range(6)),
+        *(Slot(slot_id, "a", ("b",), Epoch(1)) for slot_id in range(6, 9)),
+    )
+    nodes = [PlacementNode(name, 1, 0) for name in ("b", "c", "d")]
+    _, led = counts(applied(previous, plan(previous, nodes, 3, Epoch(2))), ["b", "c", "d"])
+    assert led == {"b": 3, "c": 3, "d": 3}
+
+
+def test_a_slot_with_a_replica_too_many_keeps_its_leader() -> None:
+    """Fewer replicas wished: a follower goes, not the leader, wherever the names stand."""
+    for leader, followers in (("a", ("b", "c")), ("c", ("a", "b"))):
+        previous = (Slot(0, leader, followers, Epoch(1)),)
+        nodes = [PlacementNode(name, 1, 0) for name in ("a", "b", "c")]
+        planned = plan(previous, nodes, 2, Epoch(2))
+        assert planned.certificate.moved == 0
+        assert planned.certificate.leader_changes == 0
 
 
 def test_without_nodes_all_slots_lose_their_holders_and_are_named_once() -> None:

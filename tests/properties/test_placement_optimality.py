@@ -2,7 +2,7 @@
 
 import random
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from controlplane.core.identifiers import Epoch
@@ -48,6 +48,7 @@ def test_no_choice_of_leaders_costs_less(problem: Problem) -> None:
     assert paid == _least_leader_cost(problem, after, bounds)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 1 << 32), st.integers(1, 3), st.integers(4, 9))
 def test_larger_tables_after_large_changes_are_at_the_optimum_too(seed: int, replica_count: int, width: int) -> None:
     """Many exchanges in one plan, over several rounds, still end at the optimum: weights redrawn on a random table."""
