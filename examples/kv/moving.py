@@ -6,16 +6,15 @@ merged. When all have answered and nobody had it all, the slot starts with what 
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
 
 from controlplane.core.membership import NodeStatus
 from controlplane.core.table_replica import RoutingTable
-from controlplane.node import SlotGained
 from examples.kv.protocol import Connections, Message, Place, Unreachable
-from examples.kv.store import Row, SlotStore, Ticket, Value, Version
+from examples.kv.store import Row, SlotStore, Ticket, Token, Value, Version
 
 ADDRESS_NAME: Final = "kv"
 _FETCH_TIMEOUT_S: Final = 5.0
@@ -39,8 +38,8 @@ class Mover:
         node_id: this node.
         store: where the data goes.
         connections: for asking the others.
-        table: gives the present routing table.
-        on_complete: called with each slot that has become complete.
+        table: makes the store work with the present routing table, and gives it.
+        on_complete: called with each slot that has become complete, and the epoch of its gain.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class Mover:
         store: SlotStore,
         connections: Connections,
         table: Callable[[], RoutingTable | None],
-        on_complete: Callable[[int], None],
+        on_complete: Callable[[int, int], None],
     ) -> None:
         self._node_id = node_id
         self._store = store
@@ -57,8 +56,9 @@ class Mover:
         self._table = table
         self._on_complete = on_complete
         self._logger = structlog.get_logger().bind(node=node_id)
-        self._sources: dict[int, list[str]] = {}
+        self._sources: dict[int, tuple[int, list[str]]] = {}
         self._spent: dict[Ticket, set[str]] = {}
+        self._without_source: list[int] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="kv-mover", daemon=True)
@@ -67,41 +67,70 @@ class Mover:
         """Begin."""
         self._thread.start()
 
-    def expect(self, slots: Sequence[SlotGained]) -> None:
-        """Remember who may have the data of slots that were gained."""
+    def expect(self, epoch: int, sources: Mapping[int, Sequence[str]]) -> None:
+        """Remember who may have the data of slots, the likeliest first; to be called before the store adopts the gain.
+
+        Args:
+            epoch: of the table that gave the slots, or gave them other sources.
+            sources: names by slot.
+        """
         with self._lock:
-            for slot in slots:
-                known = self._sources.get(slot.slot_id, [])
-                self._sources[slot.slot_id] = list(dict.fromkeys([*slot.sources, *known]))
+            for slot_id, names in sources.items():
+                _, known = self._sources.get(slot_id, (0, []))
+                self._sources[slot_id] = epoch, list(dict.fromkeys([*names, *known]))
         self._wake.set()
 
-    def sources(self, slot_id: int) -> list[str]:
-        """Who may have the data of a slot that is still being fetched."""
-        with self._lock:
-            return list(self._sources.get(slot_id, ()))
+    def fetch_once(self) -> None:
+        """One round over all slots that are not complete."""
+        self._table()
+        unreachable: set[str] = set()
+        for slot_id in self._store.incomplete():
+            job = self._store.ticket(slot_id)
+            if job is not None and self._fetch(*job, unreachable):
+                self._forget(job[0])
+                self._on_complete(slot_id, job[0].gained_epoch)
+        if self._without_source:
+            self._logger.warning("slots_start_without_a_complete_source", slots=self._without_source)
+            self._without_source = []
+
+    def answer(self, request: Message) -> Message:
+        """What another node is told that asks for a slot.
+
+        Raises:
+            Refused: see :meth:`SlotStore.fetch_as_follower`.
+        """
+        slot_id, token = request["slot"], Token(request["term"], request["leader_epoch"])
+        if request["leads"]:
+            complete, values = self._store.fetch_as_leader(slot_id, token)
+        else:
+            complete = True
+            values = self._store.fetch_as_follower(slot_id, token, request["epoch"], request["node"])
+        status = "ok" if complete else "incomplete"
+        return {"status": status, "values": values, "sources": self._sources_of(slot_id)}
 
     def _run(self) -> None:
         while True:
             self._wake.wait(_ROUND_S if self._store.incomplete() else None)
             self._wake.clear()
-            unreachable: set[str] = set()
-            for slot_id in self._store.incomplete():
-                if self._fetch(slot_id, unreachable):
-                    with self._lock:
-                        self._sources.pop(slot_id, None)
-                    self._on_complete(slot_id)
+            self.fetch_once()
 
-    def _fetch(self, slot_id: int, unreachable: set[str]) -> bool:
+    def _sources_of(self, slot_id: int) -> list[str]:
+        with self._lock:
+            return list(self._sources.get(slot_id, (0, []))[1])
+
+    def _forget(self, ticket: Ticket) -> None:
+        """Forget the sources of a gain that is complete; those of a later gain stay."""
+        with self._lock:
+            if self._sources.get(ticket.slot_id, (0, []))[0] <= ticket.table_epoch:
+                self._sources.pop(ticket.slot_id, None)
+
+    def _fetch(self, ticket: Ticket, row: Row, unreachable: set[str]) -> bool:
         """One round for one slot; True if it is complete now."""
-        job = self._store.ticket(slot_id)
-        if job is None:
-            return False
-        ticket, row = job
         if not row.leads:
             answer = self._ask(row.leader, ticket, row, unreachable) if row.leader else None
             return bool(answer and answer["status"] == "ok") and self._take(ticket, answer)
         spent = self._spent.setdefault(ticket, set())
-        for source in self._candidates(slot_id, row):
+        for source in self._candidates(ticket.slot_id, row):
             if source in spent:
                 continue
             answer = self._ask(source, ticket, row, unreachable)
@@ -113,17 +142,18 @@ class Mover:
                 return True
             spent.add(source)
             with self._lock:
-                known = self._sources.setdefault(slot_id, [])
-                known += [node_id for node_id in answer["sources"] if node_id not in known]
-        if not spent.issuperset(self._candidates(slot_id, row)):
+                epoch, known = self._sources.get(ticket.slot_id, (ticket.table_epoch, []))
+                self._sources[ticket.slot_id] = epoch, list(dict.fromkeys([*known, *answer["sources"]]))
+        if not spent.issuperset(self._candidates(ticket.slot_id, row)):
             return False
         del self._spent[ticket]
-        self._logger.warning("slot_starts_without_a_complete_source", slot=slot_id, asked=sorted(spent))
-        return self._store.fetched(ticket, {}, complete=True)
+        started = self._store.fetched(ticket, {}, complete=True)
+        self._without_source += [ticket.slot_id] if started else []
+        return started
 
     def _candidates(self, slot_id: int, row: Row) -> list[str]:
         """Former holders first, then the present followers: this process may be the successor of one that died."""
-        known = dict.fromkeys([*self.sources(slot_id), *row.followers])
+        known = dict.fromkeys([*self._sources_of(slot_id), *row.followers])
         return [node_id for node_id in known if node_id != self._node_id]
 
     def _ask(self, source: str | None, ticket: Ticket, row: Row, unreachable: set[str]) -> Message | None:
@@ -136,7 +166,7 @@ class Mover:
             "slot": ticket.slot_id,
             "term": row.token.term,
             "leader_epoch": ticket.leader_epoch,
-            "epoch": self._store.epoch,
+            "epoch": ticket.table_epoch,
             "node": self._node_id,
             "leads": row.leads,
         }

@@ -12,8 +12,9 @@ from typing import Final
 import structlog
 
 from controlplane.bootstrap.members import node_agent
+from controlplane.core.identifiers import Epoch
 from controlplane.core.table_replica import RoutingTable
-from controlplane.node import Access, NodeCallbacks, NodeLoad, SlotGained, SlotLost
+from controlplane.node import Access, NodeCallbacks, NodeLoad, SlotChanged, SlotGained, SlotLost
 from examples.kv.load import LoadMeter, Work, resident_memory
 from examples.kv.moving import ADDRESS_NAME, Mover, place_of
 from examples.kv.protocol import Connections, Message, Server, Unreachable
@@ -34,7 +35,7 @@ class KvNode(NodeCallbacks):
         self._held: frozenset[int] = frozenset()
         self._adopted: RoutingTable | None = None
         self._adopting = threading.Lock()
-        self._mover = Mover(node_id, self.store, self._connections, lambda: self.agent.table, self._complete)
+        self._mover = Mover(node_id, self.store, self._connections, self._follow, self._complete)
         self._server = Server((host, port), self.answer)
         self.agent = node_agent(
             cluster,
@@ -59,32 +60,44 @@ class KvNode(NodeCallbacks):
 
     # -- what the agent tells -----------------------------------------------------------------------------------------
 
-    def on_slots_gained(self, slots: Sequence[SlotGained]) -> None:
+    def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
         """Fetch them."""
+        self._mover.expect(self._epoch, {slot.slot_id: slot.sources for slot in gained})
         with self._adopting:
-            self._held |= {slot.slot_id for slot in slots}
+            self._held |= {slot.slot_id for slot in gained}
             self._adopt(self.agent.table)
-        self._mover.expect(slots)
 
-    def on_slots_lost(self, slots: Sequence[SlotLost]) -> None:
+    def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
         """Keep them for those who fetch."""
         with self._adopting:
-            self._held -= {slot.slot_id for slot in slots}
+            self._held -= {slot.slot_id for slot in lost}
             self._adopt(self.agent.table)
 
-    def on_slots_changed(self, slots: Sequence[SlotGained]) -> None:
-        """Serve under the new rows."""
+    def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
+        """Serve under the new rows; those that are still fetched may be fetched elsewhere now."""
+        incomplete = set(self.store.incomplete())
+        fetched = [slot for slot in changed if slot.slot_id in incomplete]
+        self._mover.expect(self._epoch, {slot.slot_id: slot.sources for slot in fetched})
         self._follow()
 
-    def _follow(self) -> None:
-        """Work with the agent's present table; called before each request, because not every change has a callback."""
+    @property
+    def _epoch(self) -> int:
+        return self.agent.table.epoch if self.agent.table else 0
+
+    def _follow(self) -> RoutingTable | None:
+        """Work with the agent's present table; asked before each request, because not every change has a callback."""
         if self.agent.table is not self._adopted:
             with self._adopting:
                 self._adopt(self.agent.table)
+        return self._adopted
 
     def _adopt(self, table: RoutingTable | None) -> None:
         if table is None:
             return
+        before = self._adopted
+        if before is not None and table.epoch > before.epoch + 1:
+            # Epochs were skipped: what was rewritten meanwhile may have been elsewhere. The agent gives it anew.
+            self._held -= {slot.slot_id for slot in table.slots if slot is not before.slots[slot.slot_id]}
         rows = {}
         for slot_id in self._held:
             slot = table.slots[slot_id]
@@ -94,8 +107,8 @@ class KvNode(NodeCallbacks):
         self.store.adopt(table.epoch, rows, time.monotonic())
         self._adopted = table
 
-    def _complete(self, slot_id: int) -> None:
-        self.agent.slot_ready(slot_id)
+    def _complete(self, slot_id: int, gained_epoch: int) -> None:
+        self.agent.slot_ready(slot_id, Epoch(gained_epoch))
 
     # -- requests -----------------------------------------------------------------------------------------------------
 
@@ -111,7 +124,7 @@ class KvNode(NodeCallbacks):
                 case "copy":
                     return self._copy(request)
                 case "fetch":
-                    return self._fetch(request)
+                    return self._mover.answer(request)
                 case "load":
                     self._meter.add_owned({bundle_id: Work(*work) for bundle_id, work in request["bundles"].items()})
                     return {"status": "ok"}
@@ -175,16 +188,6 @@ class KvNode(NodeCallbacks):
         value = Value(request["value"], Version(*request["version"]))
         self.store.copy(request["slot"], token, request["epoch"], request["key"], value)
         return {"status": "ok"}
-
-    def _fetch(self, request: Message) -> Message:
-        slot_id, token = request["slot"], Token(request["term"], request["leader_epoch"])
-        if request["leads"]:
-            complete, values = self.store.fetch_as_leader(slot_id, token)
-        else:
-            complete = True
-            values = self.store.fetch_as_follower(slot_id, token, request["epoch"], request["node"])
-        status = "ok" if complete else "incomplete"
-        return {"status": status, "values": values, "sources": self._mover.sources(slot_id)}
 
     def _status(self) -> Message:
         return {

@@ -64,11 +64,19 @@ class Row(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """Which gain of a slot, under which leadership, a fetch is for; a fetch that was overtaken is thrown away."""
+    """What a fetch is for; one that was overtaken by another gain or leadership is thrown away.
+
+    Attributes:
+        slot_id: which slot.
+        gained_epoch: of the table that gave it to this node.
+        leader_epoch: the slot leader epoch of its row.
+        table_epoch: of the table that was adopted last.
+    """
 
     slot_id: int
     gained_epoch: int
     leader_epoch: int
+    table_epoch: int
 
 
 class Refused(Exception):  # noqa: N818 - an answer of the protocol, not an error
@@ -256,7 +264,8 @@ class SlotStore:
             replica = self._replicas.get(slot_id)
             if replica is None or replica.lost_at_s is not None or replica.complete:
                 return None
-            return Ticket(slot_id, replica.gained_epoch, replica.row.token.leader_epoch), replica.row
+            row = replica.row
+            return Ticket(slot_id, replica.gained_epoch, row.token.leader_epoch, self.epoch), row
 
     def fetched(self, ticket: Ticket, values: Mapping[str, Value], *, complete: bool) -> bool:
         """Merge what a fetch brought; with ``complete`` the slot counts as complete from here on.
@@ -268,7 +277,7 @@ class SlotStore:
             replica = self._replicas.get(ticket.slot_id)
             if replica is None or replica.lost_at_s is not None:
                 return False
-            if (replica.gained_epoch, replica.row.token.leader_epoch) != ticket[1:]:
+            if (replica.gained_epoch, replica.row.token.leader_epoch) != (ticket.gained_epoch, ticket.leader_epoch):
                 return False
             replica.merge(values)
             replica.complete = replica.complete or complete

@@ -1,8 +1,12 @@
 """``python -m tests.kills --repetitions 20``: a cluster on parts of its own, deaths, promises, recovery times."""
 
 import argparse
+import logging
+import sys
 import tempfile
 from pathlib import Path
+
+import structlog
 
 from controlplane.embedded.parts import EmbeddedParts
 from tests.kills.cluster import KvCluster
@@ -17,6 +21,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=100.0, help="requests a second")
     parser.add_argument("--folder", type=Path, help="data and logs, kept; a temporary one otherwise")
     options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     with tempfile.TemporaryDirectory(prefix="kills-") as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,9 +37,10 @@ def main() -> None:
             with cluster:
                 done = []
                 for repetition in repeat(cluster, options.repetitions):
-                    print(repetition, flush=True)
+                    sys.stdout.write(f"{repetition}\n")
+                    sys.stdout.flush()
                     done.append(repetition)
-                print(summary(done))
+                sys.stdout.write(f"{summary(done)}\n")
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ class KvCluster:
         self.nodes[node_id].wait(10)
 
     def wait_until_complete(self) -> None:
-        """Wait until every node lives, every slot has its replicas, and every replica is complete in the newest epoch."""
+        """Wait until every node lives and every slot has its replicas, each complete in the newest epoch."""
         self.wait_until(self._is_complete, "every replica complete on every node")
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:

@@ -77,9 +77,9 @@ def summary(done: list[Repetition]) -> str:
         for name in ("decided_ms", "served_ms"):
             times = sorted(getattr(each, name) for each in done if each.kind == kind)
             if times:
+                median = statistics.median(times)
                 lines.append(
-                    f"{kind:6s} {name:10s} of {len(times)}: least {times[0]:.0f}, median {statistics.median(times):.0f}, "
-                    f"greatest {times[-1]:.0f}"
+                    f"{kind:6s} {name:10s} of {len(times)}: {times[0]:.0f} to {times[-1]:.0f}, median {median:.0f}"
                 )
     failed = sum(each.counts.failed for each in done)
     answered = sum(each.counts.answered for each in done)

@@ -1,0 +1,188 @@
+"""The key-value example's fencing rules, and a property: whatever happens, an acknowledged PUT is in every leader."""
+
+import pytest
+
+from examples.kv.store import GRACE_S, Refused, Row, SlotStore, Token, Value, Version
+
+SLOT = 7
+
+
+def row(leader: str, *followers: str, me: str, leader_epoch: int, term: int = 1) -> Row:
+    """The slot's row as ``me`` sees it."""
+    return Row(leader == me, Token(term, leader_epoch), leader, followers)
+
+
+def leading(*followers: str, leader_epoch: int = 5) -> SlotStore:
+    """The store of node ``a`` that leads the slot completely."""
+    store = SlotStore()
+    store.adopt(leader_epoch, {SLOT: row("a", *followers, me="a", leader_epoch=leader_epoch)}, 0)
+    complete(store)
+    return store
+
+
+def following(leader_epoch: int = 5) -> SlotStore:
+    """The store of node ``b`` that follows ``a`` and has not fetched yet."""
+    store = SlotStore()
+    store.adopt(leader_epoch, {SLOT: row("a", "b", me="b", leader_epoch=leader_epoch)}, 0)
+    return store
+
+
+def complete(store: SlotStore, values: dict[str, Value] | None = None) -> None:
+    """End the slot's fetch."""
+    job = store.ticket(SLOT)
+    assert job is not None
+    assert store.fetched(job[0], values or {}, complete=True)
+
+
+def refusal(request: object, *arguments: object) -> str:
+    """With what a request is refused."""
+    with pytest.raises(Refused) as refused:
+        request(*arguments)  # type: ignore[operator]  # any bound method of a store
+    return refused.value.status
+
+
+def test_only_a_complete_slot_leader_serves() -> None:
+    """A slot that is not held, only followed, or still fetched answers neither GET nor PUT."""
+    assert refusal(SlotStore().put, SLOT, "k", "1") == "moved"
+    assert refusal(SlotStore().get, SLOT, "k") == "moved"
+    assert refusal(following().get, SLOT, "k") == "moved"
+    gained = SlotStore()
+    gained.adopt(5, {SLOT: row("a", me="a", leader_epoch=5)}, 0)
+    assert refusal(gained.put, SLOT, "k", "1") == "migrating"
+    complete(gained)
+    gained.put(SLOT, "k", "1")
+    assert gained.get(SLOT, "k") == "1"
+
+
+def test_a_fetch_fences_the_old_leader() -> None:
+    """Once a newer leader has fetched, the old one acknowledges nothing that the new one might lack."""
+    old = leading("b")
+    old.put(SLOT, "k", "1")
+    whole, values = old.fetch_as_leader(SLOT, Token(1, 6))
+    assert whole
+    assert values["k"].text == "1"
+    assert refusal(old.put, SLOT, "k", "2") == "moved"
+    assert refusal(old.get, SLOT, "k") == "moved"
+
+
+def test_the_slot_leader_epoch_decides_also_across_terms() -> None:
+    """A table of a newer term with the same slot leader is no newer leadership: it must not fence anybody."""
+    store = leading("b")
+    store.fetch_as_leader(SLOT, Token(9, 5))
+    store.put(SLOT, "k", "1")
+    assert store.get(SLOT, "k") == "1"
+
+
+def test_a_fenced_leader_serves_again_only_under_a_newer_row() -> None:
+    """A node that led, was overtaken, and leads again by the table is not held back by the old fence."""
+    store = leading("b")
+    store.fetch_as_leader(SLOT, Token(1, 6))
+    store.adopt(8, {SLOT: row("a", "b", me="a", leader_epoch=8)}, 0)
+    value, _ = store.put(SLOT, "k", "1")
+    assert value.version == Version(8, 1)
+
+
+def test_a_copy_under_an_older_leadership_is_refused() -> None:
+    """A follower that knows a newer leader, by its row or by a fetch, lets the old one acknowledge nothing."""
+    by_row = following(leader_epoch=6)
+    assert refusal(by_row.copy, SLOT, Token(1, 5), 5, "k", Value("1", Version(5, 1))) == "fenced"
+    by_fetch = following(leader_epoch=5)
+    by_fetch.fetch_as_leader(SLOT, Token(1, 6))
+    assert refusal(by_fetch.copy, SLOT, Token(1, 5), 5, "k", Value("1", Version(5, 1))) == "fenced"
+
+
+def test_a_copy_for_a_slot_that_is_not_held_is_refused() -> None:
+    """A copy counts only where the table will look for it: the leader must not acknowledge by a stranger."""
+    store = following()
+    value = Value("1", Version(5, 1))
+    assert refusal(store.copy, SLOT + 1, Token(1, 5), 5, "k", value) == "moved"
+    assert refusal(store.copy, SLOT + 1, Token(1, 6), 6, "k", value) == "behind"
+    store.adopt(6, {}, 0)
+    assert refusal(store.copy, SLOT, Token(1, 6), 6, "k", value) == "moved"
+
+
+def test_copies_during_a_fetch_win_over_older_fetched_values() -> None:
+    """A PUT that was copied while the follower fetched is newer than what the fetch brings, whatever comes first."""
+    store = following()
+    store.copy(SLOT, Token(1, 5), 5, "k", Value("new", Version(5, 2)))
+    complete(store, {"k": Value("old", Version(5, 1)), "other": Value("1", Version(4, 9))})
+    _, values = store.fetch_as_leader(SLOT, Token(1, 6))
+    assert {key: value.text for key, value in values.items()} == {"k": "new", "other": "1"}
+
+
+def test_an_incomplete_holder_is_no_complete_source() -> None:
+    """What an incomplete holder has is given out, but never as all there is."""
+    store = following()
+    store.copy(SLOT, Token(1, 5), 5, "k", Value("1", Version(5, 1)))
+    whole, values = store.fetch_as_leader(SLOT, Token(1, 6))
+    assert not whole
+    assert values["k"].text == "1"
+    assert SlotStore().fetch_as_leader(SLOT, Token(1, 6)) == (False, {})
+
+
+def test_a_promoted_complete_follower_serves_at_once() -> None:
+    """A leader's death costs no fetch where a complete follower takes its place; its versions are newer."""
+    store = following()
+    complete(store, {"k": Value("1", Version(5, 3))})
+    assert store.adopt(6, {SLOT: row("b", me="b", leader_epoch=6)}, 0) == []
+    assert store.get(SLOT, "k") == "1"
+    assert store.put(SLOT, "k", "2")[0].version == Version(6, 1)
+
+
+def test_a_follower_may_fetch_only_from_a_leader_that_copies_to_it() -> None:
+    """A leader with an older table would not copy its next PUT to the requester: the fetch has to wait."""
+    store = leading("b")
+    assert store.fetch_as_follower(SLOT, Token(1, 5), 5, "b") == {}
+    assert refusal(store.fetch_as_follower, SLOT, Token(1, 5), 6, "b") == "behind"
+    assert refusal(store.fetch_as_follower, SLOT, Token(1, 5), 5, "c") == "moved"
+    assert refusal(following().fetch_as_follower, SLOT, Token(1, 5), 5, "b") == "moved"
+    gained = SlotStore()
+    gained.adopt(5, {SLOT: row("a", "b", me="a", leader_epoch=5)}, 0)
+    assert refusal(gained.fetch_as_follower, SLOT, Token(1, 5), 5, "b") == "migrating"
+
+
+def test_a_lost_slot_stays_readable_for_its_heirs_and_for_nobody_else() -> None:
+    """The old holder is a complete source for a newer leadership, not for the one that went on without it."""
+    store = leading("b")
+    store.put(SLOT, "k", "1")
+    store.adopt(6, {}, 10)
+    assert refusal(store.get, SLOT, "k") == "moved"
+    assert store.fetch_as_leader(SLOT, Token(1, 5))[0] is False
+    assert store.fetch_as_leader(SLOT, Token(1, 6))[0] is True
+    store.adopt(7, {}, 10 + GRACE_S + 1)
+    assert store.fetch_as_leader(SLOT, Token(1, 6)) == (False, {})
+
+
+def test_a_slot_that_was_lost_and_gained_again_has_to_be_fetched_again() -> None:
+    """Meanwhile others went on without this node: what it kept is old, and an older fetch must not complete it."""
+    store = following()
+    job = store.ticket(SLOT)
+    assert job is not None
+    store.adopt(6, {}, 0)
+    assert store.adopt(7, {SLOT: row("a", "b", me="b", leader_epoch=5)}, 1) == [SLOT]
+    assert not store.fetched(job[0], {}, complete=True)
+    assert store.incomplete() == [SLOT]
+
+
+def test_a_fetch_under_a_former_leader_does_not_complete_the_slot() -> None:
+    """The answer of a leader that is one no more may lack what the present one has acknowledged."""
+    store = following()
+    job = store.ticket(SLOT)
+    assert job is not None
+    store.adopt(6, {SLOT: row("c", "b", me="b", leader_epoch=6)}, 0)
+    assert not store.fetched(job[0], {}, complete=True)
+
+
+def test_counters_go_on_behind_fetched_values() -> None:
+    """A process that succeeds itself under the same leadership must not give out a version twice."""
+    store = SlotStore()
+    store.adopt(5, {SLOT: row("a", "b", me="a", leader_epoch=5)}, 0)
+    complete(store, {"k": Value("1", Version(5, 41))})
+    assert store.put(SLOT, "other", "2")[0].version == Version(5, 42)
+
+
+def test_an_older_table_changes_nothing() -> None:
+    """Two threads may bring tables in the wrong order; the store never goes back."""
+    store = leading("b", leader_epoch=5)
+    assert store.adopt(4, {}, 0) == []
+    assert store.put(SLOT, "k", "1")
