@@ -14,6 +14,7 @@ import click
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import ConfigurationError
 
+DEFAULT_CLUSTER = "local"
 DEFAULT_DATA_DIR = Path(".controlplane")
 DEMO_FOLDER = "demo"
 """Where the demo keeps its data, below the data folder."""

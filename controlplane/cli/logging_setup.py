@@ -101,6 +101,8 @@ def configure_logging(cluster: str, level: str, log_format: LogFormat, stream: T
     root_logger = logging.getLogger()
     root_logger.handlers[:] = [handler]
     root_logger.setLevel(level.upper())
+    # Spark's bridge tells of every call from the other side.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,

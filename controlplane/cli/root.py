@@ -7,13 +7,15 @@ import click
 
 from controlplane import __version__
 from controlplane.cli.controller import controller
+from controlplane.cli.demo.command import demo
 from controlplane.cli.failures import ExitStatus, exit_status_of, sentence_of
 from controlplane.cli.intents import intents
-from controlplane.cli.invocation import DEFAULT_DATA_DIR, Invocation
+from controlplane.cli.invocation import DEFAULT_CLUSTER, DEFAULT_DATA_DIR, Invocation
 from controlplane.cli.leader import leader
 from controlplane.cli.log import log
 from controlplane.cli.logging_setup import LOG_LEVELS, LogFormat, configure_logging
 from controlplane.cli.namespaces import namespaces
+from controlplane.cli.node import node
 from controlplane.cli.nodes import nodes
 from controlplane.cli.pipeline import pipeline
 from controlplane.cli.sql import sql
@@ -81,7 +83,7 @@ def _security(texts: Sequence[str]) -> dict[str, str]:
     cls=RootGroup,
     context_settings={"auto_envvar_prefix": "CONTROLPLANE", "max_content_width": 120, "show_default": True},
 )
-@click.option("--cluster", default="local", help="Which cluster: the prefix of its topics.")
+@click.option("--cluster", default=DEFAULT_CLUSTER, help="Which cluster: the prefix of its topics.")
 @click.option(
     "--bootstrap-servers", metavar="HOST:PORT,...", help="Kafka. Without it: what 'controlplane up' left in --data-dir."
 )
@@ -169,10 +171,12 @@ def run(arguments: Sequence[str]) -> ExitStatus:
 
 for _command in (
     controller,
+    demo,
     intents,
     leader,
     log,
     namespaces,
+    node,
     nodes,
     pipeline,
     sql,

@@ -2,11 +2,15 @@
 
 command     the options
 play        what happens, in order, and what has to come of it
-stage       the processes that take part, and where they keep what
+cast        the command line of each process
+stage       the processes, and the folder in which they keep everything
 processes   the life of one process; ended with us, or handed over to ``holder`` by ``--keep``
 watching    what the log and the table say, with the times at which they said it
-traffic     what the traffic's client counted
+evidence    questions to what was seen
+traffic     what the traffic's clients counted
 checks      waiting for a condition with a deadline
-screen      what is shown meanwhile: a live picture, or plain lines
+delta       the closing SQL
+picture     one moment, for the screen
+screen      a live picture, or plain lines
 summary     what is printed at the end
 """

@@ -88,6 +88,12 @@ def unserved_slots(table: RoutingTable) -> list[int]:
     ]
 
 
+def unowned_bundles(table: RoutingTable) -> list[str]:
+    """Bundles whose owner does not live."""
+    nodes = set(active_data_nodes(table))
+    return [bundle_id for bundle_id, bundle in table.bundles.items() if bundle.owner not in nodes]
+
+
 def replica_counts(table: RoutingTable) -> dict[NodeId, int]:
     """How many replicas each active node holds."""
     held = by_node(table.slots)

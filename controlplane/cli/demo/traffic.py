@@ -1,6 +1,11 @@
 """What the traffic's client counted: it appends one JSON object a moment to its log, and this reads them."""
 
+import json
+import os
 from dataclasses import dataclass
+from pathlib import Path
+
+_TAIL_BYTES = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +29,20 @@ class Counts:
     def __add__(self, other: "Counts") -> "Counts":
         """What several clients counted."""
         return Counts(self.answered + other.answered, self.refused + other.refused, self.failed + other.failed)
+
+
+def read_counts(path: Path) -> Counts:
+    """The newest line of counts in a client's log; zeros before the first one."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            lines = log.read().splitlines()
+    except FileNotFoundError:
+        return Counts()
+    for line in reversed(lines):
+        try:
+            found = json.loads(line)
+            return Counts(int(found["answered"]), int(found["refused"]), int(found["failed"]))
+        except (ValueError, KeyError, TypeError):
+            continue  # a log line among the counts, or one that is being written
+    return Counts()

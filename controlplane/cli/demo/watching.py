@@ -11,16 +11,16 @@ from controlplane.bootstrap.readers import LastHeartbeat, LoggedDecision
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import decode_input
 from controlplane.codec.outputs import decode_candidate
-from controlplane.codec.table import decode_row
-from controlplane.config import CANDIDATES, DECISIONS, HEARTBEATS, ROUTING_TABLE
+from controlplane.config import CANDIDATES, DECISIONS, HEARTBEATS
 from controlplane.core.identifiers import NodeId
 from controlplane.core.outputs import Candidate
 from controlplane.core.records import Heartbeat
-from controlplane.core.table_replica import RoutingTable, TableReplica
+from controlplane.core.table_replica import RoutingTable
 from controlplane.errors import ControlPlaneError
 from controlplane.ports import LogReader, RawRecord
+from controlplane.routing import RoutingClient
 
-WATCHED_TOPICS = (DECISIONS, ROUTING_TABLE, HEARTBEATS, CANDIDATES)
+WATCHED_TOPICS = (DECISIONS, HEARTBEATS, CANDIDATES)
 _BATCH = 2_000
 _POLL_MS = 20
 
@@ -39,14 +39,16 @@ class SwappedTable:
 
 
 class Observer:
-    """Reads everything from the start of the log in a thread of its own; its lists only grow.
+    """Reads the log from its start in a thread of its own, and follows the table as users do; its lists only grow.
 
     Args:
-        reader: belongs to the observer from here on; closed by :meth:`stop`.
+        reader: for the log.
+        client: for the table. Both belong to the observer from here on and are closed by :meth:`stop`.
     """
 
-    def __init__(self, reader: LogReader) -> None:
+    def __init__(self, reader: LogReader, client: RoutingClient) -> None:
         self._reader = reader
+        self._client = client
         self._lock = threading.Lock()
         self._decisions: list[LoggedDecision] = []
         self._tables: list[SwappedTable] = []
@@ -54,17 +56,19 @@ class Observer:
         self._heartbeats: dict[NodeId, LastHeartbeat] = {}
         self._now_ms = 0
         self._assembler = DecisionAssembler()
-        self._replica = TableReplica()
         self._error: ControlPlaneError | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-observer", daemon=True)
 
     def start(self) -> None:
         """Begin to read."""
+        self._client.on_change(self._take_table)
+        self._client.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """End reading and close the reader."""
+        """End reading and close reader and client."""
+        self._client.close()
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -74,6 +78,7 @@ class Observer:
         """Raise what ended the reading, if anything did."""
         if self._error is not None:
             raise self._error
+        _ = self._client.table
 
     @property
     def decisions(self) -> list[LoggedDecision]:
@@ -126,33 +131,26 @@ class Observer:
             self._error = error
 
     def _take(self, record: RawRecord) -> None:
-        if record.value is None and record.topic != ROUTING_TABLE:
+        if record.value is None:
             return
-        match record.topic:
-            case "decisions":
-                self._take_decision(record)
-            case "routing-table":
-                self._take_row(record)
-            case "candidates":
-                candidate = decode_candidate(record.value or b"")
-                with self._lock:
-                    self._candidates.append(candidate)
-            case _:
-                self._take_heartbeat(record)
+        if record.topic == HEARTBEATS:
+            self._take_heartbeat(record)
+        elif record.topic == DECISIONS:
+            self._take_decision(record, record.value)
+        else:
+            candidate = decode_candidate(record.value)
+            with self._lock:
+                self._candidates.append(candidate)
 
-    def _take_decision(self, record: RawRecord) -> None:
-        decision = self._assembler.add(record.value or b"")
+    def _take_decision(self, record: RawRecord, value: bytes) -> None:
+        decision = self._assembler.add(value)
         if decision is not None:
             with self._lock:
                 self._decisions.append(LoggedDecision(decision, record.offset, record.append_time_ms))
 
-    def _take_row(self, record: RawRecord) -> None:
-        key = record.key or b""
-        row = None if record.value is None else decode_row(key, record.value)
-        table = self._replica.fold(key, record.value, row)
-        if table is not None:
-            with self._lock:
-                self._tables.append(SwappedTable(table, wall_ms()))
+    def _take_table(self, _before: RoutingTable | None, table: RoutingTable) -> None:
+        with self._lock:
+            self._tables.append(SwappedTable(table, wall_ms()))
 
     def _take_heartbeat(self, record: RawRecord) -> None:
         self._now_ms = max(self._now_ms, record.append_time_ms)

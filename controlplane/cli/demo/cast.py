@@ -1,0 +1,120 @@
+"""Who takes part in the demo: the command line of each process, and the settings that differ from the defaults."""
+
+import uuid
+
+from controlplane.adapters.kafka_admin import apply_topics
+from controlplane.bootstrap import operators, readers
+from controlplane.bootstrap.members import routing_client
+from controlplane.bootstrap.topics import topic_specs
+from controlplane.cli.demo.checks import StepFailedError
+from controlplane.cli.demo.stage import Stage
+from controlplane.core.events import IntentOutcome
+from controlplane.core.identifiers import ControllerId, NodeId
+from controlplane.core.records import Intent, IntentKind
+from controlplane.ports import LogReader
+from controlplane.routing import RoutingClient, RoutingMetrics
+
+CALM_NAMESPACE = "calm"
+HOT_NAMESPACE = "hot"
+REQUESTS_PER_S = {CALM_NAMESPACE: 60, HOT_NAMESPACE: 400}
+LOAD_REPORT_INTERVAL_S = 2
+LOWERED_RULES = (
+    "split.max_message_rate_per_s=30",
+    "shed.threshold_percent=5",
+    "shed.min_throughput_mib_per_s=0",
+    "evaluation_interval_ms=5000",
+    "grace_period_ms=0",
+)
+"""The published thresholds are for machines that serve tens of thousands of messages a second."""
+
+_ANSWER_TIMEOUT_MS = 15_000
+_FIRST_DELTA_TABLE = "load_reports"
+
+
+class Cast:
+    """Starts and ends each member of the cast on a stage."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self._controllers: dict[ControllerId, int] = {}
+
+    def apply_topics(self) -> tuple[str, ...]:
+        """Create the cluster's topics."""
+        report = apply_topics(
+            self.stage.kafka.bootstrap_servers, self.stage.cluster.name, topic_specs(), self.stage.kafka.security
+        )
+        return (*report.created, *report.verified)
+
+    def open_log(self) -> LogReader:
+        """A reader of the decisions, heartbeats and candidates."""
+        return readers.open_reader(self.stage.cluster, self.stage.kafka)
+
+    def open_client(self) -> RoutingClient:
+        """A routing client, as a user's program has one."""
+        return routing_client(self.stage.cluster.name, self.stage.kafka.bootstrap_servers, metrics=RoutingMetrics(None))
+
+    def start_controller(self, number: int) -> ControllerId:
+        """Start a controller, or start it again."""
+        controller_id = f"controller-{number}"
+        self._controllers[controller_id] = number
+        self.stage.start_command(controller_id, "controller", "run", "--controller-id", controller_id)
+        return controller_id
+
+    def start_controller_again(self, controller_id: ControllerId) -> None:
+        """Start a controller that was killed: it stands by from now on."""
+        self.start_controller(self._controllers[controller_id])
+
+    def kill_controller(self, controller_id: ControllerId) -> None:
+        """SIGKILL a controller."""
+        self.stage.processes[controller_id].kill()
+
+    def start_node(self, number: int) -> NodeId:
+        """Start a node of the key-value service, or start it again."""
+        node_id = self.node_id(number)
+        interval = str(LOAD_REPORT_INTERVAL_S)
+        self.stage.start_module(node_id, "examples.kv.node", "--node-id", node_id, "--load-interval-s", interval)
+        return node_id
+
+    def kill_node(self, number: int) -> None:
+        """SIGKILL a node."""
+        self.stage.processes[self.node_id(number)].kill()
+
+    def node_id(self, number: int) -> NodeId:
+        """The name of a node."""
+        return f"node-{number}"
+
+    def start_pipeline(self) -> None:
+        """Start the Spark application with the lowered thresholds."""
+        rules = [word for rule in LOWERED_RULES for word in ("--rule", rule)]
+        self.stage.start_command("pipeline", "pipeline", "run", "--tables-dir", str(self.stage.delta_dir), *rules)
+
+    def pipeline_writes(self) -> str | None:
+        """Whether the pipeline has written a table's second version, which is its first with rows; its place."""
+        log = self.stage.delta_dir / _FIRST_DELTA_TABLE / "_delta_log"
+        return str(log.parent) if len(list(log.glob("*.json"))) > 1 else None
+
+    def start_traffic(self, namespace: str) -> None:
+        """Start a client that sends requests to a namespace."""
+        rate = str(REQUESTS_PER_S[namespace])
+        self.stage.start_module(f"traffic-{namespace}", "examples.kv.client", "--namespace", namespace, "--rate", rate)
+
+    def create_namespace(self, name: str) -> None:
+        """Ask the leader for a namespace and wait for its answer.
+
+        Raises:
+            StepFailedError: it was refused, or nobody answered.
+        """
+        cluster, kafka = self.stage.cluster, self.stage.kafka
+        reader, writer = readers.open_reader(cluster, kafka), operators.open_event_writer(cluster, kafka)
+        try:
+            watch = operators.AnswerWatch(reader)
+            intent = Intent(
+                f"demo-{uuid.uuid4().hex[:12]}", IntentKind.CREATE_NAMESPACE.value, "demo", {"namespace": name}
+            )
+            operators.submit_intent(writer, intent)
+            answer = watch.wait(intent.intent_id, _ANSWER_TIMEOUT_MS)
+        finally:
+            writer.close()
+            reader.close()
+        if answer is None or answer.event.outcome is not IntentOutcome.DONE:
+            raise StepFailedError(f"namespace {name} was not created: {answer.event.detail if answer else 'no answer'}")

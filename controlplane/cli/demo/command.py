@@ -1,0 +1,122 @@
+"""``controlplane demo``: plays, measures, and tells by its exit status whether every step did what it should."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from controlplane.cli.failures import ExitStatus
+from controlplane.cli.invocation import DEFAULT_CLUSTER, DEFAULT_DATA_DIR, DEMO_FOLDER, Invocation, pass_invocation
+from controlplane.errors import ControlPlaneError, MissingExtraError
+
+if TYPE_CHECKING:
+    from controlplane.cli.demo.stage import Stage
+    from controlplane.cli.demo.summary import QueryResult
+
+REPORT = "report.json"
+
+
+@click.command("demo")
+@click.option("--keep", is_flag=True, help="Leave everything running at the end.")
+@click.option("--stop", "stop_kept", is_flag=True, help="End what an earlier --keep left running, and play nothing.")
+@pass_invocation
+def demo(invocation: Invocation, *, keep: bool, stop_kept: bool) -> ExitStatus:
+    """Play a whole cluster on this machine: start it, break it, measure it.
+
+    Kafka, Valkey, two controllers, seven nodes of a key-value service, the pipeline and traffic run as processes of
+    their own, in demo below --data-dir. The status is 0 only if every step did what it should.
+    """
+    with _needs_embedded():
+        from controlplane.cli.demo.processes import stop_held
+        from controlplane.cli.demo.stage import Stage
+
+    if stop_kept:
+        home = invocation.data_dir / DEMO_FOLDER
+        stopped = stop_held(home)
+        click.echo(f"everything in {home} is stopped" if stopped else f"nothing runs in {home}")
+        return ExitStatus.DONE
+    stage = Stage(invocation)
+    with _interrupted_by_signals():
+        try:
+            status = _play(stage)
+            if keep and status is ExitStatus.DONE:
+                stage.keep()
+                _say_how_to_look(invocation, stage)
+                return status
+        finally:
+            if not stage.kept:
+                click.echo("stopping every process ...", err=True)
+                stage.stop()
+    click.echo(f"logs, Kafka's data and the Delta tables are in {stage.home}")
+    return status
+
+
+def _play(stage: "Stage") -> ExitStatus:
+    """Play all steps and ask Delta; print what was measured, whatever became of them."""
+    from controlplane.cli.demo.cast import Cast
+    from controlplane.cli.demo.play import Play
+    from controlplane.cli.demo.screen import open_screen
+    from controlplane.cli.demo.summary import print_summary, write_report
+
+    queries: list[QueryResult] = []
+    failure: str | None = None
+    play = Play(Cast(stage))
+    try:
+        with open_screen(play.picture) as screen:
+            play.say = screen.say
+            try:
+                play.run()
+                queries = play.ask_delta()
+            except ControlPlaneError as error:
+                failure = str(error)
+    finally:
+        play.close()
+    print_summary(play.steps, queries, play.elapsed_s)
+    write_report(stage.home / REPORT, play.steps, queries, failure)
+    if failure is None:
+        click.echo("Every step did what it should.")
+        return ExitStatus.DONE
+    click.echo(f"controlplane demo: {failure}", err=True)
+    return ExitStatus.FAILED
+
+
+def _say_how_to_look(invocation: Invocation, stage: "Stage") -> None:
+    """The commands that look at what is left running, as they have to be typed here."""
+    options = ""
+    if stage.home.parent != DEFAULT_DATA_DIR.absolute():
+        options += f" --data-dir {invocation.data_dir}"
+    if invocation.cluster.name != DEFAULT_CLUSTER:
+        options += f" --cluster {invocation.cluster.name}"
+    click.echo(f"Everything goes on running in {stage.home}. Look at it:")
+    for words in ("table show --by node", "nodes list", "log show --last 20", 'sql "select * from broker_load"'):
+        click.echo(f"  controlplane{options} {words}")
+    click.echo(f"Stop it:\n  controlplane{options} demo --stop")
+
+
+@contextmanager
+def _interrupted_by_signals() -> Iterator[None]:
+    """SIGTERM and a closed terminal end the demo as Ctrl-C does: with everything stopped."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    former = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _needs_embedded() -> Iterator[None]:
+    """Name the extra if an import inside the block misses psutil."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "psutil":
+            raise
+        raise MissingExtraError("embedded", "the demo") from error

@@ -1,0 +1,356 @@
+"""What happens in the demo, in order, and what has to come of each step."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from controlplane.bootstrap.readers import LoggedDecision
+from controlplane.cli.demo import evidence
+from controlplane.cli.demo.cast import CALM_NAMESPACE, HOT_NAMESPACE, LOWERED_RULES, Cast
+from controlplane.cli.demo.checks import Check, Checklist, StepFailedError
+from controlplane.cli.demo.delta import ask_delta
+from controlplane.cli.demo.picture import Picture, take_picture
+from controlplane.cli.demo.summary import QueryResult, StepReport
+from controlplane.cli.demo.watching import Observer, wall_ms
+from controlplane.core.table_replica import RoutingTable
+
+FIRST_NODES = 6
+VICTIM = 2
+"""The number of the node that is killed."""
+SETTLED_S = 3.0
+"""How long requests have to be answered without a failure for traffic to count as undisturbed again."""
+
+
+class Play:
+    """Plays the steps one after the other; each appends its report to :attr:`steps`, also when it fails.
+
+    Attributes:
+        steps: what was measured so far.
+        say: prints a line that stays.
+
+    Args:
+        cast: starts and kills the processes.
+    """
+
+    def __init__(self, cast: Cast) -> None:
+        self.say: Callable[[str], None] = print
+        self.steps: list[StepReport] = []
+        self._cast = cast
+        self._stage = cast.stage
+        self._observer: Observer | None = None
+        self._checklist = Checklist(self._note, self._watch)
+        self._began = time.monotonic()
+        self._waiting_for = ""
+        self._decided_before = 0
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self._began
+
+    @property
+    def observer(self) -> Observer:
+        """What is known of the log; there from the first step on."""
+        if self._observer is None:
+            raise RuntimeError("nothing is observed before the parts run")
+        return self._observer
+
+    def picture(self) -> Picture:
+        """The present moment, for the screen."""
+        step = self.steps[-1].title if self.steps else "beginning"
+        return take_picture(self._observer, self.elapsed_s, step, self._waiting_for, self._stage.counts())
+
+    def close(self) -> None:
+        """Stop observing."""
+        if self._observer is not None:
+            self._observer.stop()
+
+    def run(self) -> None:
+        """Play all steps.
+
+        Raises:
+            StepFailedError: a step did not do what it should.
+        """
+        self._start()
+        self._join()
+        self._kill_node()
+        self._kill_leader()
+        self._heat()
+
+    def _start(self) -> None:
+        with self._step("start and first table") as report:
+            stage, expect = self._stage, self._checklist.expect
+            stage.start_parts()
+            expect(
+                "Kafka and Valkey answer",
+                lambda: stage.parts_answer or None,
+                90,
+                lambda _: stage.kafka.bootstrap_servers,
+            )
+            topics = self._cast.apply_topics()
+            self._checklist.require("all topics keep their promises", holds=bool(topics), seen=f"{len(topics)} topics")
+            self._cast.start_pipeline()
+            for number in (1, 2):
+                self._cast.start_controller(number)
+            self._observer = Observer(self._cast.open_log(), self._cast.open_client())
+            self._observer.start()
+            expect(
+                "a controller opens the first term",
+                lambda: evidence.last_opening(self.observer.decisions),
+                60,
+                lambda opening: f"{opening.controller_id}, term {opening.term}",
+            )
+            for namespace in (CALM_NAMESPACE, HOT_NAMESPACE):
+                self._cast.create_namespace(namespace)
+            started_ms = wall_ms()
+            for number in range(1, FIRST_NODES + 1):
+                self._cast.start_node(number)
+            table = self._expect_whole_table(FIRST_NODES, 60)
+            report.readable_ms = self._swapped_ms(table) - started_ms
+            self._cast.start_traffic(CALM_NAMESPACE)
+            self._expect_answers("requests are answered", 200, 30)
+            expect("the pipeline writes to Delta", self._cast.pipeline_writes, 240)
+            self._require_undisturbed()
+
+    def _join(self) -> None:
+        with self._step("one more node joins") as report:
+            number = FIRST_NODES + 1
+            node_id = self._cast.node_id(number)
+            began_ms = wall_ms()
+            self._cast.start_node(number)
+            admitted = self._checklist.expect(
+                f"{node_id} is admitted", lambda: evidence.admission_of(self.observer.decisions, node_id), 30, _place
+            )
+            table = self._expect_whole_table(number, 30)
+            report.detected_ms = admitted.append_time_ms - began_ms
+            report.readable_ms = self._swapped_ms(table) - began_ms
+            self._require_least_movement()
+            self._require_balance(table)
+            self._expect_caught_up()
+            self._require_undisturbed()
+
+    def _kill_node(self) -> None:
+        victim = self._cast.node_id(VICTIM)
+        with self._step(f"{victim} is killed (SIGKILL)") as report:
+            before = len(self.observer.decisions)
+            killed_ms = wall_ms()
+            self._cast.kill_node(VICTIM)
+            fenced = self._checklist.expect(
+                f"{victim} is fenced for its silence",
+                lambda: evidence.fencing_of(self.observer.decisions[before:], victim),
+                15,
+                _place,
+            )
+            table = self._expect_whole_table(FIRST_NODES, 15)
+            report.detected_ms = fenced.append_time_ms - killed_ms
+            report.readable_ms = self._swapped_ms(table) - killed_ms
+            self._require_least_movement()
+            lost = [
+                slot
+                for certificate in evidence.certificates_of(self.observer.decisions[before:])
+                for slot in certificate.lost_slots
+            ]
+            self._checklist.require("no slot lost its last replica", holds=not lost, seen=f"{len(lost)} slots")
+            self._require_balance(table)
+            self._expect_caught_up()
+            self._require_undisturbed()
+
+    def _kill_leader(self) -> None:
+        opening = evidence.last_opening(self.observer.decisions)
+        leader = opening.controller_id if opening else ""
+        with self._step(f"the leader {leader} is killed (SIGKILL)") as report:
+            before = len(self.observer.decisions)
+            killed_ms = wall_ms()
+            self._cast.kill_controller(leader)
+            taken = self._checklist.expect(
+                "the other controller opens the next term",
+                lambda: _opening_by_another(self.observer.decisions[before:], leader),
+                20,
+                _place,
+            )
+            report.detected_ms = taken.append_time_ms - killed_ms
+            self._cast.start_controller_again(leader)
+            victim = self._cast.node_id(VICTIM)
+            self._cast.start_node(VICTIM)
+            self._checklist.expect(
+                f"the new leader admits {victim} again",
+                lambda: evidence.admission_of(self.observer.decisions[before:], victim),
+                30,
+                _place,
+            )
+            table = self._expect_whole_table(FIRST_NODES + 1, 30)
+            report.readable_ms = self._swapped_ms(table) - killed_ms
+            self._require_least_movement()
+            self._expect_caught_up()
+            self._require_undisturbed()
+
+    def _heat(self) -> None:
+        with self._step(f"namespace {HOT_NAMESPACE} becomes hot") as report:
+            self.say("    thresholds lowered for the demo: " + ", ".join(LOWERED_RULES))
+            began_ms = wall_ms()
+            self._cast.start_traffic(HOT_NAMESPACE)
+            candidate = self._checklist.expect(
+                f"a bundle of {HOT_NAMESPACE} becomes a candidate in Delta and in its topic",
+                lambda: next(
+                    (found for found in self.observer.candidates if found.bundle_id.startswith(f"{HOT_NAMESPACE}/")),
+                    None,
+                ),
+                90,
+                lambda found: f"{found.action} {found.bundle_id} of {found.node_id} by {found.rule}: {found.evidence}",
+            )
+            report.detected_ms = candidate.window_end_ms - began_ms
+            self._require_undisturbed()
+
+    def ask_delta(self) -> list[QueryResult]:
+        """Run the closing queries on the Delta tables; candidates of the hot namespace have to be among the rows.
+
+        Raises:
+            StepFailedError: Spark failed, or the rows are not there.
+        """
+        self._note("Spark answers SQL on the Delta tables", None)
+        results = ask_delta(self._stage)
+        bundles = [str(row["bundle_id"]) for row in results[0].rows]
+        if not any(bundle_id.startswith(f"{HOT_NAMESPACE}/") for bundle_id in bundles):
+            raise StepFailedError(f"no candidate of namespace {HOT_NAMESPACE} came back from Delta, only {bundles}")
+        empty = [result.statement for result in results if not result.rows]
+        if empty:
+            raise StepFailedError(f"no rows came back from Delta for: {empty[0]}")
+        return results
+
+    # -- what the steps have in common -----------------------------------------------------------------------------
+
+    @contextmanager
+    def _step(self, title: str) -> Iterator[StepReport]:
+        """One step: its checks, and what was decided, published and requested while it ran."""
+        report = StepReport(title)
+        self.steps.append(report)
+        self._checklist = Checklist(self._note, self._watch)
+        self.say(f"[{self.elapsed_s:5.0f} s] step {len(self.steps)}: {title}")
+        began = time.monotonic()
+        self._decided_before = len(self._observer.decisions) if self._observer else 0
+        counted = self._stage.counts()
+        try:
+            yield report
+            chain = evidence.broken_chain(self.observer.decisions)
+            self._checklist.require(
+                "no seq or epoch is missing or repeated", holds=chain is None, seen=chain or "whole"
+            )
+        finally:
+            report.checks = self._checklist.checks
+            report.window_s = time.monotonic() - began
+            report.counts = self._stage.counts() - counted
+            if self._observer is not None:
+                _measure(report, self._observer.decisions[self._decided_before :])
+
+    def _note(self, sentence: str, check: Check | None) -> None:
+        self._waiting_for = sentence
+        if check is not None:
+            mark = "ok" if check.passed else "FAILED"
+            self.say(f"    {mark}: {sentence} ({check.seen}; {check.after_s:.1f} s)")
+
+    def _watch(self) -> None:
+        self._stage.watch()
+        if self._observer is not None:
+            self._observer.check()
+
+    def _expect_whole_table(self, node_count: int, deadline_s: float) -> RoutingTable:
+        """Wait for a table in which so many nodes live and every slot has its leader and followers among them."""
+
+        def probe() -> RoutingTable | None:
+            table = self.observer.table
+            if table is None or len(evidence.active_data_nodes(table)) != node_count:
+                return None
+            return None if evidence.unserved_slots(table) or evidence.unowned_bundles(table) else table
+
+        return self._checklist.expect(
+            f"{node_count} nodes live, every slot has its leader and followers, every bundle its owner",
+            probe,
+            deadline_s,
+            lambda table: f"epoch {table.epoch}, term {table.term}",
+        )
+
+    def _expect_caught_up(self) -> None:
+        """Wait until every node says that it works with the newest table."""
+
+        def probe() -> int | None:
+            table = self.observer.table
+            if table is None or not evidence.all_caught_up(table, self.observer.heartbeats):
+                return None
+            return table.epoch
+
+        self._checklist.expect("every node works with the newest table", probe, 20, lambda epoch: f"epoch {epoch}")
+
+    def _expect_answers(self, sentence: str, count: int, deadline_s: float) -> None:
+        answered = self._stage.counts().answered
+
+        def probe() -> int | None:
+            more = self._stage.counts().answered - answered
+            return more if more >= count else None
+
+        self._checklist.expect(sentence, probe, deadline_s, lambda more: f"{more} answered")
+
+    def _require_undisturbed(self) -> None:
+        """Wait for a stretch of time in which requests are answered and none fails."""
+        since_s = time.monotonic()
+        start = self._stage.counts()
+
+        def probe() -> int | None:
+            nonlocal since_s, start
+            counts = self._stage.counts()
+            if counts.failed > start.failed:
+                since_s, start = time.monotonic(), counts
+            quiet = time.monotonic() - since_s >= SETTLED_S
+            return counts.answered - start.answered if quiet and counts.answered > start.answered else None
+
+        self._checklist.expect(
+            f"requests are answered for {SETTLED_S:g} s without a failure", probe, 30, lambda more: f"{more} answered"
+        )
+
+    def _require_least_movement(self) -> None:
+        """Every certificate of this step's decisions reaches its proven least."""
+        certificates = evidence.certificates_of(self.observer.decisions[self._decided_before :])
+        moved = sum(certificate.moved for certificate in certificates)
+        least = sum(certificate.least_moved for certificate in certificates)
+        self._checklist.require(
+            "no more replicas moved than the proven least",
+            holds=bool(certificates) and moved == least,
+            seen=f"{moved} of {least} in {len(certificates)} decisions",
+        )
+
+    def _require_balance(self, table: RoutingTable) -> None:
+        counts = evidence.replica_counts(table)
+        spread = max(counts.values()) - min(counts.values())
+        self._checklist.require(
+            "replicas are spread evenly",
+            holds=spread <= 1,
+            seen=", ".join(f"{node_id} {count}" for node_id, count in counts.items()),
+        )
+
+    def _swapped_ms(self, table: RoutingTable) -> int:
+        swapped = evidence.first_swap(self.observer.tables, table.epoch)
+        return swapped.swapped_at_ms if swapped else wall_ms()
+
+
+def _measure(report: StepReport, decisions: list[LoggedDecision]) -> None:
+    """Fill in what the step's decisions did."""
+    epochs = [logged.decision.epoch for logged in decisions]
+    certificates = evidence.certificates_of(decisions)
+    report.epochs = (epochs[0], epochs[-1]) if epochs else None
+    report.moved = sum(certificate.moved for certificate in certificates)
+    report.least_moved = sum(certificate.least_moved for certificate in certificates)
+    report.leader_changes = sum(certificate.leader_changes for certificate in certificates)
+
+
+def _opening_by_another(decisions: list[LoggedDecision], leader: str) -> LoggedDecision | None:
+    return next(
+        (
+            logged
+            for logged in decisions
+            if logged.decision.controller_id != leader and evidence.last_opening([logged]) is not None
+        ),
+        None,
+    )
+
+
+def _place(logged: LoggedDecision) -> str:
+    return f"seq {logged.decision.seq}, epoch {logged.decision.epoch}, term {logged.decision.term}"

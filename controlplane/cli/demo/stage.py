@@ -1,0 +1,151 @@
+"""The processes that take part in the demo, and the folder in which they keep everything."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from controlplane.cli.demo.checks import StepFailedError
+from controlplane.cli.demo.processes import DemoProcess, find_holder, hand_over
+from controlplane.cli.demo.traffic import Counts, read_counts
+from controlplane.cli.invocation import DELTA_FOLDER, DEMO_FOLDER, Invocation
+from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.embedded.ivy import IVY_SETTINGS_VARIABLE
+from controlplane.embedded.jars import CACHE_VARIABLE
+from controlplane.embedded.java import JAVA_HOME_VARIABLE
+from controlplane.embedded.parts import addresses_path, read_addresses
+from controlplane.errors import PrerequisiteError
+
+_VARIABLES_OF_THE_MACHINE = (CACHE_VARIABLE, IVY_SETTINGS_VARIABLE, JAVA_HOME_VARIABLE)
+KV_EXAMPLE = Path("examples") / "kv"
+_STOP_ORDER = ("traffic", "node", "pipeline", "controller", "parts")
+"""By the beginning of the names: who needs the others stops before them."""
+
+
+def repository_root() -> Path:
+    """The checkout that holds the key-value example.
+
+    Raises:
+        PrerequisiteError: the package runs from a wheel, which does not carry the examples.
+    """
+    import controlplane
+
+    root = Path(controlplane.__file__).resolve().parents[1]
+    if not (root / KV_EXAMPLE).is_dir():
+        raise PrerequisiteError(
+            f"the demo plays the key-value service of {KV_EXAMPLE}, which is in the repository and not in the wheel "
+            f"(looked in {root}): clone the repository and run 'make demo' there"
+        )
+    return root
+
+
+class Stage:
+    """Starts, kills and stops the demo's processes.
+
+    Args:
+        invocation: the global options; the demo's folder is below the data folder.
+
+    Raises:
+        PrerequisiteError: no checkout, or an earlier demo still runs in this folder.
+    """
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.cluster: ClusterConfig = invocation.cluster
+        self.home = (invocation.data_dir / DEMO_FOLDER).absolute()
+        self.log_dir = self.home / "logs"
+        self.delta_dir = self.home / DELTA_FOLDER
+        self.processes: dict[str, DemoProcess] = {}
+        self.kept = False
+        self.folder = repository_root()
+        holder = find_holder(self.home)
+        if holder is not None:
+            raise PrerequisiteError(
+                f"a demo that was kept still runs in {self.home}: stop it with 'controlplane demo --stop' first"
+            )
+        shutil.rmtree(self.home, ignore_errors=True)
+        self.log_dir.mkdir(parents=True)
+
+    @property
+    def kafka(self) -> KafkaConfig:
+        """Where the demo's Kafka is, once the parts run."""
+        return KafkaConfig(read_addresses(self.home).bootstrap_servers)
+
+    @property
+    def parts_answer(self) -> bool:
+        """Whether Kafka and Valkey are ready."""
+        return addresses_path(self.home).exists()
+
+    def start_parts(self) -> None:
+        """Start Kafka and Valkey; ready when :attr:`parts_answer`."""
+        self._start("parts", [*self._command(), "up"])
+
+    def command(self, *words: str) -> list[str]:
+        """A ``controlplane`` command on this cluster as a list of arguments."""
+        addresses = read_addresses(self.home)
+        connection = ("--bootstrap-servers", addresses.bootstrap_servers, "--redis-url", addresses.redis_url)
+        return [*self._command(), *connection, *words]
+
+    def start_command(self, name: str, *words: str) -> DemoProcess:
+        """Start a ``controlplane`` command on this cluster as a process of its own."""
+        return self._start(name, self.command(*words))
+
+    def start_module(self, name: str, module: str, *words: str) -> DemoProcess:
+        """Start a module of the repository on this cluster as a process of its own."""
+        connection = ("--cluster", self.cluster.name, "--bootstrap-servers", self.kafka.bootstrap_servers)
+        return self._start(name, [sys.executable, "-m", module, *connection, *words])
+
+    def environment(self) -> dict[str, str]:
+        """What the processes see: our own environment without settings that would lead them to another cluster."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("CONTROLPLANE_") or name in _VARIABLES_OF_THE_MACHINE
+        }
+        path = os.pathsep.join(part for part in (str(self.folder), os.environ.get("PYTHONPATH")) if part)
+        return {**kept, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+
+    def watch(self) -> None:
+        """Look whether everything that should run runs.
+
+        Raises:
+            StepFailedError: a process ended; the message holds the end of its log.
+        """
+        for process in self.processes.values():
+            if process.ended_unasked:
+                raise StepFailedError(
+                    f"{process.name} ended by itself. The end of {process.log_path}:\n{process.log_tail()}"
+                )
+
+    def counts(self) -> Counts:
+        """What all traffic clients counted so far."""
+        total = Counts()
+        for name, process in list(self.processes.items()):
+            if name.startswith("traffic"):
+                total += read_counts(process.log_path)
+        return total
+
+    def stop(self) -> None:
+        """Stop everything, the ones that need others first."""
+        for process in self._in_stop_order():
+            process.stop()
+
+    def keep(self) -> None:
+        """Leave everything running after this process; ``controlplane demo --stop`` ends it."""
+        hand_over(self._in_stop_order(), self.home)
+        self.kept = True
+
+    def _in_stop_order(self) -> list[DemoProcess]:
+        def place(process: DemoProcess) -> int:
+            return next(index for index, prefix in enumerate(_STOP_ORDER) if process.name.startswith(prefix))
+
+        return sorted(self.processes.values(), key=place)
+
+    def _start(self, name: str, command: Sequence[str]) -> DemoProcess:
+        process = DemoProcess(name, command, self.log_dir, self.environment(), self.folder)
+        self.processes[name] = process
+        return process
+
+    def _command(self) -> list[str]:
+        options = ("--cluster", self.cluster.name, "--data-dir", str(self.home), "--log-format", "json")
+        return [sys.executable, "-m", "controlplane.cli", *options]
