@@ -66,19 +66,21 @@ class HoldingBook:
     def follow(self, table: RoutingTable, incarnation: Incarnation) -> Changes:
         """Take the next table; what it changes for this node, which counts as a member under ``incarnation`` only.
 
-        A holding also ends and begins anew where epochs were skipped and the slot's row was written meanwhile: the node
-        may have lost the slot in between, and with it writes that went to others.
+        A holding also ends and begins anew where epochs were skipped and the slot's row, or the node's own, was written
+        meanwhile: the node may have lost the slot in between, and with it writes that went to others.
         """
         with self._lock:
             before, self._table = self._table, table
-            member = _is_member(table.nodes.get(self._node_id), incarnation)
+            row = table.nodes.get(self._node_id)
+            member = _is_member(row, incarnation)
             lost: list[SlotLost] = []
             gained: list[SlotGained] = []
             changed: list[SlotChanged] = []
             skipped = before is not None and table.epoch > before.epoch + 1
-            for slot, earlier in _touched(table, before, every=bool(self._held) != member):
+            interrupted = skipped and before is not None and before.nodes.get(self._node_id) is not row
+            for slot, earlier in _touched(table, before, every=interrupted or bool(self._held) != member):
                 holds = member and self._node_id in slot.replicas
-                rewritten = skipped and slot is not earlier
+                rewritten = interrupted or (skipped and slot is not earlier)
                 if slot.slot_id in self._held and (not holds or rewritten):
                     del self._held[slot.slot_id]
                     led = earlier is not None and earlier.leader == self._node_id

@@ -1,0 +1,234 @@
+"""What a node holds, table by table: gains with their sources, losses, changes, and what they do to readiness."""
+
+from collections.abc import Mapping
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
+from controlplane.config import ROUTING_TABLE, ClusterConfig
+from controlplane.core.identifiers import Epoch
+from controlplane.core.membership import NodeStatus
+from controlplane.core.records import ReplicaStatus
+from controlplane.core.table_replica import RoutingTable
+from controlplane.node.callbacks import Access, Changes, FencingToken
+from controlplane.node.holdings import HoldingBook
+from controlplane.table_follower import TableFollower
+from tests.helpers.table_feed import TableFeed
+
+CLUSTER = ClusterConfig("test")
+INCARNATION = 7
+
+
+class Setting:
+    """A hand-written table, a reader of it, and the book of node ``n``."""
+
+    def __init__(self) -> None:
+        broker = MemoryBroker(VirtualClock())
+        broker.create_topic(CLUSTER.topic(ROUTING_TABLE))
+        self.feed = TableFeed(MemoryTransactionalWriter(CLUSTER, broker))
+        self.book = HoldingBook("n")
+        self._follower = TableFollower(MemoryLogReader(CLUSTER, broker))
+        for other in ("a", "b", "c"):
+            self.feed.node(other)
+        self.feed.node("n", incarnation=INCARNATION)
+
+    def read(self) -> list[RoutingTable]:
+        """The tables of the epochs that were committed since the last call."""
+        return list(self._follower.step(0).tables)
+
+    def commit(self) -> Changes:
+        """Commit what is staged and let the book follow it."""
+        self.feed.commit()
+        (table,) = self.read()
+        return self.book.follow(table, INCARNATION)
+
+    def access(self, slot_id: int = 0) -> Access:
+        """What the node answers for a slot."""
+        return self.book.ownership(slot_id).access
+
+
+def test_the_sources_of_a_gain_begin_with_the_former_leader() -> None:
+    """The former slot leader has every write; those who died have nothing that can be fetched."""
+    setting = Setting()
+    setting.feed.slot(0, "c", "a", "b").commit()
+    setting.book.follow(setting.read()[-1], INCARNATION)
+    setting.feed.status("b", NodeStatus.FENCED)
+    changes = setting.feed.slot(0, "n", "a") and setting.commit()
+    (gained,) = changes.gained
+    assert gained.sources == ("c", "a")
+    assert gained.leads
+    assert gained.token == FencingToken(1, 2)
+    assert setting.access() is Access.MIGRATING
+
+
+def test_a_follower_that_gains_a_slot_may_fetch_from_the_new_leader() -> None:
+    """A slot that nobody held before has its data, if any, at those who got it at the same time."""
+    setting = Setting()
+    changes = setting.feed.slot(0, "a", "n") and setting.commit()
+    assert [gained.sources for gained in changes.gained] == [("a",)]
+    assert not changes.gained[0].leads
+    assert setting.access() is Access.MOVED, "a follower serves nobody"
+    assert setting.book.ownership(0).leader == "a"
+
+
+def test_a_ready_follower_that_is_promoted_serves_at_once() -> None:
+    """Its data is complete: a promotion needs no fetching."""
+    setting = Setting()
+    setting.feed.slot(0, "a", "n") and setting.commit()
+    assert setting.book.mark_ready(0, Epoch(1), wall_ms=5)
+    changes = setting.feed.slot(0, "n") and setting.commit()
+    (changed,) = changes.changed
+    assert (changed.led, changed.leads) == (False, True)
+    assert setting.access() is Access.ACCEPT
+    assert not changes.gained
+
+
+def test_a_slot_that_is_gained_again_has_to_be_fetched_again() -> None:
+    """While it was away others wrote to it; and readiness that was meant for the former time must not count."""
+    setting = Setting()
+    setting.feed.slot(0, "n") and setting.commit()
+    assert setting.book.mark_ready(0, Epoch(1), wall_ms=5)
+    changes = setting.feed.slot(0, "a") and setting.commit()
+    assert [(lost.slot_id, lost.led, lost.leader) for lost in changes.lost] == [(0, True, "a")]
+    assert not setting.book.mark_ready(0, None, wall_ms=6), "it is not held"
+    setting.feed.slot(0, "n") and setting.commit()
+    assert setting.access() is Access.MIGRATING
+    assert not setting.book.mark_ready(0, Epoch(1), wall_ms=7), "that was the former holding"
+    assert setting.access() is Access.MIGRATING
+    assert setting.book.mark_ready(0, Epoch(3), wall_ms=8)
+    assert setting.access() is Access.ACCEPT
+
+
+def test_a_slot_rewritten_in_skipped_epochs_counts_as_lost_and_gained() -> None:
+    """Two tables that give the slot to this node do not say that it had it in between."""
+    setting = Setting()
+    setting.feed.slot(0, "n", "a").slot(1, "n").commit()
+    setting.feed.slot(0, "a", "b").commit()
+    setting.feed.slot(0, "n", "b").commit()
+    first, _, third = setting.read()
+    setting.book.follow(first, INCARNATION)
+    for slot_id in (0, 1):
+        setting.book.mark_ready(slot_id, None, wall_ms=5)
+    changes = setting.book.follow(third, INCARNATION)
+    assert [lost.slot_id for lost in changes.lost] == [0]
+    assert [(gained.slot_id, gained.sources) for gained in changes.gained] == [(0, ("b", "a"))]
+    assert (setting.access(0), setting.access(1)) == (Access.MIGRATING, Access.ACCEPT)
+
+
+def test_sources_add_up_until_the_data_is_here() -> None:
+    """A new leader that had not fetched yet is no source; those whom it would have asked still are."""
+    setting = Setting()
+    setting.feed.slot(0, "a").commit()
+    setting.book.follow(setting.read()[-1], INCARNATION)
+    setting.feed.slot(0, "b", "n") and setting.commit()
+    changes = setting.feed.slot(0, "n", "c") and setting.commit()
+    assert changes.changed[0].sources == ("b", "c", "a")
+
+
+def test_rows_of_another_process_give_nothing() -> None:
+    """A restarted process must not take over what the table still gives to the one that died."""
+    setting = Setting()
+    setting.feed.node("n", incarnation=INCARNATION - 1).slot(0, "n").namespace("kv", ["n"])
+    changes = setting.commit()
+    assert (changes.gained, changes.bundles_gained) == ((), ())
+    assert setting.book.holds_nothing
+    setting.feed.node("n", incarnation=INCARNATION)
+    changes = setting.commit()
+    assert [gained.slot_id for gained in changes.gained] == [0]
+    assert [bundle.owner for bundle in changes.bundles_gained] == ["n"]
+    assert setting.access() is Access.MIGRATING
+
+
+def test_a_fenced_node_loses_everything() -> None:
+    """What the table takes a node for, it is; rows that were not moved yet do not matter."""
+    setting = Setting()
+    setting.feed.slot(0, "n").namespace("kv", ["n", "a"]) and setting.commit()
+    setting.book.mark_ready(0, None, wall_ms=5)
+    changes = setting.feed.status("n", NodeStatus.FENCED) and setting.commit()
+    assert [lost.slot_id for lost in changes.lost] == [0]
+    assert len(changes.bundles_lost) == 1
+    assert setting.access() is Access.MOVED
+    assert setting.book.holds_nothing
+
+
+def test_a_draining_node_keeps_what_it_holds() -> None:
+    """It serves until the table takes its slots away."""
+    setting = Setting()
+    setting.feed.slot(0, "n") and setting.commit()
+    setting.book.mark_ready(0, None, wall_ms=5)
+    setting.feed.status("n", NodeStatus.DRAINING) and setting.commit()
+    assert setting.access() is Access.ACCEPT
+
+
+def test_statuses_say_what_is_held_and_how_far_it_is() -> None:
+    """The leader prefers replicas that are complete, so heartbeats have to be right."""
+    setting = Setting()
+    setting.feed.slot(0, "n").slot(1, "a", "n").slot(2, "a").namespace("kv", ["n"]) and setting.commit()
+    setting.book.mark_ready(1, None, wall_ms=55)
+    slots, bundles = setting.book.statuses()
+    assert [(slot.slot_id, slot.leads, slot.status, slot.last_sync_ms) for slot in slots] == [
+        (0, True, ReplicaStatus.MIGRATING, 0),
+        (1, False, ReplicaStatus.HEALTHY, 55),
+    ]
+    assert [bundle.bundle_id for bundle in bundles] == ["kv/0x00000000_0x100000000"]
+    assert setting.book.count() == (1, 1, 1)
+
+
+def test_unknown_slots_are_refused() -> None:
+    """A request for a slot that no table has, or before the first table, gets an answer and no error."""
+    assert HoldingBook("n").ownership(3).access is Access.MOVED
+    setting = Setting()
+    setting.commit()
+    assert setting.access(99) is Access.MOVED
+    assert setting.access(-1) is Access.MOVED
+
+
+rows = st.fixed_dictionaries(
+    {},
+    optional={
+        slot_id: st.tuples(st.sampled_from(["a", "b", "n", None]), st.sampled_from([(), ("c",), ("n",)])).filter(
+            lambda row: row[0] not in row[1]
+        )
+        for slot_id in range(3)
+    },
+)
+histories = st.lists(
+    st.fixed_dictionaries(
+        {"rows": rows, "status": st.sampled_from([None, NodeStatus.ACTIVE, NodeStatus.FENCED]), "seen": st.booleans()}
+    ),
+    max_size=12,
+)
+
+
+@given(histories)
+@settings(max_examples=200, deadline=None)
+def test_lost_and_gained_tell_the_whole_story(history: list[Mapping[str, object]]) -> None:
+    """Whoever only listens to the changes holds what the table says, and is ready for nothing that it may have lost."""
+    setting = Setting()
+    heard: set[int] = set()
+    unbroken: set[int] = set()
+    for step in history:
+        for slot_id, (leader, followers) in step["rows"].items():  # type: ignore[attr-defined]  # drawn as a mapping
+            setting.feed.slot(slot_id, leader, *followers)
+        if step["status"] is not None:
+            setting.feed.status("n", step["status"])  # type: ignore[arg-type]  # drawn as a status
+        setting.feed.commit()
+        (table,) = setting.read()
+        row = table.nodes["n"]
+        held = {slot.slot_id for slot in table.slots if "n" in slot.replicas and row.status is NodeStatus.ACTIVE}
+        unbroken &= held
+        if not step["seen"]:
+            continue
+        changes = setting.book.follow(table, INCARNATION)
+        heard -= {lost.slot_id for lost in changes.lost}
+        gained = {slot.slot_id for slot in changes.gained}
+        assert not gained & heard
+        heard |= gained
+        assert heard == held
+        assert {slot_id for slot_id in held if slot_id not in gained} <= unbroken
+        for slot in changes.gained:
+            assert setting.book.mark_ready(slot.slot_id, slot.epoch, wall_ms=1)
+        unbroken = set(held)
+        ready = {slot.slot_id for slot in setting.book.statuses()[0] if slot.status is ReplicaStatus.HEALTHY}
+        assert ready == held
