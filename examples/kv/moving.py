@@ -57,7 +57,8 @@ class Mover:
         self._on_complete = on_complete
         self._logger = structlog.get_logger().bind(node=node_id)
         self._sources: dict[int, tuple[int, list[str]]] = {}
-        self._spent: dict[Ticket, set[str]] = {}
+        self._places: dict[str, Place] = {}
+        self._spent: dict[int, tuple[Ticket, set[str]]] = {}
         self._without_source: list[int] = []
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -67,17 +68,22 @@ class Mover:
         """Begin."""
         self._thread.start()
 
-    def expect(self, epoch: int, sources: Mapping[int, Sequence[str]]) -> None:
+    def expect(self, table: RoutingTable, sources: Mapping[int, Sequence[str]]) -> None:
         """Remember who may have the data of slots, the likeliest first; to be called before the store adopts the gain.
 
         Args:
-            epoch: of the table that gave the slots, or gave them other sources.
+            table: it gave the slots, or gave them other sources.
             sources: names by slot.
         """
         with self._lock:
+            # A node that leaves in good order stays reachable for a while after the table has forgotten it.
+            self._places.update({node_id: place for node_id in table.nodes if (place := place_of(table, node_id))})
             for slot_id, names in sources.items():
                 _, known = self._sources.get(slot_id, (0, []))
-                self._sources[slot_id] = epoch, list(dict.fromkeys([*names, *known]))
+                self._sources[slot_id] = table.epoch, list(dict.fromkeys([*names, *known]))
+
+    def wake(self) -> None:
+        """There is something to fetch now."""
         self._wake.set()
 
     def fetch_once(self) -> None:
@@ -120,16 +126,24 @@ class Mover:
 
     def _forget(self, ticket: Ticket) -> None:
         """Forget the sources of a gain that is complete; those of a later gain stay."""
+        self._spent.pop(ticket.slot_id, None)
         with self._lock:
             if self._sources.get(ticket.slot_id, (0, []))[0] <= ticket.table_epoch:
                 self._sources.pop(ticket.slot_id, None)
+
+    def _spent_for(self, ticket: Ticket) -> set[str]:
+        """Who need not be asked any more; with another table or leader everybody is asked again."""
+        earlier, spent = self._spent.get(ticket.slot_id, (None, set()))
+        spent = spent if earlier == ticket else set()
+        self._spent[ticket.slot_id] = ticket, spent
+        return spent
 
     def _fetch(self, ticket: Ticket, row: Row, unreachable: set[str]) -> bool:
         """One round for one slot; True if it is complete now."""
         if not row.leads:
             answer = self._ask(row.leader, ticket, row, unreachable) if row.leader else None
             return bool(answer and answer["status"] == "ok") and self._take(ticket, answer)
-        spent = self._spent.setdefault(ticket, set())
+        spent = self._spent_for(ticket)
         for source in self._candidates(ticket.slot_id, row):
             if source in spent:
                 continue
@@ -146,7 +160,6 @@ class Mover:
                 self._sources[ticket.slot_id] = epoch, list(dict.fromkeys([*known, *answer["sources"]]))
         if not spent.issuperset(self._candidates(ticket.slot_id, row)):
             return False
-        del self._spent[ticket]
         started = self._store.fetched(ticket, {}, complete=True)
         self._without_source += [ticket.slot_id] if started else []
         return started
@@ -158,8 +171,10 @@ class Mover:
 
     def _ask(self, source: str | None, ticket: Ticket, row: Row, unreachable: set[str]) -> Message | None:
         """Ask one holder; None if it could not be reached or says "later"."""
-        place = place_of(self._table(), source) if source else None
-        if source is None or place is None or source in unreachable:
+        if source is None or source in unreachable:
+            return None
+        place = place_of(self._table(), source) or self._places.get(source)
+        if place is None:
             return None
         request = {
             "op": "fetch",

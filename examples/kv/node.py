@@ -4,6 +4,7 @@ python -m examples.kv.node --cluster demo --node-id n1 --bootstrap-servers local
 """
 
 import argparse
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from examples.kv.store import Refused, Row, SlotStore, Token, Value, Version
 
 _COPY_TIMEOUT_S: Final = 1.0
 _TELL_OWNERS_S: Final = 1.0
+_LINGER_S: Final = 2.0
 
 
 class KvNode(NodeCallbacks):
@@ -56,16 +58,19 @@ class KvNode(NodeCallbacks):
         self.agent.start()
         self._logger.info("kv_node_serves", place=self._server.place)
         self.agent.run_until_signal()
+        # The table gives everything to others by now; they may still be fetching it.
+        time.sleep(_LINGER_S)
         self._server.shutdown()
 
     # -- what the agent tells -----------------------------------------------------------------------------------------
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
         """Fetch them."""
-        self._mover.expect(self._epoch, {slot.slot_id: slot.sources for slot in gained})
+        self._expect(gained)
         with self._adopting:
             self._held |= {slot.slot_id for slot in gained}
             self._adopt(self.agent.table)
+        self._mover.wake()
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
         """Keep them for those who fetch."""
@@ -76,13 +81,12 @@ class KvNode(NodeCallbacks):
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
         """Serve under the new rows; those that are still fetched may be fetched elsewhere now."""
         incomplete = set(self.store.incomplete())
-        fetched = [slot for slot in changed if slot.slot_id in incomplete]
-        self._mover.expect(self._epoch, {slot.slot_id: slot.sources for slot in fetched})
+        self._expect([slot for slot in changed if slot.slot_id in incomplete])
         self._follow()
 
-    @property
-    def _epoch(self) -> int:
-        return self.agent.table.epoch if self.agent.table else 0
+    def _expect(self, slots: Sequence[SlotGained | SlotChanged]) -> None:
+        if self.agent.table is not None:
+            self._mover.expect(self.agent.table, {slot.slot_id: slot.sources for slot in slots})
 
     def _follow(self) -> RoutingTable | None:
         """Work with the agent's present table; asked before each request, because not every change has a callback."""
@@ -235,8 +239,15 @@ class KvNode(NodeCallbacks):
         return NodeLoad(cpu=cpu, memory=resident_memory(), bundles=bundle_loads, slots=slot_loads)
 
 
+def _end_process(failed: threading.ExceptHookArgs) -> None:
+    """Half a node is worse than none: the cluster takes a process that has ended for dead, and goes on without it."""
+    structlog.get_logger().error("thread_failed", exc_info=(failed.exc_type, failed.exc_value, failed.exc_traceback))
+    os._exit(1)
+
+
 def main() -> None:
     """The command line."""
+    threading.excepthook = _end_process
     parser = argparse.ArgumentParser(description="A node of the key-value service.")
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--node-id", required=True)
