@@ -1,5 +1,6 @@
 """Agents against a real controller over the in-memory world: joining, gains and losses, fencing, draining, errors."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -7,10 +8,20 @@ from contextlib import ExitStack
 import pytest
 
 from controlplane.adapters.memory import MemoryEventWriter
+from controlplane.config import HEARTBEATS, LOAD_REPORTS
 from controlplane.core.membership import NodeStatus
 from controlplane.core.node_session import SessionSettings, SessionState
 from controlplane.errors import FencedError
-from controlplane.node import Access, NodeAgent, NodeCallbacks, NodeDescription, NodeMetrics, SlotGained, SlotLost
+from controlplane.node import (
+    Access,
+    NodeAgent,
+    NodeCallbacks,
+    NodeDescription,
+    NodeLoad,
+    NodeMetrics,
+    SlotGained,
+    SlotLost,
+)
 from tests.helpers.memory_cluster import MemoryCluster
 
 SETTINGS = SessionSettings(
@@ -45,7 +56,12 @@ class Fleet:
         self.world = world
         self._stack = stack
 
-    def start(self, node_id: str, callbacks: NodeCallbacks | None = None) -> NodeAgent:
+    def start(
+        self,
+        node_id: str,
+        callbacks: NodeCallbacks | None = None,
+        load_source: Callable[[], NodeLoad] | None = None,
+    ) -> NodeAgent:
         """An agent that joins; it is stopped at the end without draining."""
         writer = MemoryEventWriter(self.world.cluster, self.world.broker, message_timeout_ms=800)
         agent = NodeAgent(
@@ -55,6 +71,8 @@ class Fleet:
             node=NodeDescription(node_id),
             cluster="test",
             callbacks=callbacks,
+            load_source=load_source,
+            load_interval_ms=50,
             settings=SETTINGS,
             metrics=NodeMetrics(None),
         )
@@ -69,6 +87,7 @@ class Fleet:
 def fleet() -> Iterator[Fleet]:
     """A cluster with one controller."""
     with MemoryCluster() as world, ExitStack() as stack:
+        world.broker.create_topic(world.cluster.topic(LOAD_REPORTS))
         world.start("c1")
         yield Fleet(world, stack)
 
@@ -154,6 +173,45 @@ def test_an_error_in_a_callback_ends_the_agent_and_its_heartbeats(fleet: Fleet) 
     with pytest.raises(ZeroDivisionError):
         agent.check()
     wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+
+
+def test_a_slow_measurement_does_not_hold_heartbeats_up(fleet: Fleet) -> None:
+    """The user's measuring code may take longer than the silence limit, and the node stays a member that serves."""
+    measuring, finish = threading.Event(), threading.Event()
+
+    def measure() -> NodeLoad:
+        measuring.set()
+        assert finish.wait(20)
+        return NodeLoad()
+
+    agent = fleet.start("n1", Recorder(), measure)
+    assert measuring.wait(20)
+    wait_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    beats_before = len(fleet.world.records(HEARTBEATS))
+    ends_s = time.monotonic() + 2 * SETTINGS.silence_limit_ms / 1_000
+    while time.monotonic() < ends_s:
+        assert agent.ownership(3).access is Access.ACCEPT
+        time.sleep(0.01)
+    assert len(fleet.world.records(HEARTBEATS)) > beats_before
+    assert not fleet.world.records(LOAD_REPORTS)
+    finish.set()
+    wait_until(lambda: fleet.world.records(LOAD_REPORTS))
+
+
+def test_a_measurement_that_fails_ends_the_agent(fleet: Fleet) -> None:
+    """No exception of the user's code is swallowed, not even one beside the main work."""
+    agent = fleet.start("n1", Recorder(), lambda: NodeLoad(cpu=1 / 0))  # type: ignore[arg-type]  # it never gets there
+    wait_until(lambda: raises(agent))
+    assert agent.ownership(3).access is Access.MOVED
+
+
+def test_stopping_twice_is_harmless(fleet: Fleet) -> None:
+    """A user's clean-up may run after a signal has stopped the agent already."""
+    agent = fleet.start("n1", Recorder())
+    wait_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    agent.stop(drain=False)
+    agent.stop(drain=True)
+    assert agent.state is SessionState.LEFT
 
 
 def raises(agent: NodeAgent) -> bool:
