@@ -122,7 +122,8 @@ def _send(writer: KafkaEventWriter, record: OutgoingRecord) -> None:
 
 def _state(nodes: int) -> State:
     """A cluster in which all nodes are members, as the leader's own decisions make it."""
-    state = open_term(State(), Term(1), "bench", "bench", new_log=("log", Policy(positions_interval_ms=1 << 60)), now_ms=0, republish=False).state
+    policy = Policy(positions_interval_ms=1 << 60)
+    state = open_term(State(), Term(1), "bench", "bench", new_log=("log", policy), now_ms=0, republish=False).state
     joins = [
         InputRecord(
             Coordinates(MEMBERSHIP, 0, index, 0),

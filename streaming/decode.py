@@ -1,0 +1,160 @@
+"""Records to columns through the project's own codec, so that the pipeline and the leader judge a record alike.
+
+Each record goes through ``controlplane.codec`` in Spark's Python workers: every framing, every schema version and every
+check is the same code. (Spark's own ``from_avro`` is quicker, but knows none of the checks, and one framing and schema
+at a time; the codec takes a few hundred microseconds for a report of 20 bundles, which is enough.)
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+
+from controlplane.codec.inputs import decode_input
+from controlplane.codec.outputs import decode_dead_letter, encode_dead_letter
+from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
+from controlplane.core.identifiers import Coordinates
+from controlplane.core.outputs import DeadLetter
+from controlplane.errors import InvalidInputError
+from streaming.columns import RecordColumns
+from streaming.table_contracts import (
+    DEAD_LETTERS_TABLE,
+    HEARTBEAT_COLUMNS,
+    LOAD_REPORT_COLUMNS,
+    MEMBERSHIP_COLUMNS,
+)
+
+WRITER: Final = "pipeline"
+"""Stands as the writer in the pipeline's dead letters."""
+
+RAW_KEPT_BYTES: Final = 64 * 1024
+"""How much of a refused record's bytes a dead letter keeps."""
+
+INPUT_COLUMNS: Final[Mapping[str, RecordColumns]] = MappingProxyType(
+    {HEARTBEATS: HEARTBEAT_COLUMNS, LOAD_REPORTS: LOAD_REPORT_COLUMNS, MEMBERSHIP: MEMBERSHIP_COLUMNS}
+)
+
+_REFUSAL_TYPE: Final = StructType([StructField("reason", StringType()), StructField("detail", StringType())])
+_KEY_VALUE_TYPE: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
+_DEAD_LETTER_FIELDS: Final = DEAD_LETTERS_TABLE.fields[5:]
+
+_Row: TypeAlias = tuple[object, ...]
+
+
+class _Raw(NamedTuple):
+    """What the codec wants to know of a record."""
+
+    partition: int
+    offset: int
+    append_time_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+def decode_row(
+    topic: str, partition: int, offset: int, append_time_ms: int, key: bytes | None, value: bytes | None
+) -> tuple[tuple[str, str] | None, _Row | None]:
+    """A record as (refusal, columns): exactly one of them is there.
+
+    Args:
+        topic: an input topic without the cluster's prefix.
+        partition: the record's partition.
+        offset: its offset.
+        append_time_ms: when the broker appended it.
+        key: its key.
+        value: its value.
+    """
+    raw = _Raw(partition, offset, append_time_ms, _as_bytes(key), _as_bytes(value))
+    try:
+        record = decode_input(topic, raw)
+    except InvalidInputError as refused:
+        return (refused.reason, refused.detail), None
+    return None, INPUT_COLUMNS[topic].row(record.payload)
+
+
+def _as_bytes(value: bytes | None) -> bytes | None:
+    """Spark hands binary columns over as bytearrays, which are no dictionary keys."""
+    return None if value is None else bytes(value)
+
+
+def decoded(records: DataFrame, topic: str) -> DataFrame:
+    """The records of an input topic with two more columns: ``refusal`` (null if usable) and ``payload`` (its columns).
+
+    Args:
+        records: as :func:`streaming.sources.read_stream` gives them.
+        topic: the topic without the cluster's prefix.
+    """
+    both = _decoder(topic)("partition", "offset", "append_time_ms", "key", "value")
+    return (
+        records.withColumn("both", both)
+        .withColumn("refusal", F.col("both.refusal"))
+        .withColumn("payload", F.col("both.payload"))
+        .drop("both")
+    )
+
+
+def _decoder(topic: str) -> Callable[..., Column]:
+    result = StructType([StructField("refusal", _REFUSAL_TYPE), StructField("payload", INPUT_COLUMNS[topic].struct)])
+
+    def decode(
+        partition: int, offset: int, append_time_ms: int, key: bytes | None, value: bytes | None
+    ) -> tuple[tuple[str, str] | None, _Row | None]:
+        return decode_row(topic, partition, offset, append_time_ms, key, value)
+
+    # Nondeterministic for Spark means: do not run it twice for its two columns.
+    return F.udf(decode, result, useArrow=False).asNondeterministic()
+
+
+def dead_letter_records(refused: DataFrame, topic: str) -> DataFrame:
+    """The dead letters of refused records of a topic, as ``key`` and ``value`` for the topic ``dead-letters``."""
+
+    def encode(
+        partition: int, offset: int, append_time_ms: int, value: bytes | None, reason: str, detail: str
+    ) -> tuple[bytes, bytes]:
+        raw = _as_bytes(value) or b""
+        letter = DeadLetter(
+            reason, detail, topic, partition, offset, append_time_ms, WRITER, raw[:RAW_KEPT_BYTES], len(raw)
+        )
+        key = str(Coordinates(topic, partition, offset, append_time_ms)).encode()
+        return key, encode_dead_letter(letter)
+
+    both = F.udf(encode, _KEY_VALUE_TYPE, useArrow=False)(
+        "partition", "offset", "append_time_ms", "value", "refusal.reason", "refusal.detail"
+    )
+    return refused.select(both.alias("both")).select("both.*")
+
+
+def decoded_dead_letters(records: DataFrame) -> DataFrame:
+    """The records of ``dead-letters`` with the column ``payload``: one that is none itself is kept with its bytes."""
+    fields = [StructField(each.name, each.dataType) for each in _DEAD_LETTER_FIELDS]
+    payload = F.udf(dead_letter_row, StructType(fields), useArrow=False)(
+        "partition", "offset", "append_time_ms", "value"
+    )
+    return records.withColumn("payload", payload)
+
+
+def dead_letter_row(partition: int, offset: int, append_time_ms: int, value: bytes | None) -> _Row:
+    """A dead letter's columns; a record that is no dead letter becomes one about itself, so that none is skipped."""
+    raw = _as_bytes(value) or b""
+    try:
+        letter = decode_dead_letter(raw)
+    except InvalidInputError as refused:
+        kept = raw[:RAW_KEPT_BYTES]
+        detail = f"the record is no dead letter: {refused.detail}"
+        letter = DeadLetter(
+            refused.reason, detail, DEAD_LETTERS, partition, offset, append_time_ms, WRITER, kept, len(raw)
+        )
+    return (
+        letter.reason,
+        letter.detail,
+        letter.topic,
+        letter.partition,
+        letter.offset,
+        letter.append_time_ms,
+        letter.writer,
+        letter.raw,
+        letter.raw_length_bytes,
+    )

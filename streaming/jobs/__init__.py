@@ -1,0 +1,1 @@
+"""What runs: the streaming queries and the application that keeps them going."""

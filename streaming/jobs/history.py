@@ -1,0 +1,45 @@
+"""The streams that only add rows: records of a topic, decoded, into the topic's table."""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql.streaming.query import StreamingQuery
+
+from controlplane.config import DEAD_LETTERS
+from streaming.config import PipelineConfig
+from streaming.decode import decoded, decoded_dead_letters
+from streaming.metrics import RECORDS_OBSERVATION
+from streaming.sources import read_stream
+from streaming.table_contracts import TABLE_OF_TOPIC
+from streaming.tables import table_path
+from streaming.transforms.raw_rows import history_rows
+
+
+def start_history(session: SparkSession, config: PipelineConfig, topic: str) -> StreamingQuery:
+    """Start the stream of ``heartbeats``, ``membership`` or ``dead-letters`` into its table.
+
+    Delta's own streaming sink writes each batch once. Unusable heartbeats and membership records are the leader's to
+    refuse, so they are only counted here.
+    """
+    table = TABLE_OF_TOPIC[topic]
+    records = read_stream(session, config.kafka, config.cluster.topic(topic), config.max_records_per_batch)
+    rows = history_rows(_usable(records, topic), topic, table)
+    return (
+        # One file for each batch and core: Kafka's partitions would give one each.
+        rows.coalesce(config.spark.cores)
+        .writeStream.format("delta")
+        .queryName(table.name)
+        .outputMode("append")
+        .option("checkpointLocation", str(config.checkpoint_dir(table.name)))
+        .trigger(processingTime=f"{config.trigger_interval_ms} milliseconds")
+        .start(table_path(config.warehouse_dir, table))
+    )
+
+
+def _usable(records: DataFrame, topic: str) -> DataFrame:
+    if topic == DEAD_LETTERS:
+        return decoded_dead_letters(records)
+    both = decoded(records, topic)
+    counted = both.observe(
+        RECORDS_OBSERVATION, F.count(F.lit(1)).alias("read"), F.count(F.col("refusal")).alias("refused")
+    )
+    return counted.where(F.col("refusal").isNull())

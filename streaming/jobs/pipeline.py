@@ -1,0 +1,223 @@
+"""The application: all streams of a cluster in one Spark session, kept going until it is told to stop."""
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
+from controlplane.errors import (
+    ControlPlaneError,
+    InvariantViolationError,
+    LogContinuityError,
+    LogUnavailableError,
+    PrerequisiteError,
+    UnsupportedFeatureLevelError,
+)
+from streaming.config import PipelineConfig
+from streaming.jobs.decision_log import start_decisions
+from streaming.jobs.history import start_history
+from streaming.jobs.load import start_load
+from streaming.maintenance import maintain
+from streaming.metrics import PipelineMetrics, ProgressListener
+from streaming.session import build_session
+from streaming.table_contracts import TABLE_OF_TOPIC
+from streaming.tables import create_missing, exists, read
+
+_log = structlog.get_logger(__name__)
+
+_WATCH_INTERVAL_S = 0.5
+_LONGEST_WAIT_S = 30.0
+_QUIET_AFTER_S = 300.0
+"""A stream that ran this long after a failure has recovered: its failures are counted from zero again."""
+
+_STOPPING_ERRORS: Mapping[str, type[ControlPlaneError]] = {
+    kind.__name__: kind for kind in (UnsupportedFeatureLevelError, LogContinuityError, InvariantViolationError)
+}
+"""Errors after which starting again would fail again; Spark reports them as text."""
+
+
+def run(
+    config: PipelineConfig,
+    stop: threading.Event,
+    on_started: Callable[[SparkSession], None] | None = None,
+    metrics: PipelineMetrics | None = None,
+) -> None:
+    """Run every stream until ``stop`` is set; blocks. A restart goes on where the checkpoints stand.
+
+    Args:
+        config: the settings.
+        stop: ends the pipeline; a batch under way is given up and repeated by the next start.
+        on_started: called once when all streams run, with the session.
+        metrics: counts what happens; None registers a set with Prometheus' default registry.
+
+    Raises:
+        PrerequisiteError: Spark does not start, the tables are another version's, or a checkpoint is missing.
+        LogUnavailableError: a stream failed again and again; the message holds its last failure.
+        LogContinuityError: the decision log cannot be read on.
+        UnsupportedFeatureLevelError: a newer version wrote a decision.
+    """
+    session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark)
+    try:
+        run_in(session, config, stop, on_started, metrics or PipelineMetrics())
+    finally:
+        session.stop()
+
+
+def run_in(
+    session: SparkSession,
+    config: PipelineConfig,
+    stop: threading.Event,
+    on_started: Callable[[SparkSession], None] | None,
+    metrics: PipelineMetrics,
+) -> None:
+    """As :func:`run`, in a session that the caller made and ends."""
+    create_missing(session, config.warehouse_dir)
+    refuse_lost_checkpoints(session, config)
+    listener = ProgressListener(metrics)
+    session.streams.addListener(listener)
+    streams = [_Stream(name, start) for name, start in _starters(session, config, metrics).items()]
+    try:
+        for stream in streams:
+            stream.start()
+        _log.info("pipeline runs", tables=str(config.warehouse_dir), streams=[stream.name for stream in streams])
+        if on_started is not None:
+            on_started(session)
+        _watch(session, config, streams, stop, metrics)
+    finally:
+        for stream in streams:
+            stream.stop()
+        session.streams.removeListener(listener)
+
+
+def refuse_lost_checkpoints(session: SparkSession, config: PipelineConfig) -> None:
+    """Refuse to read a topic from its beginning into a table that already holds its records.
+
+    Raises:
+        PrerequisiteError: a table has rows and its stream has no checkpoint.
+    """
+    for table in TABLE_OF_TOPIC.values():
+        checkpoint = config.checkpoint_dir(table.name)
+        if (checkpoint / "metadata").exists() or not exists(session, config.warehouse_dir, table):
+            continue
+        if not read(session, config.warehouse_dir, table).isEmpty():
+            message = (
+                f"the table {table.name} in {config.warehouse_dir} holds rows and its checkpoint {checkpoint} is gone: "
+                "going on would add them a second time. Restore it, or move the folder away to start afresh"
+            )
+            raise PrerequisiteError(message)
+
+
+def _starters(
+    session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics
+) -> dict[str, Callable[[], StreamingQuery]]:
+    return {
+        DECISIONS: lambda: start_decisions(session, config),
+        MEMBERSHIP: lambda: start_history(session, config, MEMBERSHIP),
+        LOAD_REPORTS: lambda: start_load(session, config, metrics),
+        HEARTBEATS: lambda: start_history(session, config, HEARTBEATS),
+        DEAD_LETTERS: lambda: start_history(session, config, DEAD_LETTERS),
+    }
+
+
+@dataclass(slots=True)
+class _Stream:
+    """One stream and how often it failed lately.
+
+    Attributes:
+        name: its topic.
+        starter: starts it from its checkpoint.
+        query: the running query, once started.
+        failures: in a row.
+        start_again_at_s: monotonic time before which it is not started again; None while it runs.
+        started_at_s: monotonic time of the last start.
+    """
+
+    name: str
+    starter: Callable[[], StreamingQuery]
+    query: StreamingQuery | None = None
+    failures: int = 0
+    start_again_at_s: float | None = None
+    started_at_s: float = 0.0
+
+    def start(self) -> None:
+        """Start it from its checkpoint."""
+        self.query = self.starter()
+        self.started_at_s = time.monotonic()
+        self.start_again_at_s = None
+
+    def stop(self) -> None:
+        """Stop it if it runs; its checkpoint says how far it came."""
+        if self.query is not None and self.query.isActive:
+            self.query.stop()
+
+    def failure(self) -> str | None:
+        """Why it ended; None while it runs or waits."""
+        if self.query is None or self.query.isActive or self.start_again_at_s is not None:
+            return None
+        error = self.query.exception()
+        return "it ended without an error" if error is None else str(error)
+
+
+def _watch(
+    session: SparkSession,
+    config: PipelineConfig,
+    streams: list[_Stream],
+    stop: threading.Event,
+    metrics: PipelineMetrics,
+) -> None:
+    next_maintenance_s = time.monotonic() + config.maintenance_interval_ms / 1_000
+    while not stop.wait(_WATCH_INTERVAL_S):
+        for stream in streams:
+            _attend(stream, config.restart_limit, metrics)
+        if time.monotonic() >= next_maintenance_s:
+            _maintain(session, config)
+            next_maintenance_s = time.monotonic() + config.maintenance_interval_ms / 1_000
+
+
+def _attend(stream: _Stream, restart_limit: int, metrics: PipelineMetrics) -> None:
+    """Start a stream again that failed, after a wait that doubles each time."""
+    now_s = time.monotonic()
+    if stream.start_again_at_s is not None:
+        if now_s >= stream.start_again_at_s:
+            metrics.stream_restarts.labels(stream.name).inc()
+            stream.start()
+        return
+    failure = stream.failure()
+    if failure is None:
+        return
+    stopping = stopping_error(failure)
+    if stopping is not None:
+        raise stopping
+    if now_s - stream.started_at_s > _QUIET_AFTER_S:
+        stream.failures = 0
+    stream.failures += 1
+    if stream.failures > restart_limit:
+        message = f"the stream of {stream.name} failed {stream.failures} times in a row, last with: {failure:.2000}"
+        raise LogUnavailableError(message)
+    wait_s = min(2.0 ** (stream.failures - 1), _LONGEST_WAIT_S)
+    stream.start_again_at_s = now_s + wait_s
+    _log.warning("stream failed and is started again", stream=stream.name, wait_s=wait_s, failure=failure)
+
+
+def stopping_error(failure: str) -> ControlPlaneError | None:
+    """The error in the text of a failed stream that forbids to start it again; None if there is none."""
+    for name, kind in _STOPPING_ERRORS.items():
+        found = re.search(rf"{name}: (?P<message>[^\n]+)", failure)
+        if found:
+            return kind(found["message"])
+    return None
+
+
+def _maintain(session: SparkSession, config: PipelineConfig) -> None:
+    try:
+        maintain(session, config.warehouse_dir)
+    except PySparkException as error:
+        # The tables are whole without it, and the next turn does what this one left.
+        _log.warning("maintenance failed and is tried again later", error=str(error))

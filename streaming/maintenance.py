@@ -1,0 +1,38 @@
+"""Keeping the tables small: joining small files, and removing files that no query reads any more."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import structlog
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+
+from streaming import tables
+from streaming.table_contracts import ALL_TABLES, TableContract
+
+_log = structlog.get_logger(__name__)
+
+_COMPACTED_DAYS = 1
+"""How many days back files are joined: earlier days were joined while they were young."""
+
+
+def maintain(session: SparkSession, warehouse_dir: Path, now: datetime | None = None) -> None:
+    """Join the small files of the last two days and remove those that were replaced long enough ago.
+
+    Tables that are merged are not compacted: each merge rewrites their few files, and a compaction beside it would make
+    one of the two fail. How long replaced files stay is the table's own property, so that running queries end in peace.
+    """
+    today = (now or datetime.now(UTC)).date()
+    for table in ALL_TABLES:
+        if not tables.exists(session, warehouse_dir, table):
+            continue
+        delta = DeltaTable.forPath(session, tables.table_path(warehouse_dir, table))
+        if table.is_history:
+            since = today - timedelta(days=_COMPACTED_DAYS)
+            delta.optimize().where(f"day >= DATE'{since.isoformat()}'").executeCompaction()
+        delta.vacuum()
+        _log.info("table maintained", table=table.name, files=_file_count(session, warehouse_dir, table))
+
+
+def _file_count(session: SparkSession, warehouse_dir: Path, table: TableContract) -> int:
+    return len(tables.read(session, warehouse_dir, table).inputFiles())

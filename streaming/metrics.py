@@ -1,0 +1,104 @@
+"""The pipeline's Prometheus metrics, fed by Spark's progress reports; listed in ``docs/reference/metrics.md``."""
+
+from datetime import datetime
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
+
+RECORDS_OBSERVATION = "records"
+"""The name under which a stream counts what it read and what it refused."""
+
+_BATCH_BUCKETS_S = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0)
+
+
+class PipelineMetrics:
+    """One set of metrics for the pipeline of a process."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        """Register the metrics; tests pass a registry of their own."""
+        self.batch_seconds = Histogram(
+            "controlplane_pipeline_batch_seconds",
+            "Time that a batch took, by stream",
+            ["stream"],
+            buckets=_BATCH_BUCKETS_S,
+            registry=registry,
+        )
+        self.records = Counter(
+            "controlplane_pipeline_records", "Records read, by stream", ["stream"], registry=registry
+        )
+        self.last_batch_time = Gauge(
+            "controlplane_pipeline_last_batch_timestamp_seconds",
+            "When the newest batch with records began, by stream (seconds since 1970)",
+            ["stream"],
+            registry=registry,
+        )
+        self.behind = Gauge(
+            "controlplane_pipeline_offsets_behind",
+            "Offsets in Kafka that the newest batch had not reached, by stream",
+            ["stream"],
+            registry=registry,
+        )
+        self.dead_letters = Counter(
+            "controlplane_pipeline_dead_letters", "Load reports refused, by reason", ["reason"], registry=registry
+        )
+        self.passed_over = Counter(
+            "controlplane_pipeline_passed_over_records",
+            "Unusable records that the leader refuses, by stream: they are in no table but dead_letters",
+            ["stream"],
+            registry=registry,
+        )
+        self.candidates = Counter(
+            "controlplane_pipeline_candidates", "Candidates produced, by action", ["action"], registry=registry
+        )
+        self.stream_restarts = Counter(
+            "controlplane_pipeline_stream_restarts",
+            "Streams started again after a failure",
+            ["stream"],
+            registry=registry,
+        )
+
+
+class ProgressListener(StreamingQueryListener):
+    """Turns Spark's progress reports into metrics."""
+
+    def __init__(self, metrics: PipelineMetrics) -> None:
+        """Feed these metrics."""
+        self._metrics = metrics
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing to count."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        """Count a batch."""
+        self.record(event.progress)
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing to count."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing to count: whoever started the stream sees that it ended, and why."""
+
+    def record(self, progress: StreamingQueryProgress) -> None:
+        """Count one batch of a stream."""
+        stream = progress.name or "unnamed"
+        metrics = self._metrics
+        lags = [source.metrics.get("maxOffsetsBehindLatest") for source in progress.sources]
+        for lag in lags:
+            if lag is not None:
+                metrics.behind.labels(stream).set(float(lag))
+        if not progress.numInputRows:
+            return
+        metrics.batch_seconds.labels(stream).observe(progress.batchDuration / 1_000)
+        metrics.records.labels(stream).inc(progress.numInputRows)
+        began = datetime.fromisoformat(progress.timestamp)
+        metrics.last_batch_time.labels(stream).set(began.timestamp())
+        observed = progress.observedMetrics.get(RECORDS_OBSERVATION)
+        if observed is not None and observed["refused"]:
+            metrics.passed_over.labels(stream).inc(observed["refused"])

@@ -1,0 +1,67 @@
+"""SQL over the Delta tables, each known by its name."""
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+
+from controlplane.core.plain import Plain
+from controlplane.errors import PrerequisiteError, UserError
+from streaming import tables
+from streaming.table_contracts import ALL_TABLES
+
+
+class QueryResult(NamedTuple):
+    """What a statement gave: column names, and rows of plain values (dates as ISO text, bytes as hexadecimal)."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Plain, ...], ...]
+
+
+def run_sql(session: SparkSession, warehouse_dir: Path, statement: str) -> QueryResult:
+    """Run one statement over the tables of a pipeline.
+
+    Args:
+        session: a session that reads Delta.
+        warehouse_dir: the folder of the tables.
+        statement: Spark SQL; the tables are known by their names, such as ``broker_load``.
+
+    Raises:
+        PrerequisiteError: the folder holds none of the tables.
+        UserError: the statement is wrong; the message says where.
+    """
+    found = [table for table in ALL_TABLES if tables.exists(session, warehouse_dir, table)]
+    if not found:
+        message = f"there are no tables in {warehouse_dir}: has the pipeline of this cluster ever run?"
+        raise PrerequisiteError(message)
+    for table in found:
+        tables.read(session, warehouse_dir, table).createOrReplaceTempView(table.name)
+    try:
+        result = session.sql(statement)
+        rows = tuple(tuple(_plain(value) for value in row) for row in result.collect())
+    except PySparkException as error:
+        names = ", ".join(table.name for table in found)
+        message = f"the statement failed: {error.getMessage() or error} (tables: {names})"
+        raise UserError(message) from error
+    return QueryResult(tuple(result.columns), rows)
+
+
+def _plain(value: object) -> Plain:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Row):
+        return {name: _plain(value[name]) for name in value.__fields__}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, bytes | bytearray):
+        return bytes(value).hex()
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return str(value)
+    return str(value)

@@ -1,0 +1,70 @@
+"""The only place that builds a Spark session."""
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from controlplane.errors import PrerequisiteError
+from streaming.config import SparkConfig
+
+_CODE_FOLDER = Path(__file__).resolve().parents[1]
+"""What holds the packages ``streaming`` and ``controlplane``: Spark's Python workers import both."""
+
+
+def build_session(app_name: str, config: SparkConfig) -> SparkSession:
+    """A local session that reads Kafka and reads and writes Delta; takes 5 to 20 s. A process has one.
+
+    Raises:
+        PrerequisiteError: a jar is missing, or Spark does not start.
+    """
+    missing = [str(jar) for jar in config.jars if not jar.is_file()]
+    if missing:
+        message = f"jars of the pipeline are missing: {', '.join(missing)}; fetch them again"
+        raise PrerequisiteError(message)
+    if config.java_home is not None:
+        os.environ["JAVA_HOME"] = str(config.java_home)
+    # Spark starts its Python workers with what these name, which need not be the interpreter that runs now.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(app_name)
+    for name, value in _settings(config).items():
+        builder = builder.config(name, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        message = f"Spark does not start ({error}): is Java 17 or 21 installed, and is there memory for it?"
+        raise PrerequisiteError(message) from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _settings(config: SparkConfig) -> dict[str, str]:
+    parts = str(config.cores)
+    return {
+        "spark.master": f"local[{config.cores}]",
+        "spark.driver.memory": f"{config.driver_memory_mib}m",
+        "spark.driver.extraJavaOptions": config.java_options,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.jars": ",".join(str(jar) for jar in config.jars),
+        "spark.executorEnv.PYTHONPATH": str(_CODE_FOLDER),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # No catalog on disk: tables are known by their folders, and nothing is left in the working directory.
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        # Each part is a task with a fixed cost; the defaults (200, and 50 for Delta's own state) are for clusters.
+        "spark.sql.shuffle.partitions": parts,
+        "spark.default.parallelism": parts,
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # Needs pyarrow, which is not installed, and values are nested: see decode.py.
+        "spark.sql.execution.pythonUDF.arrow.enabled": "false",
+        # The sources of our merges are computed before: copying them once more would only cost time.
+        "spark.databricks.delta.merge.materializeSource": "none",
+        "spark.sql.streaming.metricsEnabled": "false",
+        # Old entries of the checkpoints; the newest ones are all that a restart needs.
+        "spark.sql.streaming.minBatchesToRetain": "20",
+    }

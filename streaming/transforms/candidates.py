@@ -1,0 +1,244 @@
+"""The current averages to candidates: what the core's rules say of the nodes and bundles that count."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import NamedTuple
+
+from controlplane.config import LOAD_REPORTS
+from controlplane.core.load import shed_rule, split_rule
+from controlplane.core.load.averages import MessageLoad
+from controlplane.core.load.shed_rule import LoadedNode, ShedBundle, ShedChoice, plan_shedding
+from controlplane.core.load.split_rule import MeasuredBundle, SplitChoice, choose_splits
+from controlplane.core.outputs import Candidate
+from streaming.config import LoadRuleConfig
+
+
+class NodeFacts(NamedTuple):
+    """What the rules need of a row of ``broker_load``; the fields are its columns."""
+
+    node_id: str
+    report_time_ms: int
+    weighted_usage: float
+    reported: MessageLoad
+    bundle_count: int
+    bundle_ids: Sequence[str]
+    smoothed_usage: float | None
+    smoothed_at_ms: int | None
+
+
+class BundleFacts(NamedTuple):
+    """What the rules need of a row of ``bundle_load``; the fields are its columns, averages without their counts."""
+
+    bundle_id: str
+    namespace: str
+    node_id: str
+    report_time_ms: int
+    report_partition: int
+    report_offset: int
+    first_report_time_ms: int
+    moved_at_ms: int | None
+    topic_count: int
+    producer_count: int
+    consumer_count: int
+    short_term: MessageLoad
+    long_term: MessageLoad
+
+
+class SplitRow(NamedTuple):
+    """A row of ``split_candidates``, in the order of its columns."""
+
+    candidate_id: str
+    bundle_id: str
+    evaluated_ms: int
+    day: date
+    namespace: str
+    node_id: str
+    rule: str
+    exceeded: list[tuple[str, float, float]]
+    topic_count: int
+    session_count: int
+    message_rate_per_s: float
+    throughput_bytes_per_s: float
+    evidence: dict[str, str]
+    window_start_ms: int
+    window_end_ms: int
+
+
+class ShedRow(NamedTuple):
+    """A row of ``shed_candidates``, in the order of its columns."""
+
+    candidate_id: str
+    bundle_id: str
+    evaluated_ms: int
+    day: date
+    namespace: str
+    node_id: str
+    rule: str
+    throughput_bytes_per_s: float
+    smoothed_usage: float
+    mean_usage: float
+    target_bytes_per_s: float
+    evidence: dict[str, str]
+    window_start_ms: int
+    window_end_ms: int
+
+
+class Evaluation(NamedTuple):
+    """What one evaluation found.
+
+    Attributes:
+        evaluated_ms: its log time.
+        splits: bundles to be split.
+        sheds: bundles to be given away.
+        smoothed_usages: each counted node's usage, smoothed once more.
+    """
+
+    evaluated_ms: int
+    splits: tuple[SplitRow, ...]
+    sheds: tuple[ShedRow, ...]
+    smoothed_usages: Mapping[str, float]
+
+
+def due_evaluation(now_ms: int, last_evaluated_ms: int | None, interval_ms: int) -> int | None:
+    """The log time of the evaluation that is due at ``now_ms``, a multiple of the interval; None if it was done."""
+    evaluated_ms = now_ms // interval_ms * interval_ms
+    return evaluated_ms if last_evaluated_ms is None or evaluated_ms > last_evaluated_ms else None
+
+
+def evaluate(
+    nodes: Iterable[NodeFacts], bundles: Iterable[BundleFacts], evaluated_ms: int, now_ms: int, rules: LoadRuleConfig
+) -> Evaluation:
+    """Apply both rules to the nodes whose newest report is not too old.
+
+    A bundle counts for the node that reported it last. Nodes are taken by name and bundles by id, which is how ties are
+    broken.
+
+    Args:
+        nodes: every row of ``broker_load``.
+        bundles: every row of ``bundle_load``.
+        evaluated_ms: log time of this evaluation.
+        now_ms: log time of the newest report.
+        rules: thresholds and times.
+    """
+    everybody = sorted(nodes)
+    alive = [node for node in everybody if now_ms - node.report_time_ms < rules.report_lifetime_ms]
+    known = {bundle.bundle_id: bundle for bundle in bundles}
+    owned = {node.node_id: _owned(node, known) for node in alive}
+    last_evaluated_ms = max((node.smoothed_at_ms for node in everybody if node.smoothed_at_ms is not None), default=0)
+    # A node that missed an evaluation was away: it starts afresh, like one that has left and come back.
+    former = {
+        node.node_id: node.smoothed_usage
+        for node in alive
+        if node.smoothed_usage is not None and node.smoothed_at_ms == last_evaluated_ms
+    }
+    resting = {
+        bundle.bundle_id
+        for bundle in known.values()
+        if bundle.moved_at_ms is not None and now_ms - bundle.moved_at_ms < rules.grace_period_ms
+    }
+    plan = plan_shedding([_loaded(node, owned[node.node_id]) for node in alive], former, resting, rules.shed)
+    counts: dict[str, int] = {}
+    for bundle in (each for mine in owned.values() for each in mine):
+        counts[bundle.namespace] = counts.get(bundle.namespace, 0) + 1
+    measured = [_measured(bundle) for mine in owned.values() for bundle in mine]
+    splits = choose_splits(measured, counts, len(alive), rules.split)
+    return Evaluation(
+        evaluated_ms,
+        tuple(_split_row(choice, known[choice.bundle.bundle_id], evaluated_ms) for choice in splits),
+        tuple(_shed_row(choice, known[choice.bundle.bundle_id], evaluated_ms, rules) for choice in plan.choices),
+        plan.smoothed_usages,
+    )
+
+
+def _owned(node: NodeFacts, known: Mapping[str, BundleFacts]) -> list[BundleFacts]:
+    mine = (known[bundle_id] for bundle_id in sorted(node.bundle_ids) if bundle_id in known)
+    return [bundle for bundle in mine if bundle.node_id == node.node_id]
+
+
+def _loaded(node: NodeFacts, owned: Iterable[BundleFacts]) -> LoadedNode:
+    bundles = tuple(ShedBundle(bundle.bundle_id, bundle.short_term.throughput_bytes_per_s) for bundle in owned)
+    throughput = node.reported.throughput_bytes_per_s
+    return LoadedNode(node.node_id, node.weighted_usage, throughput, node.bundle_count, bundles)
+
+
+def _measured(bundle: BundleFacts) -> MeasuredBundle:
+    return MeasuredBundle(
+        bundle.bundle_id,
+        bundle.namespace,
+        bundle.node_id,
+        bundle.topic_count,
+        bundle.producer_count + bundle.consumer_count,
+        bundle.long_term.message_rate_per_s,
+        bundle.long_term.throughput_bytes_per_s,
+    )
+
+
+def _candidate_id(action: str, bundle: BundleFacts) -> str:
+    return f"{action}:{bundle.bundle_id}:{LOAD_REPORTS}[{bundle.report_partition}]@{bundle.report_offset}"
+
+
+def _day(time_ms: int) -> date:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).date()
+
+
+def _split_row(choice: SplitChoice, bundle: BundleFacts, evaluated_ms: int) -> SplitRow:
+    evidence: dict[str, str] = {}
+    for each in choice.exceeded:
+        evidence[each.limit.value] = repr(each.measured)
+        evidence[f"max_{each.limit.value}"] = repr(each.allowed)
+    return SplitRow(
+        candidate_id=_candidate_id("split", bundle),
+        bundle_id=bundle.bundle_id,
+        evaluated_ms=evaluated_ms,
+        day=_day(evaluated_ms),
+        namespace=bundle.namespace,
+        node_id=bundle.node_id,
+        rule=split_rule.RULE_NAME,
+        exceeded=[(each.limit.value, float(each.measured), float(each.allowed)) for each in choice.exceeded],
+        topic_count=choice.bundle.topic_count,
+        session_count=choice.bundle.session_count,
+        message_rate_per_s=choice.bundle.message_rate_per_s,
+        throughput_bytes_per_s=choice.bundle.throughput_bytes_per_s,
+        evidence=evidence,
+        window_start_ms=bundle.first_report_time_ms,
+        window_end_ms=bundle.report_time_ms,
+    )
+
+
+def _shed_row(choice: ShedChoice, bundle: BundleFacts, evaluated_ms: int, rules: LoadRuleConfig) -> ShedRow:
+    return ShedRow(
+        candidate_id=_candidate_id("shed", bundle),
+        bundle_id=bundle.bundle_id,
+        evaluated_ms=evaluated_ms,
+        day=_day(evaluated_ms),
+        namespace=bundle.namespace,
+        node_id=choice.node_id,
+        rule=shed_rule.RULE_NAME,
+        throughput_bytes_per_s=choice.bundle.throughput_bytes_per_s,
+        smoothed_usage=choice.smoothed_usage,
+        mean_usage=choice.mean_usage,
+        target_bytes_per_s=choice.target_bytes_per_s,
+        evidence={
+            "mean_usage": repr(choice.mean_usage),
+            "smoothed_usage": repr(choice.smoothed_usage),
+            "target_bytes_per_s": repr(choice.target_bytes_per_s),
+            "threshold_percent": repr(rules.shed.threshold_percent),
+            "throughput_bytes_per_s": repr(choice.bundle.throughput_bytes_per_s),
+        },
+        window_start_ms=bundle.first_report_time_ms,
+        window_end_ms=bundle.report_time_ms,
+    )
+
+
+def candidate_of(row: SplitRow | ShedRow) -> Candidate:
+    """The row as a record of the topic ``candidates``."""
+    return Candidate(
+        candidate_id=row.candidate_id,
+        action="split" if isinstance(row, SplitRow) else "shed",
+        bundle_id=row.bundle_id,
+        node_id=row.node_id,
+        rule=row.rule,
+        evidence=dict(row.evidence),
+        window_start_ms=row.window_start_ms,
+        window_end_ms=row.window_end_ms,
+    )

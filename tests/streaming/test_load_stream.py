@@ -1,0 +1,120 @@
+"""The stream of load reports on a real broker and real tables: history, dead letters, averages, candidates."""
+
+from prometheus_client import CollectorRegistry
+from pyspark.sql import SparkSession
+
+from controlplane.codec.inputs import encode_input
+from controlplane.codec.outputs import decode_candidate, decode_dead_letter
+from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
+from controlplane.core.load.shed_rule import ShedSettings
+from controlplane.core.load.split_rule import SplitSettings
+from streaming.config import LoadRuleConfig
+from streaming.jobs.history import start_history
+from streaming.jobs.load import start_load
+from streaming.metrics import PipelineMetrics
+from streaming.table_contracts import (
+    BROKER_LOAD_TABLE,
+    BUNDLE_LOAD_TABLE,
+    DEAD_LETTERS_TABLE,
+    LOAD_REPORTS_TABLE,
+    SHED_CANDIDATES_TABLE,
+    SPLIT_CANDIDATES_TABLE,
+)
+from tests.golden.samples import damaged
+from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report, read_all
+
+MIB = 1_048_576
+EAGER = LoadRuleConfig(
+    split=SplitSettings(max_message_rate_per_s=100),
+    shed=ShedSettings(min_throughput_mib_per_s=1),
+    evaluation_interval_ms=1,
+)
+
+
+def test_bad_reports_become_dead_letters_and_neighbours_count(spark: SparkSession, world: PipelineWorld) -> None:
+    """Bad records cost nobody else anything: each is a dead letter with reason, bytes and place, the rest is kept."""
+    good = encode_input(load_report("node-1"))
+    refused = [
+        (b"node-1", good[:-1], "truncated"),
+        (b"node-1", b"\x00" * 300_000, "record_too_large"),
+        (b"node-2", good, "key_mismatch"),
+        (b"node-1", None, "missing_value"),
+        *((case.key.encode(), case.value, case.reason) for case in damaged() if case.topic == LOAD_REPORTS),
+    ]
+    bundle = bundle_load("kv/0x00000000_0x40000000")
+    for number, (key, value, _) in enumerate(refused):
+        world.report(load_report("node-1", [bundle], number=number))
+        world.send(LOAD_REPORTS, key, value)
+    registry = CollectorRegistry()
+    config = world.config()
+    metrics = PipelineMetrics(registry)
+    read_all(lambda: start_load(spark, config, metrics))
+    read_all(lambda: start_history(spark, config, DEAD_LETTERS))
+
+    kept = world.rows(spark, LOAD_REPORTS_TABLE)
+    assert sorted(row["sent_at_ms"] for row in kept) == list(range(len(refused)))
+    assert all(row["bundles"][0]["bundle_id"] == bundle.bundle_id for row in kept)
+    (averages,) = world.rows(spark, BUNDLE_LOAD_TABLE)
+    assert averages["long_term"]["sample_count"] == len(refused)
+
+    letters = {key: decode_dead_letter(value) for key, value in world.received(DEAD_LETTERS, len(refused))}
+    assert sorted(letter.reason for letter in letters.values()) == sorted(reason for *_, reason in refused)
+    for key, letter in letters.items():
+        assert key == f"{LOAD_REPORTS}[{letter.partition}]@{letter.offset}".encode()
+        assert (letter.topic, letter.writer) == (LOAD_REPORTS, "pipeline")
+    by_reason = {letter.reason: letter for letter in letters.values()}
+    assert by_reason["truncated"].raw == good[:-1]
+    assert (len(by_reason["record_too_large"].raw), by_reason["record_too_large"].raw_length_bytes) == (65_536, 300_000)
+    assert registry.get_sample_value("controlplane_pipeline_dead_letters_total", {"reason": "truncated"}) == 1
+
+    rows = world.rows(spark, DEAD_LETTERS_TABLE)
+    assert {(row["source_partition"], row["source_offset"], row["reason"]) for row in rows} == {
+        (letter.partition, letter.offset, letter.reason) for letter in letters.values()
+    }
+
+
+def test_batches_fold_and_candidates_appear_once(spark: SparkSession, world: PipelineWorld) -> None:
+    """With lowered thresholds a hot bundle is proposed for a split and for its node to shed, each once."""
+    hot, warm, cold = (f"kv/0x{index}0000000_0x{index + 4}0000000" for index in (0, 4, 8))
+    config = world.config(rules=EAGER)
+    metrics = PipelineMetrics(CollectorRegistry())
+    busy = [bundle_load(hot, 1_000.0, 40.0 * MIB), bundle_load(warm, 10.0, 20.0 * MIB)]
+    world.report(
+        load_report("node-1", busy, cpu_percent=90), load_report("node-2", [bundle_load(cold)], cpu_percent=10)
+    )
+    read_all(lambda: start_load(spark, config, metrics))
+    world.report(load_report("node-2", [bundle_load(cold)], cpu_percent=20))
+    read_all(lambda: start_load(spark, config, metrics))
+
+    (split,) = world.rows(spark, SPLIT_CANDIDATES_TABLE)
+    assert (split["bundle_id"], split["node_id"], split["namespace"]) == (hot, "node-1", "kv")
+    assert [tuple(each) for each in split["exceeded"]] == [("message_rate_per_s", 1_000.0, 100.0)]
+    (shed,) = world.rows(spark, SHED_CANDIDATES_TABLE)
+    assert (shed["bundle_id"], shed["node_id"]) == (hot, "node-1")
+    assert (shed["smoothed_usage"], shed["mean_usage"]) == (0.8999999761581421, 0.4999999865889549)
+
+    produced = [decode_candidate(value) for _, value in world.received(CANDIDATES, 2)]
+    assert {each.candidate_id for each in produced} == {split["candidate_id"], shed["candidate_id"]}
+    by_action = {each.action: each for each in produced}
+    assert by_action["split"].evidence == {"message_rate_per_s": "1000.0", "max_message_rate_per_s": "100"}
+    assert by_action["shed"].evidence["smoothed_usage"] == repr(shed["smoothed_usage"])
+    assert by_action["split"].window_end_ms == split["window_end_ms"]
+
+    one, two = world.rows(spark, BROKER_LOAD_TABLE)
+    assert one["smoothed_usage"] == 0.8999999761581421
+    assert two["smoothed_usage"] == 0.10000000149011612 * 0.9 + (1 - 0.9) * 0.20000000298023224
+    assert [row["long_term"]["sample_count"] for row in world.rows(spark, BUNDLE_LOAD_TABLE)] == [1, 1, 2]
+    assert one["bundle_ids"] == [hot, warm]
+
+
+def test_published_thresholds_find_nothing_in_small_traffic(spark: SparkSession, world: PipelineWorld) -> None:
+    """With the defaults a small cluster's traffic is no reason to split or shed anything."""
+    busy = [bundle_load("kv/0x00000000_0x40000000", 20_000.0, 40.0 * MIB), bundle_load("kv/0x40000000_0x80000000")]
+    world.report(load_report("node-1", busy, cpu_percent=15), load_report("node-2", [], cpu_percent=10))
+    read_all(lambda: start_load(spark, world.config(), PipelineMetrics(CollectorRegistry())))
+    assert world.rows(spark, SPLIT_CANDIDATES_TABLE) == []
+    assert world.rows(spark, SHED_CANDIDATES_TABLE) == []
+    assert [row["smoothed_usage"] for row in world.rows(spark, BROKER_LOAD_TABLE)] == [
+        0.15000000596046447,
+        0.10000000149011612,
+    ]
