@@ -1,0 +1,63 @@
+"""Draw ``topics.md`` from the topics file: ``python docs/reference/generate_topics.py``.
+
+A test compares the page with what this script would write.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from controlplane.bootstrap.topics import topic_specs  # noqa: E402 - the checkout is on the path only now
+from controlplane.codec.topics_file import Rule, TopicSpec  # noqa: E402 - as above
+
+PAGE = Path(__file__).with_name("topics.md")
+_HEAD = """\
+# Topics
+
+<!-- Drawn by docs/reference/generate_topics.py from infra/kafka/topics.toml: change that, not this page. -->
+
+Names carry the cluster's name in front: `demo.heartbeats`. `controlplane topics apply` creates what is missing and
+checks the rest; a controller does not start on a topic that breaks a promise. Advice is only reported. Values are
+[Avro](schemas.md) in single-object encoding. Every reader has to set `isolation.level=read_committed`.
+
+| topic | key | writer | content |
+|---|---|---|---|
+| `heartbeats` | node id | nodes; controllers (ticks) | Heartbeat, Tick |
+| `load-reports` | node id | nodes | LoadReport |
+| `membership` | node id | nodes | NodeJoined, NodeLeaving, NodeLeft |
+| `intents` | intent id | operators | Intent |
+| `candidates` | bundle id | the pipeline | Candidate |
+| `decisions` | seq | the leader | Decision, in one or more parts |
+| `routing-table` | `main/<kind>/<id>` | the leader | Slot, NodeRow, Bundle, Namespace, TableSettings; EpochMarker |
+| `snapshots` | snapshot id / part | the leader | SnapshotPart |
+| `dead-letters` | `topic[partition]@offset` of the refused input | the leader, the pipeline | DeadLetter |
+
+## Reading the routing table without us
+
+Keep the last value of every key; a record without a value removes its key. At the key `main/epoch/marker` compute the
+digest of the rows: the sum modulo 2^64, over all rows but the marker, of the first 8 bytes (big-endian) of SHA-256(key
+length as big-endian int32, key, value). If it is the marker's, the rows are the table of that epoch: swap to it. If not,
+compaction has removed rows that later ones replace: read on. At the end of the topic a digest that does not match means:
+start again from the beginning. Refuse a marker whose term is lower than one seen before, and another `log_id`.
+"""
+_RULES = {Rule.EXACTLY: "exactly", Rule.AT_LEAST: "at least", Rule.ADVICE: "advice"}
+
+
+def page() -> str:
+    """The whole page."""
+    return _HEAD + "".join(_section(spec) for spec in topic_specs())
+
+
+def _section(spec: TopicSpec) -> str:
+    rows = [
+        f"| `{setting.name}` | `{setting.value}` | {_RULES[setting.rule]} | {setting.why} |\n"
+        for setting in (spec.partitions, *spec.settings)
+    ]
+    head = f"\n## {spec.name}\n\n{spec.why}\n\n| setting | value | promise | why |\n|---|---|---|---|\n"
+    return head + "".join(rows)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
