@@ -15,8 +15,10 @@ PAGE = Path(__file__).with_name("metrics.md")
 sys.path.insert(0, str(ROOT))
 
 from controlplane.adapters import kafka_client  # noqa: E402 - the checkout is on the path only now
+from controlplane.node.metrics import NodeMetrics  # noqa: E402 - as above
 from controlplane.routing.metrics import RoutingMetrics  # noqa: E402 - as above
 from controlplane.service.metrics import ControllerMetrics  # noqa: E402 - as above
+from streaming.metrics import PipelineMetrics  # noqa: E402 - as above
 
 _HEAD = """\
 # Metrics
@@ -34,7 +36,9 @@ def page() -> str:
     """The whole page."""
     sections = [
         ("Controller", _of(ControllerMetrics(CollectorRegistry()))),
+        ("Node agent", _of(NodeMetrics(CollectorRegistry()))),
         ("Routing client", _of(RoutingMetrics(CollectorRegistry()))),
+        ("Pipeline", _of(PipelineMetrics(CollectorRegistry()))),
         ("Every Kafka client", _of(kafka_client)),
     ]
     return _HEAD + "".join(_section(title, metrics) for title, metrics in sections)

@@ -38,9 +38,9 @@ checks the rest; a controller does not start on a topic that breaks a promise. A
 
 Keep the last value of every key; a record without a value removes its key. At the key `main/epoch/marker` compute the
 digest of the rows: the sum modulo 2^64, over all rows but the marker, of the first 8 bytes (big-endian) of SHA-256(key
-length as big-endian int32, key, value). If it is the marker's, the rows are the table of that epoch: swap to it. If not,
-compaction has removed rows that later ones replace: read on. At the end of the topic a digest that does not match means:
-start again from the beginning. Refuse a marker whose term is lower than one seen before, and another `log_id`.
+length as big-endian int32, key, value). If it is the marker's, the rows are the table of that epoch: swap to it. If
+not, compaction has removed rows that later ones replace: read on. At the end of the topic a digest that does not match
+means: start again from the beginning. Refuse a marker whose term is lower than one seen before, and another `log_id`.
 """
 _RULES = {Rule.EXACTLY: "exactly", Rule.AT_LEAST: "at least", Rule.ADVICE: "advice"}
 
