@@ -1,11 +1,11 @@
 """The wheel holds what users need and nothing else."""
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.wheel import build_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -15,12 +15,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """The wheel, built from this checkout as ``make dist`` builds it, but into a folder of its own."""
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
-    (path,) = folder.glob("*.whl")
-    return zipfile.ZipFile(path)
+    return zipfile.ZipFile(build_wheel(tmp_path_factory.mktemp("dist")))
 
 
 @pytest.mark.parametrize("folder", ["schemas", "infra/kafka", "infra/jvm"])

@@ -1,0 +1,145 @@
+"""The wheel in an environment of its own, outside the repository, does what the README says.
+
+The extras ``embedded`` and ``pipeline`` are not installed here (Spark is some hundred megabytes): the cluster's parts
+run from this checkout, and what is asserted of these two extras is that their absence is named.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.readme import ROOT, ReadmeCluster, Running, run
+from tests.helpers.wheel import build_wheel
+
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(400)]
+
+
+class CleanInstall:
+    """An environment that holds the wheel and nothing of this checkout."""
+
+    def __init__(self, folder: Path, wheel: Path, extras: str = "") -> None:
+        """Install the wheel with its dependencies, in the versions that this project pins."""
+        self.folder = folder
+        self._programs = folder / "environment" / "bin"
+        venv.create(folder / "environment", with_pip=False)
+        pins = folder / "pins.txt"
+        listed = (ROOT / "infra" / "python" / "requirements.txt").read_text(encoding="utf-8")
+        pins.write_text("\n".join(re.findall(r"^(\S+==[^\\\n]+)", listed, re.MULTILINE)), encoding="utf-8")
+        pip = [sys.executable, "-m", "pip", "--python", str(self._programs / "python"), "install", "--quiet"]
+        command = [*pip, "--only-binary", ":all:", "--constraint", str(pins), f"{wheel}{extras}"]
+        installed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert installed.returncode == 0, installed.stdout + installed.stderr
+
+    @property
+    def python(self) -> str:
+        """Its Python."""
+        return str(self._programs / "python")
+
+    @property
+    def command(self) -> str:
+        """Its ``controlplane``."""
+        return str(self._programs / "controlplane")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as ``make dist`` builds it."""
+    return build_wheel(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanInstall:
+    """The base install: what users embed."""
+    return CleanInstall(tmp_path_factory.mktemp("base"), wheel)
+
+
+@pytest.fixture(scope="module")
+def operators(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanInstall:
+    """An install as on a machine that runs controllers."""
+    return CleanInstall(tmp_path_factory.mktemp("operators"), wheel, "[controller,cli]")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadmeCluster]:
+    """``controlplane up``, the topics and a controller, from this checkout."""
+    with ReadmeCluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
+
+
+def test_base_install_produces_and_consumes(base: CleanInstall, cluster: ReadmeCluster) -> None:
+    """The README's two snippets need nothing but the base install."""
+    produce = [base.python, str(cluster.snippet("produce", base.folder))]
+    with Running(produce, base.folder, {}) as node:
+        node.wait_until(lambda: "slots ready" in node.output)
+        printed = run([base.python, str(cluster.snippet("consume", base.folder))], base.folder)
+        assert re.fullmatch(r"user-17: slot \d+, node-1 at 10\.0\.0\.7:8080, epoch \d+", printed.splitlines()[-1])
+        assert node.end() == 0, node.output
+
+
+def test_resources_are_read_from_the_wheel(base: CleanInstall) -> None:
+    """An install that finds its schemas only beside a checkout works for us and for nobody else."""
+    program = """if True:
+        import json
+        from controlplane.bootstrap.topics import topic_specs
+        from controlplane.resources import resource_path
+        paths = [str(resource_path(name)) for name in ("schemas", "infra/kafka/topics.toml", "infra/jvm/ivy.xml")]
+        print(json.dumps({"paths": paths, "topics": len(topic_specs())}))
+    """
+    read = json.loads(run([base.python, "-c", program], base.folder))
+    inside = f"{base.folder}/environment/lib/"
+    assert [path for path in read["paths"] if not path.startswith(inside)] == []
+    assert read["topics"] > 0
+
+
+def test_command_without_its_extra_is_one_sentence(base: CleanInstall) -> None:
+    """The command is on the path of a base install, too: there it says what to install."""
+    said = run([base.command, "--help"], base.folder, status=1)
+    assert said == "the controlplane command needs an optional part: pip install 'controlplane[cli]'\n"
+
+
+def test_lease_without_its_extra_names_it(base: CleanInstall) -> None:
+    """Who builds a controller of the base install learns which extra is missing, not which module of ours failed."""
+    said = run([base.python, "-c", "import controlplane.adapters.redis_lease"], base.folder, status=1)
+    assert said.splitlines()[-1].startswith("controlplane.errors.MissingExtraError: ")
+    assert "pip install 'controlplane[controller]'" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (["up"], "embedded"),
+        (["demo"], "embedded"),
+        (["sql", "SELECT 1"], "pipeline"),
+        (["pipeline", "run"], "pipeline"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_commands_name_their_extras(operators: CleanInstall, words: list[str], extra: str) -> None:
+    """A command whose extra is missing says so in one sentence, before it touches anything."""
+    said = run([operators.command, "--bootstrap-servers", "localhost:1", *words], operators.folder, status=1)
+    assert f"pip install 'controlplane[{extra}]'" in said
+    assert "Traceback" not in said
+
+
+def test_extras_bring_the_controller(operators: CleanInstall, cluster: ReadmeCluster) -> None:
+    """Topics from the wheel's file, a controller and the reading commands run from an install with two extras."""
+    addresses = json.loads((cluster.folder / ".controlplane" / "addresses.json").read_text(encoding="utf-8"))
+    there = ["--cluster", "installed", "--bootstrap-servers", cluster.bootstrap_servers]
+    applied = json.loads(run([operators.command, *there, "topics", "apply", "--format", "json"], operators.folder))
+    assert applied
+    lead = [operators.command, *there, "--redis-url", addresses["redis_url"], "controller", "run"]
+    with Running(lead, operators.folder, {}) as controller:
+        controller.wait_until(lambda: _shown(operators, there))
+        assert controller.end() == 0, controller.output
+
+
+def _shown(operators: CleanInstall, there: list[str]) -> bool:
+    words = [operators.command, *there, "table", "show", "--format", "json"]
+    result = subprocess.run(words, cwd=operators.folder, capture_output=True, text=True, check=False)
+    return result.returncode == 0 and len(json.loads(result.stdout)["slots"]) > 0

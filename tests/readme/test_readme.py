@@ -1,0 +1,76 @@
+"""What the README promises works as it stands there."""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streaming.table_contracts import ALL_TABLES
+from tests.helpers.readme import README, ROOT, ReadmeCluster, Running, blocks, commands, run
+
+OUR_IMPORTS = {"PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[ReadmeCluster]:
+    """The cluster that the README tells people to start."""
+    with ReadmeCluster(tmp_path) as started:
+        yield started
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+@pytest.mark.timeout(300)
+def test_produce_and_consume_doors(cluster: ReadmeCluster) -> None:
+    """The first code that a newcomer copies has to run, and to print what the page shows."""
+    folder = cluster.folder
+    produce = [sys.executable, str(cluster.snippet("produce", folder))]
+    with Running(produce, folder, OUR_IMPORTS) as node:
+        node.wait_until(lambda: "slots ready" in node.output)
+        printed = run([sys.executable, str(cluster.snippet("consume", folder))], folder, OUR_IMPORTS)
+        # Before it stand log lines: structlog prints them where nobody configured it.
+        assert without_epoch(printed.splitlines()[-1]) == without_epoch(blocks()["consumed"].rstrip())
+        assert node.end() == 0, node.output
+
+
+def test_query_door_names_what_is_there() -> None:
+    """The SQL of the README asks for columns that the table's contract promises."""
+    ((statement,),) = [words[1:] for words in commands("controlplane") if words[0] == "sql" and len(words) > 1]
+    found = re.fullmatch(r"SELECT ([\w, ]+) FROM (\w+) ORDER BY (\w+) DESC LIMIT \d+", statement)
+    assert found, f"teach this test to read {statement!r}"
+    (contract,) = [table for table in ALL_TABLES if table.name == found[2]]
+    assert {*found[1].split(", "), found[3]} - set(contract.columns) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", commands("controlplane"), ids=" ".join)
+def test_command_exists(words: list[str], tmp_path: Path) -> None:
+    """Every command and option in the README is one that the command knows."""
+    printed = run([sys.executable, "-m", "controlplane.cli", *words, "--help"], tmp_path, OUR_IMPORTS)
+    assert printed.startswith("Usage: controlplane ")
+
+
+@pytest.mark.parametrize("words", commands("make"), ids=" ".join)
+def test_make_target_exists(words: list[str]) -> None:
+    """Every make target in the README is in the Makefile."""
+    make = shutil.which("make")
+    assert make, "the README's commands need make: install it"
+    run([make, "--dry-run", *words], ROOT)
+
+
+def test_links_and_folders_exist() -> None:
+    """A link or a folder of the map that leads nowhere costs a newcomer's trust."""
+    text = README.read_text(encoding="utf-8")
+    named = set(re.findall(r"\]\((?!https?:)([^)#]+)", text))
+    for row in re.findall(r"^\| (`.*?) \|", text, re.MULTILINE):
+        named |= set(re.findall(r"`([^`]+)`", row))
+    assert len(named) > 10
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
+def without_epoch(line: str) -> str:
+    """A line of output without the number that depends on how often the table changed before."""
+    return re.sub(r"epoch \d+", "epoch N", line)
