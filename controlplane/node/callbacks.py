@@ -70,7 +70,7 @@ class SlotGained:
 
 @dataclass(frozen=True, slots=True)
 class SlotChanged:
-    """This node goes on holding the slot, whose leader or followers are others now.
+    """This node goes on holding the slot, whose row was written anew: its leader or followers may be others now.
 
     Attributes:
         slot_id: which slot.
@@ -144,7 +144,7 @@ class NodeCallbacks:
         """Slots that this node holds from now on; call ``slot_ready`` for each once its data is here."""
 
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
-        """Slots that this node goes on holding, whose leader (perhaps itself) or followers are others now."""
+        """Slots that this node goes on holding, whose leader (perhaps itself) or followers may be others now."""
 
     def on_bundles_lost(self, lost: Sequence[Bundle]) -> None:
         """Bundles that this node no longer owns."""

@@ -91,7 +91,7 @@ class HoldingBook:
                 sources = self._sources(slot, earlier) if skipped else self._sources(earlier, slot)
                 if slot.slot_id not in self._held:
                     gained.append(self._gain(table, slot, sources))
-                elif earlier is not None and slot != earlier:
+                elif earlier is not None and slot is not earlier:
                     changed.append(self._change(table, slot, earlier, sources))
             bundles_lost, bundles_gained = self._follow_bundles(table, member=member)
         owned = table.bundles

@@ -126,6 +126,15 @@ def test_sources_add_up_until_the_data_is_here() -> None:
     assert changes.changed[0].sources == ("b", "c", "a")
 
 
+def test_a_row_that_is_written_again_is_told_even_if_it_says_the_same() -> None:
+    """Whoever compares tables by the identity of their rows must hear of each that is another object."""
+    setting = Setting()
+    setting.feed.slot(0, "n", "a") and setting.commit()
+    changes = setting.feed.slot(0, "n", "a") and setting.commit()
+    assert [(changed.slot_id, changed.led, changed.leads) for changed in changes.changed] == [(0, True, True)]
+    assert not setting.commit().changed
+
+
 def test_rows_of_another_process_give_nothing() -> None:
     """A restarted process must not take over what the table still gives to the one that died."""
     setting = Setting()
