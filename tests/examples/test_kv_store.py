@@ -158,6 +158,7 @@ def test_a_slot_that_was_lost_and_gained_again_has_to_be_fetched_again() -> None
     store = following()
     job = store.ticket(SLOT)
     assert job is not None
+    complete(store)
     store.adopt(6, {}, 0)
     assert store.adopt(7, {SLOT: row("a", "b", me="b", leader_epoch=5)}, 1) == [SLOT]
     assert not store.fetched(job[0], {}, complete=True)
