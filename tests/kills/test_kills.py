@@ -18,7 +18,7 @@ def test_nothing_acknowledged_is_lost_when_a_node_and_the_leader_die(
 ) -> None:
     """A SIGKILL on a node and one on the leader: no epoch is lost, readers agree, every acknowledged value is there."""
     cluster = KvCluster(
-        cluster_name, kafka_broker.bootstrap_servers, valkey_server.url, tmp_path, nodes=3, rate_per_s=50
+        cluster_name, kafka_broker.bootstrap_servers, valkey_server.redis_url, tmp_path, nodes=3, rate_per_s=50
     )
     with cluster:
         kinds = [repetition.kind for repetition in repeat(cluster, 2)]
