@@ -1,0 +1,43 @@
+"""Draw ``delta-tables.md`` from the tables' contracts: ``python docs/reference/generate_delta_tables.py``.
+
+A test compares the page with what this script would write.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from streaming.table_contracts import ALL_TABLES, TableContract  # noqa: E402 - the checkout is on the path only now
+
+PAGE = Path(__file__).with_name("delta-tables.md")
+_HEAD = """\
+# Delta tables
+
+<!-- Drawn by docs/reference/generate_delta_tables.py from streaming/table_contracts.py: change that, not this page. -->
+
+The pipeline (`controlplane pipeline run`) keeps these tables; `controlplane sql "SELECT ..."` queries them under these
+names, and so does any Delta reader: each is a folder of that name. Released columns are never renamed, removed or given
+another type. Columns `topic`, `partition`, `offset` and `append_time_ms` say where a row stood in the log.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return _HEAD + "".join(_section(contract) for contract in ALL_TABLES)
+
+
+def _section(contract: TableContract) -> str:
+    keys = ", ".join(f"`{name}`" for name in contract.key)
+    folders = ", ".join(f"`{name}`" for name in contract.partitioned_by) or "nothing"
+    head = f"\n## {contract.name}\n\n{contract.row} {contract.written}\n\nKey: {keys}. Partitioned by {folders}.\n\n"
+    rows = [
+        f"| `{field.name}` | {field.dataType.simpleString()} | {field.metadata.get('comment', '')} |\n"
+        for field in contract.fields
+    ]
+    return head + "| column | type | meaning |\n|---|---|---|\n" + "".join(rows)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
