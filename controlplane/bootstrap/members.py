@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+import structlog
+
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.config import ClusterConfig, KafkaConfig
@@ -51,6 +53,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     Raises:
         ConfigurationError: a name or a number is not usable.
     """
+    log_through_the_standard_library()
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
     session = settings or SessionSettings()
     named = tuple(Address(name, host, port) for name, (host, port) in sorted((addresses or {}).items()))
@@ -86,5 +89,26 @@ def routing_client(
     Raises:
         ConfigurationError: the cluster's name is not usable.
     """
+    log_through_the_standard_library()
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
     return RoutingClient(KafkaLogReader(config, kafka), cluster=cluster, metrics=metrics)
+
+
+def log_through_the_standard_library() -> None:
+    """Hand our log lines to ``logging``, where the embedding program decides about them; no effect on its own structlog.
+
+    Without this, structlog would print every line, debug included, to the standard output of a program that never heard
+    of it.
+    """
+    if structlog.is_configured():
+        return
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
