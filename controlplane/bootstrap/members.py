@@ -95,7 +95,7 @@ def routing_client(
 
 
 def log_through_the_standard_library() -> None:
-    """Hand our log lines to ``logging``, where the embedding program decides about them; no effect on its own structlog.
+    """Hand our log lines to ``logging``, where the embedding program decides; a structlog of its own stays as it is.
 
     Without this, structlog would print every line, debug included, to the standard output of a program that never heard
     of it.
