@@ -1,0 +1,92 @@
+"""The pipeline's settings: what they refuse, and how Kafka's are handed to Spark. No Spark runs."""
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.errors import ConfigurationError, InvariantViolationError, LogContinuityError
+from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
+from streaming.jobs.pipeline import stopping_error
+from streaming.sources import client_options, java_client_settings
+
+CLUSTER, KAFKA = ClusterConfig("c"), KafkaConfig("localhost:9092")
+
+
+def test_published_intervals_are_the_defaults() -> None:
+    """One minute between evaluations, 30 minutes of rest and of trust in a report: the published values."""
+    rules = LoadRuleConfig()
+    assert (rules.evaluation_interval_ms, rules.grace_period_ms, rules.report_lifetime_ms) == (
+        60_000,
+        1_800_000,
+        1_800_000,
+    )
+
+
+@pytest.mark.parametrize("wrong", [{"evaluation_interval_ms": 0}, {"grace_period_ms": -1}, {"report_lifetime_ms": 0}])
+def test_impossible_intervals_are_refused(wrong: dict[str, int]) -> None:
+    """An interval of nothing would evaluate never or always."""
+    with pytest.raises(ConfigurationError, match="intervals of the load rules"):
+        LoadRuleConfig(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"max_records_per_batch": 0}, {"trigger_interval_ms": -1}, {"restart_limit": -1}])
+def test_impossible_batches_are_refused(wrong: dict[str, int]) -> None:
+    """A batch of nothing would never get on."""
+    with pytest.raises(ConfigurationError, match="positive"):
+        PipelineConfig(CLUSTER, KAFKA, Path("tables"), SparkConfig(jars=()), **wrong)
+
+
+def test_too_little_memory_is_refused() -> None:
+    """Spark fails with less than its own reserve, and says it in other words."""
+    with pytest.raises(ConfigurationError, match="512 MiB"):
+        SparkConfig(jars=(), driver_memory_mib=100)
+
+
+def test_tls_and_passwords_reach_the_java_client() -> None:
+    """What librdkafka is told is told to Spark's client too, under Java's names and quoted for its login module."""
+    settings = java_client_settings(
+        {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanisms": "SCRAM-SHA-512",
+            "sasl.username": "ada",
+            "sasl.password": 'a "quoted" one',
+            "ssl.ca.location": "/etc/ca.pem",
+        }
+    )
+    assert settings == {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "ssl.truststore.location": "/etc/ca.pem",
+        "ssl.truststore.type": "PEM",
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'password="a \\"quoted\\" one" username="ada";',
+    }
+
+
+def test_client_options_carry_the_prefix() -> None:
+    """Spark hands on only what begins with ``kafka.``; without it a setting is ignored in silence."""
+    options = client_options(KafkaConfig("a:1,b:2", {"security.protocol": "SSL"}))
+    assert options == {"kafka.bootstrap.servers": "a:1,b:2", "kafka.security.protocol": "SSL"}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"linger.ms": "5"}, {"sasl.username": "ada"}, {"sasl.mechanism": "GSSAPI", "sasl.username": "a"}]
+)
+def test_settings_without_a_counterpart_are_refused(wrong: dict[str, str]) -> None:
+    """A setting that would be dropped in silence could mean an open connection where a closed one was asked for."""
+    with pytest.raises(ConfigurationError):
+        java_client_settings(wrong)
+
+
+def test_errors_that_forbid_a_restart_are_recognised() -> None:
+    """Spark reports a failure as text; what another start cannot heal must stop the pipeline under its own name."""
+    text = (
+        "[STREAM_FAILED] Query terminated: Traceback (most recent call last):\n  File x\n"
+        "controlplane.errors.LogContinuityError: part 1 of 2 stands where part 0 has to\n\tat org.apache.spark"
+    )
+    stopping = stopping_error(text)
+    assert type(stopping) is LogContinuityError
+    assert str(stopping) == "part 1 of 2 stands where part 0 has to"
+    assert type(stopping_error("x.InvariantViolationError: y")) is InvariantViolationError
+    assert stopping_error("org.apache.kafka.common.errors.TimeoutException: no answer") is None
