@@ -1,8 +1,8 @@
 """Fetching what a node has gained, one round after the other until every slot that it holds is complete.
 
 A follower fetches from its slot leader, and from nobody else: only the leader can promise to copy what comes later.
-A slot leader asks everybody who may have held the slot, until one gives it all; what an incomplete holder has is
-merged. When all have answered and nobody had it all, the slot starts with what was found, and the log says so.
+A slot leader asks everybody who may have held the slot, until what they give is all there is. When all have answered
+and something is still missing, the slot starts with what was found, and the log says so.
 """
 
 import threading
@@ -14,7 +14,7 @@ import structlog
 from controlplane.core.membership import NodeStatus
 from controlplane.core.table_replica import RoutingTable
 from examples.kv.protocol import Connections, Message, Place, Unreachable
-from examples.kv.store import Row, SlotStore, Ticket, Token, Value, Version
+from examples.kv.store import Holding, Row, SlotStore, Ticket, Token, Value, Version
 
 ADDRESS_NAME: Final = "kv"
 _FETCH_TIMEOUT_S: Final = 5.0
@@ -107,12 +107,10 @@ class Mover:
         """
         slot_id, token = request["slot"], Token(request["term"], request["leader_epoch"])
         if request["leads"]:
-            complete, values = self._store.fetch_as_leader(slot_id, token)
+            holding = self._store.fetch_as_leader(slot_id, token)
         else:
-            complete = True
-            values = self._store.fetch_as_follower(slot_id, token, request["epoch"], request["node"])
-        status = "ok" if complete else "incomplete"
-        return {"status": status, "values": values, "sources": self._sources_of(slot_id)}
+            holding = self._store.fetch_as_follower(slot_id, token, request["epoch"], request["node"])
+        return {"status": "ok", "sources": self._sources_of(slot_id), **holding._asdict()}
 
     def _run(self) -> None:
         while True:
@@ -141,8 +139,8 @@ class Mover:
     def _fetch(self, ticket: Ticket, row: Row, unreachable: set[str]) -> bool:
         """One round for one slot; True if it is complete now."""
         if not row.leads:
-            answer = self._ask(row.leader, ticket, row, unreachable) if row.leader else None
-            return bool(answer and answer["status"] == "ok") and self._take(ticket, answer)
+            answer = self._ask(row.leader, ticket, row, unreachable)
+            return answer is not None and self._store.fetched(ticket, _holding_in(answer))
         spent = self._spent_for(ticket)
         for source in self._candidates(ticket.slot_id, row):
             if source in spent:
@@ -152,17 +150,22 @@ class Mover:
                 if self._is_gone(source):
                     spent.add(source)
                 continue
-            if self._take(ticket, answer) and answer["status"] == "ok":
+            holding = _holding_in(answer)
+            if self._store.fetched(ticket, holding):
                 return True
-            spent.add(source)
-            with self._lock:
-                epoch, known = self._sources.get(ticket.slot_id, (ticket.table_epoch, []))
-                self._sources[ticket.slot_id] = epoch, list(dict.fromkeys([*known, *answer["sources"]]))
+            if not holding.held or holding.through >= ticket.table_epoch:
+                spent.add(source)
+            self._add_sources(ticket, answer["sources"])
         if not spent.issuperset(self._candidates(ticket.slot_id, row)):
             return False
-        started = self._store.fetched(ticket, {}, complete=True)
+        started = self._store.start_with_what_there_is(ticket)
         self._without_source += [ticket.slot_id] if started else []
         return started
+
+    def _add_sources(self, ticket: Ticket, names: Sequence[str]) -> None:
+        with self._lock:
+            epoch, known = self._sources.get(ticket.slot_id, (ticket.table_epoch, []))
+            self._sources[ticket.slot_id] = epoch, list(dict.fromkeys([*known, *names]))
 
     def _candidates(self, slot_id: int, row: Row) -> list[str]:
         """Former holders first, then the present followers: this process may be the successor of one that died."""
@@ -190,16 +193,15 @@ class Mover:
         except Unreachable:
             unreachable.add(source)
             return None
-        return answer if answer["status"] in ("ok", "incomplete") else None
-
-    def _take(self, ticket: Ticket, answer: Message | None) -> bool:
-        if answer is None:
-            return False
-        values = {key: Value(text, Version(*version)) for key, (text, version) in answer["values"].items()}
-        return self._store.fetched(ticket, values, complete=answer["status"] == "ok")
+        return answer if answer["status"] == "ok" else None
 
     def _is_gone(self, node_id: str) -> bool:
         """Whether the table says that a node which cannot be reached does not live any more."""
         table = self._table()
         row = table.nodes.get(node_id) if table else None
         return row is None or row.status not in _LIVING
+
+
+def _holding_in(answer: Message) -> Holding:
+    values = {key: Value(text, Version(*version)) for key, (text, version) in answer["values"].items()}
+    return Holding(values, answer["covered_from"], answer["through"], held=answer["held"])

@@ -5,6 +5,8 @@ An acknowledged PUT is never lost while one replica that counts as complete live
 - Only the slot leader accepts a PUT, and it is copied to every follower of the row before it is acknowledged.
 - A new slot leader fetches before it serves. Its FETCH carries the new slot leader epoch, and whoever sees that stops
   accepting PUTs and older COPYs for the slot first: the old leader acknowledges nothing that the new one lacks.
+- A holder says from which table's epoch to which other it has every PUT that was acknowledged. Only what joins on to
+  that can complete it: somebody who held the slot some time ago may lack what others acknowledged since.
 - A follower fetches from its leader, and only once the leader's table shows it as a follower: what comes after the
   fetch is then copied to it.
 - Versions, (slot leader epoch, counter), decide between values of one key, so COPYs and fetched values may come in any
@@ -63,6 +65,22 @@ class Row(NamedTuple):
     followers: tuple[str, ...]
 
 
+class Holding(NamedTuple):
+    """What somebody has of a slot: every PUT that was acknowledged under the tables of a range of epochs.
+
+    Attributes:
+        values: perhaps more than that.
+        covered_from: the first epoch; 0 is the beginning.
+        through: the last epoch; before ``covered_from`` if nothing is covered.
+        held: whether the slot is still held, so that ``through`` grows when a newer table is read.
+    """
+
+    values: Mapping[str, Value]
+    covered_from: int
+    through: int
+    held: bool
+
+
 class Ticket(NamedTuple):
     """What a fetch is for; one that was overtaken by another gain or leadership is thrown away.
 
@@ -101,18 +119,25 @@ class Replica:
     Attributes:
         row: the present row; the last one if the slot is lost.
         gained_epoch: the epoch of the table that gave it to this node.
-        complete: whether it holds every acknowledged value.
+        covered_from: it has every PUT that a leader acknowledged under a table of this epoch or a later one.
         seen_leader_epoch: the newest slot leader epoch that anybody has shown to this node.
         lost_at_s: when it was lost (monotonic); None while it is held.
+        lost_epoch: of the table that took it away.
     """
 
     row: Row
     gained_epoch: int
-    complete: bool = False
+    covered_from: int
     seen_leader_epoch: int = 0
     lost_at_s: float | None = None
+    lost_epoch: int = 0
     values: dict[str, Value] = field(default_factory=dict)
     highest: Version = _NO_VERSION
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has every acknowledged value since the beginning."""
+        return self.covered_from == 0
 
     @property
     def fenced(self) -> bool:
@@ -157,15 +182,15 @@ class SlotStore:
                     replica.row = row
                     continue
                 # What is left of an earlier time here stays: versions decide against what will be fetched.
-                kept = replica or Replica(row, epoch)
-                kept.row, kept.gained_epoch, kept.complete, kept.lost_at_s = row, epoch, False, None
+                kept = replica or Replica(row, epoch, epoch)
+                kept.row, kept.gained_epoch, kept.covered_from, kept.lost_at_s = row, epoch, epoch, None
                 self._replicas[slot_id] = kept
                 gained.append(slot_id)
             for slot_id, replica in list(self._replicas.items()):
                 if slot_id in rows:
                     continue
                 if replica.lost_at_s is None:
-                    replica.lost_at_s = now_s
+                    replica.lost_at_s, replica.lost_epoch = now_s, epoch
                 elif now_s - replica.lost_at_s > GRACE_S:
                     del self._replicas[slot_id]
         return gained
@@ -216,22 +241,16 @@ class SlotStore:
             replica.seen_leader_epoch = token.leader_epoch
             replica.merge({key: value})
 
-    def fetch_as_leader(self, slot_id: int, token: Token) -> tuple[bool, dict[str, Value]]:
-        """Give the slot's new leader what this node holds, after closing the slot for every older leadership.
-
-        Returns:
-            Whether these are all acknowledged values, and the values.
-        """
+    def fetch_as_leader(self, slot_id: int, token: Token) -> Holding:
+        """Give the slot's new leader what this node has, after closing the slot for every older leadership."""
         with self._lock:
             replica = self._replicas.get(slot_id)
             if replica is None:
-                return False, {}
-            newer = token.leader_epoch > replica.row.token.leader_epoch
+                return Holding({}, 1, 0, held=False)
             replica.seen_leader_epoch = max(replica.seen_leader_epoch, token.leader_epoch)
-            # If this node lost the slot under the very leadership that asks, that leadership went on without it.
-            return replica.complete and (newer or replica.lost_at_s is None), dict(replica.values)
+            return self._holding(replica)
 
-    def fetch_as_follower(self, slot_id: int, token: Token, table_epoch: int, requester: str) -> dict[str, Value]:
+    def fetch_as_follower(self, slot_id: int, token: Token, table_epoch: int, requester: str) -> Holding:
         """Give a follower everything; from here on it gets a copy of each PUT.
 
         Args:
@@ -256,7 +275,7 @@ class SlotStore:
                 raise Refused("moved", self.epoch)
             if not replica.complete:
                 raise Refused("migrating", self.epoch)
-            return dict(replica.values)
+            return self._holding(replica)
 
     def ticket(self, slot_id: int) -> tuple[Ticket, Row] | None:
         """What a fetch of this slot is for; None if there is nothing to fetch (any more)."""
@@ -267,20 +286,28 @@ class SlotStore:
             row = replica.row
             return Ticket(slot_id, replica.gained_epoch, row.token.leader_epoch, self.epoch), row
 
-    def fetched(self, ticket: Ticket, values: Mapping[str, Value], *, complete: bool) -> bool:
-        """Merge what a fetch brought; with ``complete`` the slot counts as complete from here on.
+    def fetched(self, ticket: Ticket, answer: Holding) -> bool:
+        """Merge what a fetch brought.
 
         Returns:
-            False if the ticket was overtaken: the slot was lost, gained again, or has another leader; fetch again.
+            Whether the slot is complete now. False also if the ticket was overtaken: fetch again.
         """
         with self._lock:
-            replica = self._replicas.get(ticket.slot_id)
-            if replica is None or replica.lost_at_s is not None:
+            replica = self._of(ticket)
+            if replica is None:
                 return False
-            if (replica.gained_epoch, replica.row.token.leader_epoch) != (ticket.gained_epoch, ticket.leader_epoch):
+            replica.merge(answer.values)
+            if answer.through >= replica.covered_from - 1:
+                replica.covered_from = min(replica.covered_from, answer.covered_from)
+            return replica.complete
+
+    def start_with_what_there_is(self, ticket: Ticket) -> bool:
+        """Nobody lives who has more; False if the ticket was overtaken."""
+        with self._lock:
+            replica = self._of(ticket)
+            if replica is None:
                 return False
-            replica.merge(values)
-            replica.complete = replica.complete or complete
+            replica.covered_from = 0
             return True
 
     def incomplete(self) -> list[int]:
@@ -298,6 +325,18 @@ class SlotStore:
                 for slot_id, replica in self._replicas.items()
                 if replica.lost_at_s is None and replica.row.leads
             }
+
+    def _of(self, ticket: Ticket) -> Replica | None:
+        replica = self._replicas.get(ticket.slot_id)
+        if replica is None or replica.lost_at_s is not None:
+            return None
+        present = replica.gained_epoch, replica.row.token.leader_epoch
+        return replica if present == (ticket.gained_epoch, ticket.leader_epoch) else None
+
+    def _holding(self, replica: Replica) -> Holding:
+        held = replica.lost_at_s is None
+        through = self.epoch if held else replica.lost_epoch - 1
+        return Holding(dict(replica.values), replica.covered_from, through, held=held)
 
     def _serving(self, slot_id: int) -> Replica:
         replica = self._replicas.get(slot_id)

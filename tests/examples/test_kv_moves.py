@@ -63,9 +63,14 @@ class Node:
         self.mover = Mover(name, self.store, self.wires, lambda: tables[self._read - 1], self._complete)
 
     @property
+    def unread(self) -> int:
+        """How many tables it has not read."""
+        return len(self._tables) - self._read
+
+    @property
     def behind(self) -> bool:
         """Whether there are tables that it has not read."""
-        return self._read < len(self._tables)
+        return self.unread > 0
 
     @property
     def serves(self) -> bool:
@@ -117,6 +122,7 @@ class Moves(RuleBasedStateMachine):
         self.change_table(["a", "b"])
         self._settle()
 
+    @precondition(lambda self: all(node.unread <= 1 for node in self.nodes.values()))
     @rule(replicas=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
     def change_table(self, replicas: list[str]) -> None:
         """Any other holders, the first one leads."""
@@ -167,10 +173,10 @@ class Moves(RuleBasedStateMachine):
             self.acknowledged.add(key)
             del self.under_way[index]
 
+    @precondition(lambda self: not any(node.behind or node.store.incomplete() for node in self.nodes.values()))
     @rule(which=st.integers(min_value=0, max_value=2), restarted_at_once=st.booleans())
     def kill(self, which: int, restarted_at_once: bool) -> None:
         """A holder dies while another complete one lives; its successor comes before or after the table knows."""
-        self._settle()
         slot = self.tables[-1].slots[SLOT]
         if len(slot.replicas) < 2:
             return

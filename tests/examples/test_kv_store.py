@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.kv.store import GRACE_S, Refused, Row, SlotStore, Token, Value, Version
+from examples.kv.store import GRACE_S, Holding, Refused, Row, SlotStore, Token, Value, Version
 
 SLOT = 7
 
@@ -27,11 +27,16 @@ def following(leader_epoch: int = 5) -> SlotStore:
     return store
 
 
-def complete(store: SlotStore, values: dict[str, Value] | None = None) -> None:
+def everything(through: int, **values: Value) -> Holding:
+    """A complete holder's answer."""
+    return Holding(values, 0, through, held=True)
+
+
+def complete(store: SlotStore, **values: Value) -> None:
     """End the slot's fetch."""
     job = store.ticket(SLOT)
     assert job is not None
-    assert store.fetched(job[0], values or {}, complete=True)
+    assert store.fetched(job[0], everything(store.epoch, **values))
 
 
 def refusal(request: object, *arguments: object) -> str:
@@ -58,9 +63,9 @@ def test_a_fetch_fences_the_old_leader() -> None:
     """Once a newer leader has fetched, the old one acknowledges nothing that the new one might lack."""
     old = leading("b")
     old.put(SLOT, "k", "1")
-    whole, values = old.fetch_as_leader(SLOT, Token(1, 6))
-    assert whole
-    assert values["k"].text == "1"
+    answer = old.fetch_as_leader(SLOT, Token(1, 6))
+    assert answer.covered_from == 0
+    assert answer.values["k"].text == "1"
     assert refusal(old.put, SLOT, "k", "2") == "moved"
     assert refusal(old.get, SLOT, "k") == "moved"
 
@@ -105,25 +110,25 @@ def test_copies_during_a_fetch_win_over_older_fetched_values() -> None:
     """A PUT that was copied while the follower fetched is newer than what the fetch brings, whatever comes first."""
     store = following()
     store.copy(SLOT, Token(1, 5), 5, "k", Value("new", Version(5, 2)))
-    complete(store, {"k": Value("old", Version(5, 1)), "other": Value("1", Version(4, 9))})
-    _, values = store.fetch_as_leader(SLOT, Token(1, 6))
+    complete(store, k=Value("old", Version(5, 1)), other=Value("1", Version(4, 9)))
+    values = store.fetch_as_leader(SLOT, Token(1, 6)).values
     assert {key: value.text for key, value in values.items()} == {"k": "new", "other": "1"}
 
 
 def test_an_incomplete_holder_is_no_complete_source() -> None:
     """What an incomplete holder has is given out, but never as all there is."""
     store = following()
-    store.copy(SLOT, Token(1, 5), 5, "k", Value("1", Version(5, 1)))
-    whole, values = store.fetch_as_leader(SLOT, Token(1, 6))
-    assert not whole
-    assert values["k"].text == "1"
-    assert SlotStore().fetch_as_leader(SLOT, Token(1, 6)) == (False, {})
+    value = Value("1", Version(5, 1))
+    store.copy(SLOT, Token(1, 5), 5, "k", value)
+    assert store.fetch_as_leader(SLOT, Token(1, 6)) == Holding({"k": value}, 5, 5, held=True)
+    nothing = SlotStore().fetch_as_leader(SLOT, Token(1, 6))
+    assert nothing.through < nothing.covered_from
 
 
 def test_a_promoted_complete_follower_serves_at_once() -> None:
     """A leader's death costs no fetch where a complete follower takes its place; its versions are newer."""
     store = following()
-    complete(store, {"k": Value("1", Version(5, 3))})
+    complete(store, k=Value("1", Version(5, 3)))
     assert store.adopt(6, {SLOT: row("b", me="b", leader_epoch=6)}, 0) == []
     assert store.get(SLOT, "k") == "1"
     assert store.put(SLOT, "k", "2")[0].version == Version(6, 1)
@@ -132,7 +137,7 @@ def test_a_promoted_complete_follower_serves_at_once() -> None:
 def test_a_follower_may_fetch_only_from_a_leader_that_copies_to_it() -> None:
     """A leader with an older table would not copy its next PUT to the requester: the fetch has to wait."""
     store = leading("b")
-    assert store.fetch_as_follower(SLOT, Token(1, 5), 5, "b") == {}
+    assert store.fetch_as_follower(SLOT, Token(1, 5), 5, "b") == everything(5)
     assert refusal(store.fetch_as_follower, SLOT, Token(1, 5), 6, "b") == "behind"
     assert refusal(store.fetch_as_follower, SLOT, Token(1, 5), 5, "c") == "moved"
     assert refusal(following().fetch_as_follower, SLOT, Token(1, 5), 5, "b") == "moved"
@@ -141,16 +146,30 @@ def test_a_follower_may_fetch_only_from_a_leader_that_copies_to_it() -> None:
     assert refusal(gained.fetch_as_follower, SLOT, Token(1, 5), 5, "b") == "migrating"
 
 
-def test_a_lost_slot_stays_readable_for_its_heirs_and_for_nobody_else() -> None:
-    """The old holder is a complete source for a newer leadership, not for the one that went on without it."""
+def test_a_lost_slot_stays_readable_for_a_while() -> None:
+    """The old holder says until when it had everything, and forgets it after the grace period."""
     store = leading("b")
     store.put(SLOT, "k", "1")
     store.adopt(6, {}, 10)
+    store.adopt(8, {}, 11)
     assert refusal(store.get, SLOT, "k") == "moved"
-    assert store.fetch_as_leader(SLOT, Token(1, 5))[0] is False
-    assert store.fetch_as_leader(SLOT, Token(1, 6))[0] is True
-    store.adopt(7, {}, 10 + GRACE_S + 1)
-    assert store.fetch_as_leader(SLOT, Token(1, 6)) == (False, {})
+    answer = store.fetch_as_leader(SLOT, Token(1, 9))
+    assert (answer.covered_from, answer.through, answer.held) == (0, 5, False)
+    store.adopt(9, {}, 10 + GRACE_S + 1)
+    assert not store.fetch_as_leader(SLOT, Token(1, 9)).values
+
+
+def test_only_what_joins_on_completes_a_slot() -> None:
+    """Who held the slot some time ago may lack what others acknowledged since: its values count, its word does not."""
+    store = SlotStore()
+    store.adopt(9, {SLOT: row("a", me="a", leader_epoch=9)}, 0)
+    job = store.ticket(SLOT)
+    assert job is not None
+    assert not store.fetched(job[0], Holding({"k": Value("1", Version(5, 1))}, 0, 7, held=False))
+    assert refusal(store.get, SLOT, "k") == "migrating"
+    assert not store.fetched(job[0], Holding({}, 6, 8, held=False))
+    assert store.fetched(job[0], Holding({}, 0, 5, held=False))
+    assert store.get(SLOT, "k") == "1"
 
 
 def test_a_slot_that_was_lost_and_gained_again_has_to_be_fetched_again() -> None:
@@ -161,7 +180,7 @@ def test_a_slot_that_was_lost_and_gained_again_has_to_be_fetched_again() -> None
     complete(store)
     store.adopt(6, {}, 0)
     assert store.adopt(7, {SLOT: row("a", "b", me="b", leader_epoch=5)}, 1) == [SLOT]
-    assert not store.fetched(job[0], {}, complete=True)
+    assert not store.fetched(job[0], everything(9))
     assert store.incomplete() == [SLOT]
 
 
@@ -171,14 +190,14 @@ def test_a_fetch_under_a_former_leader_does_not_complete_the_slot() -> None:
     job = store.ticket(SLOT)
     assert job is not None
     store.adopt(6, {SLOT: row("c", "b", me="b", leader_epoch=6)}, 0)
-    assert not store.fetched(job[0], {}, complete=True)
+    assert not store.fetched(job[0], everything(9))
 
 
 def test_counters_go_on_behind_fetched_values() -> None:
     """A process that succeeds itself under the same leadership must not give out a version twice."""
     store = SlotStore()
     store.adopt(5, {SLOT: row("a", "b", me="a", leader_epoch=5)}, 0)
-    complete(store, {"k": Value("1", Version(5, 41))})
+    complete(store, k=Value("1", Version(5, 41)))
     assert store.put(SLOT, "other", "2")[0].version == Version(5, 42)
 
 
