@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from controlplane.core.events import TermOpened
+from controlplane.core.table_replica import RoutingTable
 from examples.kv.client import Counts
 from tests.kills.cluster import KvCluster
 
@@ -21,8 +22,9 @@ class Repetition:
     Attributes:
         number: from 1.
         victim: the process that was killed.
-        kind: ``node`` or ``leader``.
-        decided_ms: kill to the table without the node, or to the new leader's first commit, as a reader saw it.
+        kind: ``node``; ``restart``, a node that is started again at once, before anybody has missed it; or ``leader``.
+        decided_ms: kill to the table without the node (with its successor), or to the new leader's first commit, as a
+            reader saw it.
         served_ms: kill to the first acknowledged PUT where the dead node led; for a leader, to the next PUT.
         keys: how many keys were read back.
         counts: what became of the traffic meanwhile.
@@ -40,7 +42,7 @@ class Repetition:
         """One line."""
         counts = self.counts
         return (
-            f"{self.number:3d} {self.kind:6s} {self.victim}: decided {self.decided_ms:6.0f} ms, "
+            f"{self.number:3d} {self.kind:7s} {self.victim}: decided {self.decided_ms:6.0f} ms, "
             f"served {self.served_ms:6.0f} ms | {self.keys} keys hold | answered {counts.answered}, "
             f"refused {counts.refused}, retried {counts.retried}, failed {counts.failed}, "
             f"longest {counts.longest_ms:.0f} ms"
@@ -57,9 +59,8 @@ def repeat(cluster: KvCluster, repetitions: int) -> Iterator[Repetition]:
     for number in range(1, repetitions + 1):
         cluster.client.take_counts()
         if number % 2:
-            victim, kind = next(victims), "node"
-            decided_ms, served_ms = _kill_node(cluster, victim, number)
-            cluster.start_node(victim)
+            victim, kind = next(victims), "restart" if number % 4 == 3 else "node"
+            decided_ms, served_ms = _kill_node(cluster, victim, number, at_once=kind == "restart")
         else:
             kind = "leader"
             victim, decided_ms, served_ms = _kill_leader(cluster, number)
@@ -73,13 +74,13 @@ def repeat(cluster: KvCluster, repetitions: int) -> Iterator[Repetition]:
 def summary(done: list[Repetition]) -> str:
     """The distribution of the recovery times."""
     lines = []
-    for kind in ("node", "leader"):
+    for kind in ("node", "restart", "leader"):
         for name in ("decided_ms", "served_ms"):
             times = sorted(getattr(each, name) for each in done if each.kind == kind)
             if times:
                 median = statistics.median(times)
                 lines.append(
-                    f"{kind:6s} {name:10s} of {len(times)}: {times[0]:.0f} to {times[-1]:.0f}, median {median:.0f}"
+                    f"{kind:7s} {name:10s} of {len(times)}: {times[0]:.0f} to {times[-1]:.0f}, median {median:.0f}"
                 )
     failed = sum(each.counts.failed for each in done)
     answered = sum(each.counts.answered for each in done)
@@ -121,22 +122,29 @@ def _read_back(cluster: KvCluster) -> int:
     return keys
 
 
-def _kill_node(cluster: KvCluster, victim: str, number: int) -> tuple[float, float]:
+def _kill_node(cluster: KvCluster, victim: str, number: int, *, at_once: bool) -> tuple[float, float]:
     key = next(
         key
         for key in (f"kv:probe-{number}-{attempt}" for attempt in itertools.count())
         if cluster.client.routing.route(key).node_id == victim
     )
-    epoch_before = _epoch(cluster)
+    incarnation = cluster.client.routing.wait_for().nodes[victim].incarnation
+
+    def is_decided(table: RoutingTable) -> bool:
+        node = table.nodes.get(victim)
+        succeeded = node is not None and node.incarnation > incarnation
+        return succeeded or all(victim not in slot.replicas for slot in table.slots)
+
     killed_s = time.monotonic()
     cluster.kill_node(victim)
-    cluster.client.routing.wait_for(
-        lambda table: all(victim not in slot.replicas for slot in table.slots), timeout_ms=60_000
-    )
+    if at_once:
+        cluster.start_node(victim)
+    cluster.client.routing.wait_for(is_decided, timeout_ms=60_000)
     decided_ms = _since(killed_s)
     cluster.client.put(key, "1")
     served_ms = _since(killed_s)
-    assert _epoch(cluster) > epoch_before
+    if not at_once:
+        cluster.start_node(victim)
     return decided_ms, served_ms
 
 
@@ -152,11 +160,6 @@ def _kill_leader(cluster: KvCluster, number: int) -> tuple[str, float, float]:
     assert opened is not None, "nobody took the lead over within 60 s"
     assert opened.decision.controller_id != victim
     return victim, _since(killed_s), served_ms
-
-
-def _epoch(cluster: KvCluster) -> int:
-    table = cluster.table
-    return table.epoch if table else 0
 
 
 def _since(began_s: float) -> float:
