@@ -3,5 +3,9 @@
 import pytest
 
 pytest.register_assert_rewrite(
-    "tests.contracts.log_contract", "tests.contracts.lease_contract", "tests.helpers.log_worlds"
+    "tests.contracts.lease_contract",
+    "tests.contracts.log_contract",
+    "tests.contracts.log_histories",
+    "tests.contracts.outage_contract",
+    "tests.helpers.log_worlds",
 )

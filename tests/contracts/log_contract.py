@@ -6,7 +6,6 @@ A module that runs these suites has a fixture ``world``, a log for each test.
 from itertools import pairwise
 
 import pytest
-from hypothesis import strategies as st
 
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
 from controlplane.core.identifiers import TopicPartition
@@ -14,7 +13,6 @@ from controlplane.errors import (
     ConfigurationError,
     InvariantViolationError,
     LogContinuityError,
-    LogUnavailableError,
     PrerequisiteError,
 )
 from controlplane.ports import CommitOutcome, OutgoingRecord, PolledBatch, RawRecord, TransactionalWriter
@@ -359,111 +357,3 @@ class TransactionContract:
             writer.commit([decision(b"lost"), decision(bytes(2_000_000))])
         assert writer.commit([decision(b"next")]) is CommitOutcome.COMMITTED
         assert values(read_all(world, DECISIONS)) == [b"next"]
-
-
-class OutageContract:
-    """The broker goes away and comes back; ``world`` must be able to do that."""
-
-    def test_a_reader_waits_through_an_outage(self, world: LogWorld) -> None:
-        """An outage is no news: empty batches, no errors, no ends, and everything afterwards."""
-        reader = world.open_reader()
-        reader.assign({DECISIONS_0: 0})
-        read_to_end(reader, [DECISIONS_0])
-        writer = world.open_events()
-        send_all(writer, [decision(b"before")])
-        assert values(read_to_end(reader, [DECISIONS_0])) == [b"before"]
-        world.take_away()
-        assert not any(map(has_news, [reader.poll(10, 100) for _ in range(3)]))
-        with pytest.raises(LogUnavailableError):
-            reader.end_offsets(DECISIONS)
-        world.bring_back()
-        send_all(writer, [decision(b"after")])
-        assert values(read_to_end(reader, [DECISIONS_0])) == [b"after"]
-        assert reader.end_offsets(DECISIONS) == {DECISIONS_0: 2}
-
-    def test_a_commit_without_an_answer_is_unknown_and_then_resolved(self, world: LogWorld) -> None:
-        """Whatever the answer is in the end, it is what the log says, and nothing is there twice."""
-        writer = opened(world)
-        assert writer.commit([decision(b"before")]) is CommitOutcome.COMMITTED
-        world.take_away()
-        assert writer.commit([decision(b"asked")]) is CommitOutcome.UNKNOWN
-        assert writer.resolve(200) is CommitOutcome.UNKNOWN
-        with pytest.raises(InvariantViolationError):
-            writer.commit([decision(b"too early")])
-        world.bring_back()
-        outcome = writer.resolve(20_000)
-        assert outcome in {CommitOutcome.COMMITTED, CommitOutcome.ABORTED}
-        assert writer.commit([decision(b"after")]) is CommitOutcome.COMMITTED
-        asked = [b"asked"] if outcome is CommitOutcome.COMMITTED else []
-        assert values(read_all(world, DECISIONS)) == [b"before", *asked, b"after"]
-
-    def test_opening_without_the_broker_is_an_error_and_works_later(self, world: LogWorld) -> None:
-        """A candidate that cannot reach Kafka gives the lease back and stands again."""
-        writer = world.open_transactions()
-        world.take_away()
-        with pytest.raises(LogUnavailableError):
-            writer.open()
-        world.bring_back()
-        writer.open()
-        assert writer.commit([decision(b"first")]) is CommitOutcome.COMMITTED
-
-    def test_a_record_is_given_up_after_its_time_and_the_next_one_arrives(self, world: LogWorld) -> None:
-        """A heartbeat that is older than the silence limit says nothing any more."""
-        writer = world.open_events()
-        send_all(writer, [decision(b"before")])
-        world.take_away()
-        deliveries: list[str | None] = []
-        writer.send(decision(b"old"), lambda delivery: deliveries.append(delivery.error))
-        waited_ms = 0
-        while not deliveries:
-            assert waited_ms < 20_000, "the record was neither delivered nor given up"
-            world.let_time_pass(500)
-            waited_ms += 500
-            writer.poll(0)
-        assert deliveries[0] is not None
-        with pytest.raises(LogUnavailableError):
-            writer.partition_count(DECISIONS)
-        world.bring_back()
-        assert send_all(writer, [decision(b"new")])[0].error is None
-        seen = values(read_all(world, DECISIONS))
-        assert [value for value in seen if value != b"old"] == [b"before", b"new"]
-
-
-History = list[tuple[str, int]]
-
-histories: st.SearchStrategy[History] = st.lists(
-    st.tuples(st.sampled_from(["commit", "abort", "single"]), st.integers(min_value=1, max_value=4)), max_size=8
-)
-"""What is written, in order: how, and how many records."""
-
-
-def check_history(world: LogWorld, history: History, skipped: int) -> None:
-    """Any mixture of committed, aborted and single records reads as the model says, from any position.
-
-    Args:
-        world: a log that may hold records already.
-        history: what to write.
-        skipped: begin to read so many offsets after the former end, at most at the new one.
-    """
-    reader = world.open_reader()
-    start = offset = reader.end_offsets(DECISIONS)[DECISIONS_0]
-    expected: list[tuple[int, bytes | None]] = []
-    writer = opened(world)
-    for number, (step, count) in enumerate(history):
-        records = [decision(b"%d.%d" % (number, i)) for i in range(count)]
-        if step == "single":
-            send_all(world.open_events(), records)
-        elif step == "abort":
-            world.abort_transaction(records)
-            writer = opened(world)
-        else:
-            assert writer.commit(records) is CommitOutcome.COMMITTED
-        if step != "abort":
-            expected += [(offset + i, record.value) for i, record in enumerate(records)]
-        offset += count + (step != "single")
-    position = min(start + skipped, offset)
-    reader.assign({DECISIONS_0: position})
-    seen = [(record.offset, record.value) for record in read_to_end(reader, [DECISIONS_0])]
-    assert seen == [pair for pair in expected if pair[0] >= position]
-    assert reader.end_offsets(DECISIONS) == {DECISIONS_0: offset}
-    reader.close()

@@ -7,15 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.embedded.kafka import EmbeddedKafka
-from tests.contracts.log_contract import (
-    EventWriterContract,
-    History,
-    OutageContract,
-    ReaderContract,
-    TransactionContract,
-    check_history,
-    histories,
-)
+from tests.contracts.log_contract import EventWriterContract, ReaderContract, TransactionContract
+from tests.contracts.log_histories import History, check_history, histories
+from tests.contracts.outage_contract import OutageContract
 from tests.helpers.log_worlds import KafkaLogWorld, LogWorld
 
 

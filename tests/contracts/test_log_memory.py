@@ -4,15 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.contracts.log_contract import (
-    EventWriterContract,
-    History,
-    OutageContract,
-    ReaderContract,
-    TransactionContract,
-    check_history,
-    histories,
-)
+from tests.contracts.log_contract import EventWriterContract, ReaderContract, TransactionContract
+from tests.contracts.log_histories import History, check_history, histories
+from tests.contracts.outage_contract import OutageContract
 from tests.helpers.log_worlds import LogWorld, MemoryLogWorld
 
 
