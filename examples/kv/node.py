@@ -4,6 +4,7 @@ python -m examples.kv.node --cluster demo --node-id n1 --bootstrap-servers local
 """
 
 import argparse
+import logging
 import os
 import threading
 import time
@@ -248,6 +249,7 @@ def _end_process(failed: threading.ExceptHookArgs) -> None:
 def main() -> None:
     """The command line."""
     threading.excepthook = _end_process
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     parser = argparse.ArgumentParser(description="A node of the key-value service.")
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--node-id", required=True)

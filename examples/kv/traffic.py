@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import json
+import logging
 import random
 import signal
 import sys
@@ -10,6 +11,8 @@ import threading
 import time
 from dataclasses import asdict, dataclass, field
 from typing import Final
+
+import structlog
 
 from examples.kv.client import Counts, GivenUp, KvClient
 
@@ -158,6 +161,11 @@ def main() -> None:
     parser.add_argument("--hot-share", type=float, default=0.9)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
+    # Standard output is for the counts alone.
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())

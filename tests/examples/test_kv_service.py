@@ -1,0 +1,110 @@
+"""The key-value example as processes: a node leaves in good order, load reports are real, traffic is counted."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane.adapters.kafka_log import KafkaLogReader
+from controlplane.codec.inputs import decode_input, encode_input
+from controlplane.config import INTENTS, LOAD_REPORTS
+from controlplane.core.records import Intent, IntentKind, LoadReport
+from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.valkey import EmbeddedValkey
+from tests.kills.cluster import KvCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.end_to_end, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def cluster(
+    kafka_broker: EmbeddedKafka, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
+) -> Iterator[KvCluster]:
+    """Two nodes with every replica complete, the namespace ``kv``, and traffic."""
+    servers, url = kafka_broker.bootstrap_servers, valkey_server.redis_url
+    with KvCluster(cluster_name, servers, url, tmp_path, nodes=2, rate_per_s=60) as started:
+        intent = Intent("kv", IntentKind.CREATE_NAMESPACE.value, "test", {"namespace": "kv"})
+        started.real.send(INTENTS, intent.intent_id, encode_input(intent))
+        started.wait_until(lambda: bool(started.table and "kv" in started.table.namespaces), "the namespace")
+        yield started
+
+
+def load_reports(cluster: KvCluster) -> list[LoadReport]:
+    """Every load report so far."""
+    reader = KafkaLogReader(cluster.real.cluster, cluster.real.kafka)
+    try:
+        starts = reader.start_offsets(LOAD_REPORTS)
+        reader.assign(starts)
+        missing, reports = set(starts), []
+        while missing:
+            batch = reader.poll(1_000, 100)
+            payloads = [decode_input(LOAD_REPORTS, record).payload for record in batch.records]
+            reports += [payload for payload in payloads if isinstance(payload, LoadReport)]
+            missing -= batch.ended
+        return reports
+    finally:
+        reader.close()
+
+
+def test_a_node_that_leaves_in_good_order_loses_and_fails_nothing(cluster: KvCluster) -> None:
+    """On SIGTERM a node hands everything over: no request fails, every acknowledged value stays, it ends with 0."""
+    cluster.client.take_counts()
+    leaving = cluster.nodes["n1"]
+    leaving.send_signal(signal.SIGTERM)
+    assert leaving.wait(60) == 0
+    table = cluster.client.routing.wait_for(lambda table: all(slot.leader == "n2" for slot in table.slots))
+    assert "n1" not in table.nodes
+    cluster.traffic.rest()
+    contradictions = [
+        ledger.contradiction(key, cluster.client.get(key))
+        for ledger in cluster.traffic.ledgers
+        for key in ledger.acknowledged
+    ]
+    assert contradictions
+    assert not any(contradictions)
+    counts = cluster.client.take_counts()
+    assert counts.answered
+    assert not counts.failed
+
+
+def test_load_reports_carry_what_the_nodes_really_did(cluster: KvCluster) -> None:
+    """Each bundle is reported by its owner, with the rates of the traffic that there is, and the process's own use."""
+
+    def reported() -> bool:
+        reports = load_reports(cluster)
+        rates = [
+            bundle.message_rate_in_per_s + bundle.message_rate_out_per_s
+            for report in reports
+            for bundle in report.bundles
+        ]
+        return sum(1 for rate in rates if rate > 0) >= 4
+
+    cluster.wait_until(reported, "a report of every bundle with traffic")
+    assert cluster.table is not None
+    owners = {bundle_id: bundle.owner for bundle_id, bundle in cluster.table.bundles.items()}
+    for report in load_reports(cluster):
+        assert report.cpu.usage > 0
+        assert 10 < report.memory.usage < report.memory.limit
+        assert all(owners[bundle.bundle_id] == report.node_id for bundle in report.bundles)
+        total = sum(bundle.message_rate_in_per_s + bundle.message_rate_out_per_s for bundle in report.bundles)
+        assert total < 600  # 60 a second are sent; a report may cover a moment only
+
+
+def test_the_traffic_command_prints_counts(cluster: KvCluster) -> None:
+    """A line of JSON a second, and a namespace that becomes hot on a word."""
+    real = cluster.real
+    command = [
+        *(sys.executable, "-m", "examples.kv.client", "--cluster", real.cluster.name, "--rate", "50"),
+        *("--bootstrap-servers", real.kafka.bootstrap_servers, "--seconds", "4"),
+    ]
+    done = subprocess.run(command, input="hot\n", capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) >= 3
+    assert lines[-1]["hot"]
+    assert lines[-1]["answered"] == sum(line["interval"]["answered"] for line in lines) > 50
+    assert lines[-1]["failed"] == 0
