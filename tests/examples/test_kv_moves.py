@@ -265,3 +265,19 @@ def test_data_is_found_behind_a_leader_that_never_had_it() -> None:
     moves.nodes["d"].mover.fetch_once()
     moves.nodes["d"].mover.fetch_once()
     assert moves.nodes["d"].store.get(SLOT, "k") == "1"
+
+
+def test_a_source_that_has_not_read_far_enough_is_asked_again() -> None:
+    """Until it has read the table before the gain, nobody knows whether it held the slot then: that is no last word."""
+    moves = Moves()
+    moves.begin()
+    moves.change_table(["a"])
+    moves.change_table(["d"])
+    new, old = moves.nodes["d"], moves.nodes["a"]
+    while new.behind:
+        new.read_table()
+    new.mover.fetch_once()
+    assert not new.serves
+    old.read_table()
+    new.mover.fetch_once()
+    assert new.serves
