@@ -82,6 +82,12 @@ class Invocation:
             return demo
         return self.data_dir
 
+    @property
+    def tables_dir(self) -> Path:
+        """The folder of the Delta tables: the demo's if only the demo left tables, else that of the data folder."""
+        own, demo = self.data_dir / DELTA_FOLDER, self.data_dir / DEMO_FOLDER / DELTA_FOLDER
+        return (demo if demo.exists() and not own.exists() else own).absolute()
+
     def _embedded(self, name: str, option: str) -> str:
         from controlplane.embedded.parts import addresses_path, read_addresses
 

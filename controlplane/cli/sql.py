@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from controlplane.cli.invocation import DELTA_FOLDER, Invocation, pass_invocation
+from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.pipeline import needs_spark, spark_config
 from controlplane.core.plain import Plain
@@ -30,7 +30,7 @@ def sql(
         from streaming.query import run_sql
         from streaming.session import build_session
 
-    folder = (tables_dir or invocation.home / DELTA_FOLDER).absolute()
+    folder = (tables_dir or invocation.tables_dir).absolute()
     click.echo("starting Spark ...", err=True)
     session = build_session(f"controlplane-sql-{invocation.cluster.name}", spark_config(1, 512))
     documents: list[Plain] = []

@@ -16,10 +16,10 @@ from controlplane.routing import RoutingClient, RoutingMetrics
 
 CALM_NAMESPACE = "calm"
 HOT_NAMESPACE = "hot"
-REQUESTS_PER_S = {CALM_NAMESPACE: 60, HOT_NAMESPACE: 400}
+REQUESTS_PER_S = {CALM_NAMESPACE: 50, HOT_NAMESPACE: 240}
 LOAD_REPORT_INTERVAL_S = 2
 LOWERED_RULES = (
-    "split.max_message_rate_per_s=30",
+    "split.max_message_rate_per_s=25",
     "shed.threshold_percent=5",
     "shed.min_throughput_mib_per_s=0",
     "evaluation_interval_ms=5000",
@@ -27,6 +27,8 @@ LOWERED_RULES = (
 )
 """The published thresholds are for machines that serve tens of thousands of messages a second."""
 
+_TRIGGER_INTERVAL_MS = 5_000
+"""With two cores for everything, fewer and larger batches are sooner done than many small ones."""
 _ANSWER_TIMEOUT_MS = 15_000
 _FIRST_DELTA_TABLE = "load_reports"
 
@@ -86,7 +88,8 @@ class Cast:
     def start_pipeline(self) -> None:
         """Start the Spark application with the lowered thresholds."""
         rules = [word for rule in LOWERED_RULES for word in ("--rule", rule)]
-        self.stage.start_command("pipeline", "pipeline", "run", "--tables-dir", str(self.stage.delta_dir), *rules)
+        options = ("--tables-dir", str(self.stage.delta_dir), "--trigger-interval-ms", str(_TRIGGER_INTERVAL_MS))
+        self.stage.start_command("pipeline", "pipeline", "run", *options, *rules)
 
     def pipeline_writes(self) -> str | None:
         """Whether the pipeline has written a table's second version, which is its first with rows; its place."""
@@ -96,7 +99,11 @@ class Cast:
     def start_traffic(self, namespace: str) -> None:
         """Start a client that sends requests to a namespace."""
         rate = str(REQUESTS_PER_S[namespace])
-        self.stage.start_module(f"traffic-{namespace}", "examples.kv.client", "--namespace", namespace, "--rate", rate)
+        self.stage.start_module(_traffic(namespace), "examples.kv.client", "--namespace", namespace, "--rate", rate)
+
+    def stop_traffic(self, namespace: str) -> None:
+        """End a client; its counts stay."""
+        self.stage.processes[_traffic(namespace)].stop()
 
     def create_namespace(self, name: str) -> None:
         """Ask the leader for a namespace and wait for its answer.
@@ -118,3 +125,7 @@ class Cast:
             reader.close()
         if answer is None or answer.event.outcome is not IntentOutcome.DONE:
             raise StepFailedError(f"namespace {name} was not created: {answer.event.detail if answer else 'no answer'}")
+
+
+def _traffic(namespace: str) -> str:
+    return f"traffic-{namespace}"

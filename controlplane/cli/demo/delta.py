@@ -23,7 +23,7 @@ select node_id, round(weighted_usage, 3) as usage, bundle_count,
   round(short_term.message_rate_in_per_s, 1) as rate_in_per_s,
   round(short_term.message_rate_out_per_s, 1) as rate_out_per_s from broker_load order by node_id"""
 QUERIES = (CANDIDATES_QUERY, LOAD_QUERY, DECISIONS_QUERY)
-SQL_TIMEOUT_S = 120.0
+SQL_TIMEOUT_S = 300.0
 
 
 def ask_delta(stage: Stage, statements: tuple[str, ...] = QUERIES) -> list[QueryResult]:

@@ -7,8 +7,9 @@ from controlplane.bootstrap.readers import LastHeartbeat, LoggedDecision
 from controlplane.cli.demo.watching import SwappedTable
 from controlplane.core.decision import Certificate
 from controlplane.core.events import Event, NodeAdmitted, NodeFenced, TermOpened
-from controlplane.core.identifiers import NodeId
+from controlplane.core.identifiers import NamespaceName, NodeId
 from controlplane.core.membership import NodeStatus
+from controlplane.core.outputs import Candidate
 from controlplane.core.records import NodeRole
 from controlplane.core.slot_table import by_node
 from controlplane.core.table_replica import RoutingTable
@@ -61,6 +62,11 @@ def broken_chain(decisions: Sequence[LoggedDecision]) -> str | None:
         if later.previous_digest != earlier.digest():
             return f"seq {later.seq} does not continue seq {earlier.seq}"
     return None
+
+
+def candidate_of(candidates: Iterable[Candidate], namespace: NamespaceName) -> Candidate | None:
+    """The first candidate among a namespace's bundles."""
+    return next((found for found in candidates if found.bundle_id.startswith(f"{namespace}/")), None)
 
 
 def first_swap(tables: Iterable[SwappedTable], epoch: int) -> SwappedTable | None:

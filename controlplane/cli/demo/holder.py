@@ -1,8 +1,8 @@
 """Keeps the demo's processes after the demo itself has ended, and ends them in order when it is told to.
 
-Run by path as ``python holder.py FD:PID...``, standard library only. Each pair is the writing end of a keeper's
-standard input (see ``controlplane/embedded/keeper.py``) and the keeper's process id, in the order in which they are to
-end. On SIGTERM it closes one after the other and waits for each. If it dies, all pipes close: nothing is left over.
+Run by path as ``python holder.py FD:PID,FD:PID... FD:PID...``, standard library only. Each pair is the writing end of a
+keeper's standard input (see ``controlplane/embedded/keeper.py``) and the keeper's process id; each word is a group that
+ends together. On SIGTERM the groups end in the given order. If it dies, all pipes close: nothing is left over.
 """
 
 import os
@@ -12,18 +12,25 @@ import time
 from collections.abc import Sequence
 
 LONGEST_END_S = 40.0
-"""For one process; longer than any keeper's own patience before it kills."""
+"""For one group; longer than any keeper's own patience before it kills."""
 
 
-def hold(pairs: Sequence[tuple[int, int]]) -> None:
-    """Wait for SIGTERM (or SIGINT), then end the processes one after the other."""
+def hold(groups: Sequence[Sequence[tuple[int, int]]]) -> None:
+    """Wait for SIGTERM (or SIGINT), then end the groups one after the other."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
-    for descriptor, process_id in pairs:
-        os.close(descriptor)
+    for group in groups:
+        for descriptor, _ in group:
+            os.close(descriptor)
         deadline = time.monotonic() + LONGEST_END_S
-        while _lives(process_id) and time.monotonic() < deadline:
+        while any(_lives(process_id) for _, process_id in group) and time.monotonic() < deadline:
             time.sleep(0.05)
+
+
+def parse_group(word: str) -> list[tuple[int, int]]:
+    """The pairs of a group, each the descriptor and the process id."""
+    pairs = [pair.split(":") for pair in word.split(",")]
+    return [(int(descriptor), int(process_id)) for descriptor, process_id in pairs]
 
 
 def _lives(process_id: int) -> bool:
@@ -46,4 +53,4 @@ def _is_zombie(process_id: int) -> bool:
 
 
 if __name__ == "__main__":
-    hold([(int(fd), int(pid)) for fd, _, pid in (pair.partition(":") for pair in sys.argv[1:])])
+    hold([parse_group(word) for word in sys.argv[1:]])

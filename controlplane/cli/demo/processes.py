@@ -81,11 +81,15 @@ class DemoProcess:
                 os.kill(self.process_id, signal.SIGKILL)
         self.wait()
 
-    def stop(self) -> None:
-        """Ask it to end (SIGTERM), end it by force after :data:`GRACE_S`, and wait. Idempotent."""
+    def ask_to_stop(self) -> None:
+        """Ask it to end (SIGTERM), by force after :data:`GRACE_S`; does not wait. Idempotent."""
         self._ending = True
         if self._keeper.stdin is not None:
             self._keeper.stdin.close()
+
+    def stop(self) -> None:
+        """Ask it to end and wait. Idempotent."""
+        self.ask_to_stop()
         self.wait()
 
     def wait(self) -> None:
@@ -100,26 +104,27 @@ class DemoProcess:
         return "\n".join(lines[-_TAIL_LINES:])
 
 
-def hand_over(processes: Sequence[DemoProcess], folder: Path) -> int:
-    """Leave the processes running after this one ends; they end in the given order on :func:`stop_held`.
+def hand_over(groups: Sequence[Sequence[DemoProcess]], folder: Path) -> int:
+    """Leave the processes running after this one ends; on :func:`stop_held` the groups end in the given order.
 
     Returns:
         The process id of their holder.
     """
-    living = [process for process in processes if process.running]
-    pairs = [process.hold_pair for process in living]
+    living = [[process for process in group if process.running] for group in groups]
+    pairs = [[process.hold_pair for process in group] for group in living if group]
+    words = [",".join(f"{descriptor}:{process_id}" for descriptor, process_id in group) for group in pairs]
     started = subprocess.Popen(
-        [sys.executable, "-I", "-S", holder.__file__, *(f"{descriptor}:{pid}" for descriptor, pid in pairs)],
+        [sys.executable, "-I", "-S", holder.__file__, *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        pass_fds=[descriptor for descriptor, _ in pairs],
+        pass_fds=[descriptor for group in pairs for descriptor, _ in group],
         start_new_session=True,
     )
     held = {
         "holder": started.pid,
         "created_s": psutil.Process(started.pid).create_time(),
-        "processes": {process.name: process.process_id for process in living},
+        "processes": {process.name: process.process_id for group in living for process in group},
     }
     (folder / _HELD_FILE).write_text(json.dumps(held, indent=2) + "\n", encoding="utf-8")
     return started.pid

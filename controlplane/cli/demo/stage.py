@@ -19,7 +19,7 @@ from controlplane.errors import PrerequisiteError
 
 _VARIABLES_OF_THE_MACHINE = (CACHE_VARIABLE, IVY_SETTINGS_VARIABLE, JAVA_HOME_VARIABLE)
 KV_EXAMPLE = Path("examples") / "kv"
-_STOP_ORDER = ("traffic", "node", "pipeline", "controller", "parts")
+_STOP_ORDER = (("traffic",), ("node", "pipeline"), ("controller",), ("parts",))
 """By the beginning of the names: who needs the others stops before them."""
 
 
@@ -126,20 +126,27 @@ class Stage:
         return total
 
     def stop(self) -> None:
-        """Stop everything, the ones that need others first."""
-        for process in self._in_stop_order():
-            process.stop()
+        """Stop everything, the ones that need others first; the nodes have nobody left to hand their slots to."""
+        for group in self._in_stop_order():
+            for process in group:
+                if process.name.startswith("node"):
+                    process.kill()
+                else:
+                    process.ask_to_stop()
+            for process in group:
+                process.wait()
 
     def keep(self) -> None:
         """Leave everything running after this process; ``controlplane demo --stop`` ends it."""
         hand_over(self._in_stop_order(), self.home)
         self.kept = True
 
-    def _in_stop_order(self) -> list[DemoProcess]:
-        def place(process: DemoProcess) -> int:
-            return next(index for index, prefix in enumerate(_STOP_ORDER) if process.name.startswith(prefix))
-
-        return sorted(self.processes.values(), key=place)
+    def _in_stop_order(self) -> list[list[DemoProcess]]:
+        """The processes in groups that stop together."""
+        return [
+            [process for name, process in self.processes.items() if name.startswith(prefixes)]
+            for prefixes in _STOP_ORDER
+        ]
 
     def _start(self, name: str, command: Sequence[str]) -> DemoProcess:
         process = DemoProcess(name, command, self.log_dir, self.environment(), self.folder)

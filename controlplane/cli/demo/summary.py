@@ -27,7 +27,8 @@ STEP_COLUMNS = (
 )
 LEGEND = """\
 epochs: routing tables published in the step. moved, least: replicas moved by its decisions, and the proven least.
-detected: from the kill (or start) to the decision in the log. readable: to the swap in a routing client.
+detected: from the cause to the decision in the log (hot: to the last report that counted).
+readable: from the cause to the swap in a routing client (hot: to the candidate in its topic).
 answered, refused, failed: requests of the traffic in the step's window; a refused one is tried again elsewhere.
 """
 

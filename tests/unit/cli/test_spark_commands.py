@@ -32,12 +32,20 @@ def fake_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sql_asks_the_tables_of_the_cluster(command: RunCommand, fake_spark: None, tmp_path: Path) -> None:
-    """Without options the tables of the demo, or of the data folder, are meant; several statements share a session."""
+    """Without options the tables of the data folder are meant; several statements share a session."""
     ran = command("sql", "--data-dir", str(tmp_path), "select 1", "select 2", "--format", "json")
     documents = json.loads(ran.out)
     assert [document["rows"] for document in documents] == [
         [{"statement": statement, "folder": str(tmp_path / "delta")}] for statement in ("select 1", "select 2")
     ]
+
+
+def test_sql_finds_the_tables_that_the_demo_left(command: RunCommand, fake_spark: None, tmp_path: Path) -> None:
+    """Also after the demo's Kafka is gone."""
+    tables = tmp_path / "demo" / "delta"
+    tables.mkdir(parents=True)
+    (document,) = json.loads(command("sql", "--data-dir", str(tmp_path), "select 1", "--format", "json").out)
+    assert document["rows"][0]["folder"] == str(tables)
 
 
 def test_sql_prints_a_table(command: RunCommand, fake_spark: None, tmp_path: Path) -> None:
