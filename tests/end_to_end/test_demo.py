@@ -24,12 +24,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(1_200),
 ]
-    pytest.mark.end_to_end,
-    pytest.mark.slow,
-    pytest.mark.kafka,
-    pytest.mark.spark,
-    pytest.mark.timeout(1_200),
-]
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "controlplane.cli"]
