@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -233,7 +234,7 @@ class Moves(RuleBasedStateMachine):
 
 
 Moves.TestCase.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
-TestMoves = Moves.TestCase
+TestMoves = pytest.mark.timeout(600)(Moves.TestCase)
 
 
 def test_a_source_that_lives_and_cannot_be_reached_is_waited_for() -> None:

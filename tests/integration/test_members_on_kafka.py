@@ -135,6 +135,7 @@ def test_a_node_joins_serves_and_leaves_and_clients_follow(setting: Setting) -> 
     for slot_id in range(4):
         setting.feed.slot(slot_id, "n2")
     setting.feed.commit()
+    poll_until(lambda: agent.state is SessionState.DRAINING)
     agent.stop(drain=True)
     assert [type(record) for record in setting.inputs(MEMBERSHIP)][-1] is NodeLeft
     assert NodeLeaving not in [type(record) for record in setting.inputs(MEMBERSHIP)], "it drained already"
