@@ -8,17 +8,19 @@ from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
-from pyspark.sql.types import StructField, StructType
 
 from controlplane.core.load.averages import UNSEEN_BUNDLE, MessageLoad, TimeAverage
 from controlplane.core.records import BundleLoad
 from streaming.table_contracts import BUNDLE_LOAD_TABLE, TIME_AVERAGE_TYPE
 
 FIGURES: Final = MessageLoad._fields
-_STATE_COLUMNS: Final = tuple(name for name in BUNDLE_LOAD_TABLE.columns if name not in ("bundle_id", "namespace"))
+_COLUMNS: Final = BUNDLE_LOAD_TABLE.columns
+_STATE_COLUMNS: Final = tuple(name for name in _COLUMNS if name not in ("bundle_id", "namespace"))
+_AVERAGES: Final = ("short_term", "long_term")
 _LATEST: Final = BundleLoad._fields[1:]
 _POSITION: Final = ("append_time_ms", "partition", "offset")
 """The order in which samples fold."""
+_NAMESPACE: Final = "left(bundle_id, length(bundle_id) - instr(reverse(bundle_id), '/'))"
 
 
 def bundle_samples(reports: DataFrame) -> DataFrame:
@@ -46,10 +48,15 @@ def folded_bundles(samples: DataFrame, current: DataFrame) -> DataFrame:
     state = F.struct(*(F.col(name) for name in _STATE_COLUMNS)).alias("state")
     grouped = samples.groupBy("bundle_id").agg(F.sort_array(F.collect_list("sample")).alias("samples"))
     joined = grouped.join(current.select("bundle_id", state), on="bundle_id", how="left")
-    fresh = F.filter("samples", _is_new)
-    folded = joined.select("bundle_id", F.aggregate(fresh, F.coalesce("state", _first_state()), _add).alias("state"))
-    namespace = F.expr("left(bundle_id, length(bundle_id) - instr(reverse(bundle_id), '/'))")
-    return folded.select("bundle_id", namespace.alias("namespace"), "state.*").select(*BUNDLE_LOAD_TABLE.columns)
+    fresh = joined.select("bundle_id", "state", F.filter("samples", _is_new).alias("fresh"))
+    averaged = fresh.select(
+        "bundle_id",
+        "state",
+        "fresh",
+        F.try_element_at("fresh", F.lit(-1)).alias("last"),
+        F.aggregate("fresh", _averages_before(), _add).alias("averages"),
+    )
+    return averaged.select(*_columns_after()).select(*_COLUMNS)
 
 
 def _is_new(sample: Column) -> Column:
@@ -57,49 +64,71 @@ def _is_new(sample: Column) -> Column:
     return folded_until.isNull() | (sample["offset"] > folded_until)
 
 
-def _add(state: Column, sample: Column) -> Column:
-    """The state with one more sample."""
-    moved = state["node_id"].isNotNull() & (state["node_id"] != sample["node_id"])
-    kept_offsets = F.map_filter(state["folded_offsets"], lambda partition, _: partition != sample["partition"])
-    values = {
-        "node_id": sample["node_id"],
-        "report_time_ms": sample["append_time_ms"],
-        "report_partition": sample["partition"],
-        "report_offset": sample["offset"],
-        "first_report_time_ms": F.coalesce(state["first_report_time_ms"], sample["append_time_ms"]),
-        "moved_at_ms": F.when(moved, sample["append_time_ms"]).otherwise(state["moved_at_ms"]),
-        **{name: sample[name] for name in _LATEST},
-        "short_term": _averaged(state["short_term"], sample, UNSEEN_BUNDLE.short_term),
-        "long_term": _averaged(state["long_term"], sample, UNSEEN_BUNDLE.long_term),
-        "folded_offsets": F.map_concat(kept_offsets, F.create_map(sample["partition"], sample["offset"])),
-    }
-    return _state(values)
+def _averages_before() -> Column:
+    """Both averages of the row, or those of a bundle that nobody has reported."""
+    return F.struct(
+        *(F.coalesce(F.col(f"state.{name}"), _unseen(getattr(UNSEEN_BUNDLE, name))).alias(name) for name in _AVERAGES)
+    )
+
+
+def _unseen(average: TimeAverage) -> Column:
+    figures = (F.lit(value).alias(name) for name, value in zip(FIGURES, average.load, strict=True))
+    return F.struct(F.lit(average.sample_count).cast("long").alias("sample_count"), *figures).cast(TIME_AVERAGE_TYPE)
+
+
+def _add(averages: Column, sample: Column) -> Column:
+    """Both averages with one more sample."""
+    added = (_averaged(averages[name], sample, getattr(UNSEEN_BUNDLE, name)).alias(name) for name in _AVERAGES)
+    return F.struct(*added)
 
 
 def _averaged(average: Column, sample: Column, rule: TimeAverage) -> Column:
     """``TimeAverage.add``: the same operations in the same order."""
     count = F.least(average["sample_count"] + 1, F.lit(rule.max_samples).cast("long"))
     means = [(((count - 1) * average[name] + sample[name]) / count).alias(name) for name in FIGURES]
-    return F.struct(count.alias("sample_count"), *means).cast(TIME_AVERAGE_TYPE)
+    return F.struct(count.alias("sample_count"), *means)
 
 
-def _first_state() -> Column:
-    """The state of a bundle that nobody has reported."""
-    averages = {
-        name: F.struct(
-            F.lit(average.sample_count).cast("long").alias("sample_count"),
-            *(F.lit(value).alias(figure) for figure, value in zip(FIGURES, average.load, strict=True)),
-        ).cast(TIME_AVERAGE_TYPE)
-        for name, average in (("short_term", UNSEEN_BUNDLE.short_term), ("long_term", UNSEEN_BUNDLE.long_term))
-    }
-    none = {name: F.lit(None) for name in _STATE_COLUMNS if name not in averages}
-    return _state({**none, **averages, "folded_offsets": F.create_map().cast("map<int,bigint>")})
+def _columns_after() -> list[Column]:
+    """The row's columns after its new samples: most of them are the last sample's."""
+    sources = {"report_time_ms": "append_time_ms", "report_partition": "partition", "report_offset": "offset"}
+    sources |= {name: name for name in ("node_id", *_LATEST)}
+    first_time = F.get("fresh", F.lit(0))["append_time_ms"]
+    return [
+        F.col("bundle_id"),
+        F.expr(_NAMESPACE).alias("namespace"),
+        # Without a new sample the row stays as it is.
+        *(F.coalesce(f"last.{theirs}", f"state.{ours}").alias(ours) for ours, theirs in sources.items()),
+        F.coalesce("state.first_report_time_ms", first_time).alias("first_report_time_ms"),
+        _moved_at(first_time).alias("moved_at_ms"),
+        *(F.col(f"averages.{name}").cast(TIME_AVERAGE_TYPE).alias(name) for name in _AVERAGES),
+        _folded_offsets().alias("folded_offsets"),
+    ]
 
 
-def _state(values: dict[str, Column]) -> Column:
-    types = {each.name: each.dataType for each in BUNDLE_LOAD_TABLE.fields}
-    struct = StructType([StructField(name, types[name]) for name in _STATE_COLUMNS])
-    return F.struct(*(values[name].alias(name) for name in _STATE_COLUMNS)).cast(struct)
+def _moved_at(first_time: Column) -> Column:
+    """Since when the last sample's node has had the bundle; null if no other node is known."""
+    last_foreign = F.array_max(F.filter("fresh", lambda sample: sample["node_id"] != F.col("last.node_id")))
+    since = F.array_min(F.filter("fresh", lambda sample: sample > last_foreign))["append_time_ms"]
+    return (
+        F.when(last_foreign.isNotNull(), since)
+        .when(F.col("state.node_id") != F.col("last.node_id"), first_time)
+        .otherwise(F.col("state.moved_at_ms"))
+    )
+
+
+def _folded_offsets() -> Column:
+    """The row's offsets, with the greatest new one of each partition."""
+    partitions = F.array_distinct(F.transform("fresh", lambda sample: sample["partition"]))
+    newest = F.map_from_entries(F.transform(partitions, lambda partition: F.struct(partition, _greatest(partition))))
+    former = F.coalesce("state.folded_offsets", F.create_map().cast("map<int,bigint>"))
+    kept = F.map_filter(former, lambda partition, _: ~F.array_contains(partitions, partition))
+    return F.map_concat(kept, newest)
+
+
+def _greatest(partition: Column) -> Column:
+    same = F.filter("fresh", lambda sample: sample["partition"] == partition)
+    return F.array_max(F.transform(same, lambda sample: sample["offset"]))
 
 
 def array_sum(items: Column, name: str) -> Column:

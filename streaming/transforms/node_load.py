@@ -46,25 +46,24 @@ def node_rows(reports: DataFrame, bundles: DataFrame, current: DataFrame, weight
 def _newest(reports: DataFrame) -> DataFrame:
     """Each node's last report of those given, in the order of append time, partition and offset."""
     position = F.struct("append_time_ms", "partition", "offset")
-    sorted_bundles = F.array_sort("bundles", _by_id)
-    report = F.struct(
+    taken = ("incarnation", *_RESOURCES, "version", "bundles")
+    grouped = reports.groupBy("node_id").agg(
+        F.max(position).alias("position"), F.max_by(F.struct(*taken), position).alias("report")
+    )
+    # Structs are ordered by their first field, here the bundle's id.
+    newest = grouped.select("node_id", "position", "report.*").withColumn("bundles", F.sort_array("bundles"))
+    return newest.select(
+        "node_id",
         "incarnation",
-        F.col("append_time_ms").alias("report_time_ms"),
-        F.col("partition").alias("report_partition"),
-        F.col("offset").alias("report_offset"),
+        F.col("position.append_time_ms").alias("report_time_ms"),
+        F.col("position.partition").alias("report_partition"),
+        F.col("position.offset").alias("report_offset"),
         *_RESOURCES,
         "version",
         F.size("bundles").cast("long").alias("bundle_count"),
-        F.transform(sorted_bundles, lambda bundle: bundle["bundle_id"]).alias("bundle_ids"),
-        message_load_sums(sorted_bundles).alias("reported"),
+        F.transform("bundles", lambda bundle: bundle["bundle_id"]).alias("bundle_ids"),
+        message_load_sums(F.col("bundles")).alias("reported"),
     )
-    newest = reports.select("node_id", position.alias("position"), report.alias("report"))
-    return newest.groupBy("node_id").agg(F.max_by("report", "position").alias("report")).select("node_id", "report.*")
-
-
-def _by_id(left: Column, right: Column) -> Column:
-    less, greater = left["bundle_id"] < right["bundle_id"], left["bundle_id"] > right["bundle_id"]
-    return F.when(less, F.lit(-1)).when(greater, F.lit(1)).otherwise(F.lit(0))
 
 
 def _sums(newest: DataFrame, bundles: DataFrame) -> DataFrame:

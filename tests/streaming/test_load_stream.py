@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_candidate, decode_dead_letter
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
+from controlplane.core.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.load.shed_rule import ShedSettings
 from controlplane.core.load.split_rule import SplitSettings
 from streaming.config import LoadRuleConfig
@@ -29,6 +30,11 @@ EAGER = LoadRuleConfig(
     shed=ShedSettings(min_throughput_mib_per_s=1),
     evaluation_interval_ms=1,
 )
+
+
+def usage(cpu_percent: float) -> float:
+    """A node's weighted usage, rounded as the published rule rounds it."""
+    return weighted_usage(load_report("node", cpu_percent=cpu_percent), ResourceWeights())
 
 
 def test_bad_reports_become_dead_letters_and_neighbours_count(spark: SparkSession, world: PipelineWorld) -> None:
@@ -91,7 +97,7 @@ def test_batches_fold_and_candidates_appear_once(spark: SparkSession, world: Pip
     assert [tuple(each) for each in split["exceeded"]] == [("message_rate_per_s", 1_000.0, 100.0)]
     (shed,) = world.rows(spark, SHED_CANDIDATES_TABLE)
     assert (shed["bundle_id"], shed["node_id"]) == (hot, "node-1")
-    assert (shed["smoothed_usage"], shed["mean_usage"]) == (0.8999999761581421, 0.4999999865889549)
+    assert (shed["smoothed_usage"], shed["mean_usage"]) == (usage(90), (usage(90) + usage(10)) / 2)
 
     produced = [decode_candidate(value) for _, value in world.received(CANDIDATES, 2)]
     assert {each.candidate_id for each in produced} == {split["candidate_id"], shed["candidate_id"]}
@@ -101,8 +107,8 @@ def test_batches_fold_and_candidates_appear_once(spark: SparkSession, world: Pip
     assert by_action["split"].window_end_ms == split["window_end_ms"]
 
     one, two = world.rows(spark, BROKER_LOAD_TABLE)
-    assert one["smoothed_usage"] == 0.8999999761581421
-    assert two["smoothed_usage"] == 0.10000000149011612 * 0.9 + (1 - 0.9) * 0.20000000298023224
+    assert one["smoothed_usage"] == usage(90) * 0.9 + (1 - 0.9) * usage(90)
+    assert two["smoothed_usage"] == usage(10) * 0.9 + (1 - 0.9) * usage(20)
     assert [row["long_term"]["sample_count"] for row in world.rows(spark, BUNDLE_LOAD_TABLE)] == [1, 1, 2]
     assert one["bundle_ids"] == [hot, warm]
 
@@ -114,7 +120,4 @@ def test_published_thresholds_find_nothing_in_small_traffic(spark: SparkSession,
     read_all(lambda: start_load(spark, world.config(), PipelineMetrics(CollectorRegistry())))
     assert world.rows(spark, SPLIT_CANDIDATES_TABLE) == []
     assert world.rows(spark, SHED_CANDIDATES_TABLE) == []
-    assert [row["smoothed_usage"] for row in world.rows(spark, BROKER_LOAD_TABLE)] == [
-        0.15000000596046447,
-        0.10000000149011612,
-    ]
+    assert [row["smoothed_usage"] for row in world.rows(spark, BROKER_LOAD_TABLE)] == [usage(15), usage(10)]
