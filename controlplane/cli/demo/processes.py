@@ -41,15 +41,18 @@ class DemoProcess:
         self.log_path = (log_dir / f"{name}.log").absolute()
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         self._ending = False
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", keeper.__file__, str(self.log_path), str(GRACE_S), *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=dict(environment),
-            cwd=folder,
-            start_new_session=True,
-        )
+        with self.log_path.open("ab") as log:
+            # Not our own stderr: who reads the demo's output would wait for its end as long as the process is kept.
+            self._keeper = subprocess.Popen(
+                [sys.executable, "-I", "-S", keeper.__file__, str(self.log_path), str(GRACE_S), *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=dict(environment),
+                cwd=folder,
+                start_new_session=True,
+            )
         assert self._keeper.stdout is not None  # noqa: S101 - stdout=PIPE above; for the type checker
         first_line = self._keeper.stdout.readline()
         if not first_line:
