@@ -51,7 +51,8 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], DemoProcess]]:
 def run_other(folder: Path, ending: str) -> list[psutil.Process]:
     """Another Python starts two processes, and ends; these are the two."""
     command = [sys.executable, "-c", OTHER_PROCESS, str(folder), STUBBORN + "signal.pause()", ending]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False, timeout=60)
+    # With a pipe for both outputs: a kept process that held one of them would keep this waiting.
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     found = []
     for process_id in done.stdout.split():
         try:
