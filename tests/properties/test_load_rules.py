@@ -343,6 +343,18 @@ def test_lower_boundary_uses_an_idle_node(boundary: bool) -> None:
     assert [choice.node_id for choice in plan.choices] == (["n0"] if boundary else [])
 
 
+def test_reaching_the_target_exactly_is_enough() -> None:
+    """A node that has given away exactly its target gives away no further bundle: each move costs somebody."""
+    bundles = tuple(ShedBundle(f"b{index}", 20.0 * BYTES_PER_MIB) for index in range(2))
+    busy = [LoadedNode(name, 2.0, 40.0 * BYTES_PER_MIB, 2, bundles) for name in ("n0", "n1")]
+    # The lower boundary gives away half of the threshold, here half of the throughput: one of two equal bundles.
+    settings = ShedSettings(threshold_percent=100, lower_boundary_enabled=True)
+    plan = plan_shedding([*busy, LoadedNode("new", 0.0, 0.0, 0, ())], {}, frozenset(), settings)
+    assert [(choice.bundle.bundle_id, choice.target_bytes_per_s) for choice in plan.choices] == [
+        ("b0", 20.0 * BYTES_PER_MIB)
+    ]
+
+
 def test_published_shed_defaults() -> None:
     """Shedding starts with the published numbers: 10 points, 0.9, 10 MiB, weights 1, 0, 1, 1."""
     settings = ShedSettings()
