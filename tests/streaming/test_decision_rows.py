@@ -1,0 +1,71 @@
+"""Records of the decision log to rows of ``decisions``: one for each decision, however it was cut. No Spark runs."""
+
+from itertools import accumulate
+
+import pytest
+
+from controlplane.codec.decisions import encode_decision
+from controlplane.core.decision import Decision
+from controlplane.core.policy import Policy
+from controlplane.errors import LogContinuityError
+from streaming.table_contracts import DECISIONS_TABLE
+from streaming.transforms.decision_rows import LogRecord, PartNumber, decision_rows, part_number
+from tests.helpers.world import World
+
+
+@pytest.fixture(scope="module")
+def decisions() -> list[Decision]:
+    """Decisions of a small cluster; those that admit nodes carry every slot."""
+    world = World(Policy(slot_count=128))
+    world.admit("n1", "n2")
+    world.admit("n3")
+    return world.decisions
+
+
+def _log(parts: list[bytes]) -> list[LogRecord]:
+    return [LogRecord(0, offset, 1_000, value) for offset, value in enumerate(parts)]
+
+
+def _columns(rows: list[tuple[object, ...]], *names: str) -> list[tuple[object, ...]]:
+    places = [[field.name for field in DECISIONS_TABLE.fields].index(name) for name in names]
+    return [tuple(row[place] for place in places) for row in rows]
+
+
+def test_each_decision_counts_its_own_parts(decisions: list[Decision]) -> None:
+    """A row says in how many records its decision was written and stands at the last one, also after another one."""
+    cut = [encode_decision(decision, 1_000) for decision in decisions]
+    counts = [len(parts) for parts in cut]
+    assert sum(count > 1 for count in counts) >= 2
+    rows = list(decision_rows(_log([part for parts in cut for part in parts])))
+    assert _columns(rows, "seq", "part_count", "offset", "digest") == [
+        (decision.seq, count, end - 1, decision.digest())
+        for decision, count, end in zip(decisions, counts, accumulate(counts), strict=True)
+    ]
+
+
+def test_a_decision_that_is_not_whole_gives_no_row_yet(decisions: list[Decision]) -> None:
+    """It belongs to the batch that holds its last record: half a decision would count its moves wrongly."""
+    first, second = (encode_decision(decision, 1_000) for decision in decisions[-2:])
+    rows = list(decision_rows(_log([*first, *second[:-1]])))
+    assert _columns(rows, "seq") == [(decisions[-2].seq,)]
+
+
+def test_a_part_that_does_not_follow_is_refused(decisions: list[Decision]) -> None:
+    """A batch that begins or goes on in the middle of a decision must not pass for whole decisions."""
+    parts = encode_decision(decisions[-1], 1_000)
+    for broken in (parts[1:], [parts[0], parts[0]]):
+        with pytest.raises(LogContinuityError):
+            list(decision_rows(_log(broken)))
+
+
+def test_the_number_of_a_part_is_read_from_its_record(decisions: list[Decision]) -> None:
+    """The bounds of a batch are set by it."""
+    parts = encode_decision(decisions[-1], 1_000)
+    numbers = [part_number(record) for record in _log(parts)]
+    assert numbers == [PartNumber(number, len(parts)) for number in range(len(parts))]
+
+
+def test_a_record_that_is_no_decision_is_named_by_its_place() -> None:
+    """The log is the state: what cannot be read stops the pipeline, and somebody has to find it."""
+    with pytest.raises(LogContinuityError, match=r"decisions\[0\]@7"):
+        part_number(LogRecord(0, 7, 1_000, b"no avro"))
