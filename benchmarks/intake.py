@@ -8,15 +8,12 @@ Targets: 50,000 events/s on one core, and at least 0.5 of the bare rate.
 """
 
 import argparse
-import contextlib
 import statistics
-import tempfile
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from benchmarks.broker import kafka_servers
 from benchmarks.quiet import only_warnings
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
@@ -38,7 +35,6 @@ from controlplane.core.records import (
     Tick,
 )
 from controlplane.core.state import State
-from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import OutgoingRecord
 from controlplane.service.intake import Intake
@@ -59,19 +55,9 @@ def main() -> None:
     parser.add_argument("--bootstrap-servers")
     options = parser.parse_args()
     only_warnings()
-    with _kafka(options.bootstrap_servers) as bootstrap_servers:
+    with kafka_servers(options.bootstrap_servers) as bootstrap_servers:
         for statuses in (0, 16):
             _measure(KafkaConfig(bootstrap_servers), options.events, options.nodes, statuses)
-
-
-@contextlib.contextmanager
-def _kafka(bootstrap_servers: str | None) -> Iterator[str]:
-    if bootstrap_servers:
-        yield bootstrap_servers
-        return
-    print("starting Kafka ...", flush=True)
-    with tempfile.TemporaryDirectory() as folder, EmbeddedKafka(Path(folder)) as kafka:
-        yield kafka.bootstrap_servers
 
 
 def _measure(kafka: KafkaConfig, events: int, nodes: int, statuses: int) -> None:

@@ -11,19 +11,18 @@ Targets, from the commit: p50 10 ms, p99 50 ms with up to 100 clients.
 """
 
 import argparse
-import contextlib
 import itertools
 import multiprocessing
 import statistics
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from multiprocessing.connection import Connection
-from pathlib import Path
+from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry
 
+from benchmarks.broker import kafka_servers
 from benchmarks.quiet import only_warnings
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaLogReader, KafkaTransactionalWriter
@@ -35,7 +34,6 @@ from controlplane.core.policy import HashFunction
 from controlplane.core.rows import EpochMarker, Row, TableSettings, add_hashes, format_digest, key_of, row_hash
 from controlplane.core.slot_table import Slot
 from controlplane.core.table_replica import RoutingTable
-from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from controlplane.routing import RoutingClient, RoutingMetrics
@@ -48,8 +46,11 @@ TARGET_P99_MS = 50
 _PROCESSES = 2
 _READY_DEADLINE_S = 120
 
-Arrivals = list[tuple[int, float]]
+Arrivals: TypeAlias = list[tuple[int, float]]
 """Pairs of epoch and monotonic second."""
+
+_ClientRun: TypeAlias = Callable[[Connection, str, str, int], None]
+"""What a child process runs, with: its end of the pipe, the broker, the cluster's name, how many clients."""
 
 
 def main() -> None:
@@ -61,20 +62,10 @@ def main() -> None:
     options = parser.parse_args()
     only_warnings()
     multiprocessing.set_start_method("spawn")
-    with _kafka(options.bootstrap_servers) as bootstrap_servers:
+    with kafka_servers(options.bootstrap_servers) as bootstrap_servers:
         print(f"targets from the commit: p50 {TARGET_P50_MS} ms, p99 {TARGET_P99_MS} ms")
         for clients in options.clients:
             _measure(bootstrap_servers, clients, options.changes)
-
-
-@contextlib.contextmanager
-def _kafka(bootstrap_servers: str | None) -> Iterator[str]:
-    if bootstrap_servers:
-        yield bootstrap_servers
-        return
-    print("starting Kafka ...", flush=True)
-    with tempfile.TemporaryDirectory() as folder, EmbeddedKafka(Path(folder)) as kafka:
-        yield kafka.bootstrap_servers
 
 
 def _measure(bootstrap_servers: str, clients: int, changes: int) -> None:
@@ -151,11 +142,11 @@ class _Table:
 class _Child:
     """A process that notes arrivals until it is told to stop."""
 
-    def __init__(self, target: object, bootstrap_servers: str, name: str, count: int) -> None:
+    def __init__(self, target: _ClientRun, bootstrap_servers: str, name: str, count: int) -> None:
         self._pipe, other = multiprocessing.Pipe()
         self._process = multiprocessing.Process(
             target=target, args=(other, bootstrap_servers, name, count), daemon=True
-        )  # type: ignore[arg-type]
+        )
         self._process.start()
 
     def wait_ready(self) -> None:
