@@ -1,7 +1,8 @@
 """Following the topic ``routing-table`` through a log reader: the driver of a table replica, for agents and clients.
 
 It begins at the start of the topic, folds what comes, and begins again when the replica says that only that mends it.
-It has no thread and no clock: whoever owns it calls :meth:`TableFollower.step` in a loop.
+It has no thread and no clock: whoever owns it calls :meth:`TableFollower.step` in a loop. A new leader, which mends the
+topic itself, folds it by :func:`fold_record` alone.
 """
 
 from typing import Final, NamedTuple
@@ -29,6 +30,27 @@ class Progress(NamedTuple):
 
     tables: tuple[RoutingTable, ...]
     ended: bool
+
+
+def fold_record(replica: TableReplica, record: RawRecord) -> RoutingTable | None:
+    """Let a replica take the next record of the topic; the new table if it closed an epoch whose digest fits.
+
+    Raises:
+        LogContinuityError: the record is no row, or not what may follow; the message names its place.
+        UnsupportedFeatureLevelError: the record was written by a newer version.
+    """
+    place = f"{ROUTING_TABLE}[{record.partition}]@{record.offset}"
+    if record.key is None:
+        raise LogContinuityError(f"{place} has no key: it was not written by a leader")
+    try:
+        row = None if record.value is None else decode_row(record.key, record.value)
+        return replica.fold(record.key, record.value, row)
+    except InvalidInputError as error:
+        if error.reason in _UNKNOWN_TO_THIS_VERSION:
+            raise UnsupportedFeatureLevelError(f"{place} was written by a newer version ({error}): upgrade") from error
+        raise LogContinuityError(f"{place} is no row of a routing table: {error}") from error
+    except LogContinuityError as error:
+        raise LogContinuityError(f"{place}: {error}") from error
 
 
 class TableFollower:
@@ -67,9 +89,13 @@ class TableFollower:
         except LogContinuityError as error:
             self._begin_again(str(error))
             return Progress((), ended=False)
-        shown = [table for record in batch.records if (table := self._fold(record)) is not None]
-        if shown:
-            self.table = shown[-1]
+        shown = []
+        for record in batch.records:
+            table = fold_record(self._replica, record)
+            self._next_offset = record.offset + 1
+            if table is not None:
+                self.table = table
+                shown.append(table)
         ended = _PLACE in batch.ended and self._is_whole()
         return Progress(tuple(shown), ended)
 
@@ -80,24 +106,6 @@ class TableFollower:
     def close(self) -> None:
         """Give the reader back."""
         self._reader.close()
-
-    def _fold(self, record: RawRecord) -> RoutingTable | None:
-        place = f"{ROUTING_TABLE}[0]@{record.offset}"
-        if record.key is None:
-            raise LogContinuityError(f"{place} has no key: it was not written by a leader")
-        try:
-            row = None if record.value is None else decode_row(record.key, record.value)
-            table = self._replica.fold(record.key, record.value, row)
-        except InvalidInputError as error:
-            if error.reason in _UNKNOWN_TO_THIS_VERSION:
-                raise UnsupportedFeatureLevelError(
-                    f"{place} was written by a newer version ({error}): upgrade"
-                ) from error
-            raise LogContinuityError(f"{place} is no row of a routing table: {error}") from error
-        except LogContinuityError as error:
-            raise LogContinuityError(f"{place}: {error}") from error
-        self._next_offset = record.offset + 1
-        return table
 
     def _is_whole(self) -> bool:
         if self._replica.at_end() is ReplicaStanding.MUST_REBUILD:

@@ -12,7 +12,6 @@ from uuid import uuid4
 import structlog
 
 from controlplane import __version__
-from controlplane.codec.table import decode_row
 from controlplane.config import ROUTING_TABLE, ControllerConfig
 from controlplane.core.decide import open_term
 from controlplane.core.identifiers import Term, TopicPartition
@@ -28,6 +27,7 @@ from controlplane.service.leading import Leadership, Standing
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.publisher import TablePublisher
+from controlplane.table_follower import fold_record
 
 _READ_LIMIT_MS: Final = 60_000
 UNRESOLVED_LIMIT_MS: Final = 15_000
@@ -59,6 +59,7 @@ def take_over(parts: Parts, keeper: LeaseKeeper, term: Term) -> Leadership | Non
         LogUnavailableError: Kafka did not answer in time.
         FencedError: a later candidate initialised its transactions meanwhile.
         LogContinuityError: log, table and lease store do not belong together: nobody may lead this.
+        UnsupportedFeatureLevelError: a newer version wrote the log or the table.
     """
     if not keeper.confirm(term):
         return None
@@ -120,7 +121,15 @@ def _remember_log_id(store: LeaseStore, log_id: str) -> None:
 
 
 def _read_table(parts: Parts) -> TableReplica:
-    """The routing table as the topic shows it now, read from its start."""
+    """The routing table as the topic shows it now, read from its start.
+
+    No table follower: rows that do not fit their marker are no error here, because the leader writes them again.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+        LogContinuityError: a record is no row of a table; nobody can read the topic beyond it.
+        UnsupportedFeatureLevelError: a row was written by a newer version.
+    """
     replica = TableReplica()
     reader = parts.open_reader()
     try:
@@ -129,9 +138,7 @@ def _read_table(parts: Parts) -> TableReplica:
         while True:
             batch = reader.poll(5_000, 50)
             for record in batch.records:
-                key = record.key or b""
-                row = decode_row(key, record.value) if record.value is not None else None
-                replica.fold(key, record.value, row)
+                fold_record(replica, record)
             if _TABLE in batch.ended:
                 return replica
             if parts.clock.monotonic_ms() >= deadline_ms:

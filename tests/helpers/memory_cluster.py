@@ -18,10 +18,10 @@ from controlplane.adapters.memory import (
 )
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.bootstrap.controllers import compose_controller
+from controlplane.bootstrap.readers import read_routing_table
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_dead_letter
-from controlplane.codec.table import decode_row
 from controlplane.config import (
     DEAD_LETTERS,
     DECISIONS,
@@ -35,11 +35,11 @@ from controlplane.config import (
     LeaseConfig,
 )
 from controlplane.core.decision import Decision
-from controlplane.core.identifiers import Epoch, TopicPartition
+from controlplane.core.identifiers import Epoch
 from controlplane.core.outputs import DeadLetter
 from controlplane.core.policy import Policy
 from controlplane.core.records import Heartbeat, Intent, NodeJoined, NodeRole
-from controlplane.core.table_replica import ReplicaStanding, RoutingTable, TableReplica
+from controlplane.core.table_replica import RoutingTable
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch, RawRecord
 from controlplane.service.controller import Controller
 from controlplane.service.metrics import ControllerMetrics
@@ -70,11 +70,10 @@ class WaitingReader:
 class RunningController:
     """A controller in a thread; what ended it is kept."""
 
-    def __init__(self, controller: Controller, store: MemoryLeaseStore) -> None:
+    def __init__(self, controller: Controller) -> None:
         """Start it."""
         self.stop = threading.Event()
         self.failure: BaseException | None = None
-        self.store = store
         self._thread = threading.Thread(target=self._run, args=(controller,), daemon=True)
         self._thread.start()
 
@@ -137,13 +136,12 @@ class MemoryCluster:
             LeaseConfig(duration_ms=300, renew_interval_ms=80, store_timeout_ms=50),
             tick_interval_ms=20,
         )
-        store = MemoryLeaseStore(self.leases)
         controller = compose_controller(
             config,
             self.policy,
             clock=self.clock,
             metrics=ControllerMetrics(CollectorRegistry()),
-            lease_stores=(store, store),
+            lease_stores=(MemoryLeaseStore(self.leases), MemoryLeaseStore(self.leases)),
             open_reader=self.reader,
             open_transactions=lambda: MemoryTransactionalWriter(self.cluster, self.broker),
             event_writers=(
@@ -152,7 +150,7 @@ class MemoryCluster:
             ),
             random_source=random.Random(controller_id),
         )
-        running = RunningController(controller, store)
+        running = RunningController(controller)
         self.controllers.append(running)
         return running
 
@@ -201,13 +199,7 @@ class MemoryCluster:
 
     def table(self) -> RoutingTable | None:
         """The routing table as a reader that begins now sees it."""
-        replica = TableReplica()
-        for record in self.records(ROUTING_TABLE):
-            key = record.key or b""
-            row = decode_row(key, record.value) if record.value is not None else None
-            replica.fold(key, record.value, row)
-        assert replica.at_end() is not ReplicaStanding.MUST_REBUILD
-        return replica.table
+        return read_routing_table(MemoryLogReader(self.cluster, self.broker))
 
     def owners(self) -> Mapping[int, str | None]:
         """Slot leaders in the newest table; empty before the first."""
@@ -223,10 +215,6 @@ class MemoryCluster:
                     raise controller.failure
             assert time.monotonic() < deadline_s, "the condition did not come true in time"
             time.sleep(0.02)
-
-    def positions_of(self, topic: str) -> dict[TopicPartition, int]:
-        """The ends of a topic."""
-        return self.reader().end_offsets(topic)
 
     def _beat(self) -> None:
         while not self._stop_beating.wait(0.1):

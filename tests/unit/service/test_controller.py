@@ -8,7 +8,8 @@ from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.decision import CauseKind
 from controlplane.core.table_replica import RoutingTable
 from controlplane.errors import LogContinuityError
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import MemoryCluster, RunningController
+from tests.helpers.polling import poll_until
 
 
 def test_the_first_leader_creates_the_log_and_an_empty_table() -> None:
@@ -75,10 +76,10 @@ def test_a_lease_store_that_lost_its_data_never_lets_the_term_fall() -> None:
 def test_a_leader_goes_on_without_its_lease_store() -> None:
     """Losing the lease store stops elections, never routing: commits are fenced by Kafka."""
     with MemoryCluster() as world:
-        controller = world.start("c1")
+        world.start("c1")
         world.wait_until(world.table)
-        controller.store.available = False
-        time.sleep(0.5)
+        world.leases.available = False
+        time.sleep(0.5)  # longer than the lease
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
         assert {decision.term for decision in world.decisions()} == {1}
@@ -146,9 +147,7 @@ def test_an_empty_log_beside_a_table_stops_every_controller() -> None:
         first.end()
         world.broker.create_topic(world.cluster.topic(DECISIONS))
         second = world.start("c2")
-        deadline_s = time.monotonic() + 10
-        while second.alive and time.monotonic() < deadline_s:
-            time.sleep(0.02)
+        wait_for_failure(second)
         assert isinstance(second.failure, LogContinuityError)
         assert "recreated" in str(second.failure)
 
@@ -162,9 +161,7 @@ def test_a_log_recreated_under_a_running_leader_is_noticed() -> None:
         time.sleep(1.2)
         world.broker.create_topic(world.cluster.topic(DECISIONS))
         world.join("n2")
-        deadline_s = time.monotonic() + 10
-        while leader.alive and time.monotonic() < deadline_s:
-            time.sleep(0.02)
+        wait_for_failure(leader)
         assert isinstance(leader.failure, LogContinuityError)
 
 
@@ -181,6 +178,25 @@ def test_a_table_topic_that_lost_its_rows_is_written_again() -> None:
         last = world.decisions()[-1]
         assert CauseKind.TABLE_REPUBLISHED in [cause.kind for cause in last.causes]
         assert_log_is_whole(world)
+
+
+def test_a_row_that_cannot_be_read_is_named_by_its_place() -> None:
+    """Readers stop at it, so a leader that led on would lead nobody; somebody has to find the record."""
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.wait_until(world.table)
+        first.end()
+        world.send(ROUTING_TABLE, "main/slot/0", b"no avro")
+        place = f"routing-table[0]@{world.records(ROUTING_TABLE)[-1].offset}"
+        second = world.start("c2")
+        wait_for_failure(second)
+        assert isinstance(second.failure, LogContinuityError)
+        assert place in str(second.failure)
+
+
+def wait_for_failure(controller: RunningController) -> None:
+    """Wait until a controller has ended by itself."""
+    poll_until(lambda: not controller.alive)
 
 
 def assert_log_is_whole(world: MemoryCluster) -> None:
