@@ -69,9 +69,11 @@ class World:
         )
         self.append(MEMBERSHIP, 0, joined)
 
-    def heartbeat(self, node_id: str, incarnation: int = 1) -> None:
+    def heartbeat(
+        self, node_id: str, incarnation: int = 1, table_epoch: int = 0, role: NodeRole = NodeRole.DATA
+    ) -> None:
         """A node says that it is alive, always in the same partition."""
-        beat = Heartbeat(node_id, incarnation, self.now_ms, Epoch(0), NodeRole.DATA)
+        beat = Heartbeat(node_id, incarnation, self.now_ms, Epoch(table_epoch), role)
         self.append(HEARTBEATS, sum(node_id.encode()) % PARTITIONS, beat)
 
     def leave(self, node_id: str, incarnation: int = 1) -> None:

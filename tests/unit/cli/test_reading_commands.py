@@ -9,6 +9,7 @@ from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore
 from controlplane.cli import log_view, nodes_view, table_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.core.identifiers import Term
+from controlplane.core.records import NodeRole
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 
@@ -80,6 +81,25 @@ def test_nodes_show_lag_and_time_since_heartbeat(cluster_command: RunCommand, pl
     assert rows["n3"]["since_heartbeat_ms"] > 4_000
     assert rows["n1"]["addresses"] == ["kv=localhost:4000"]
     assert rows["n1"]["slots_led"] + rows["n2"]["slots_led"] == len(played.state.slots)
+
+
+def test_session_nodes_are_shown_with_their_lag_and_own_nothing(
+    cluster_command: RunCommand, world: PublishedWorld
+) -> None:
+    """Who only uses the table is seen by how far behind it works, and never appears as an owner."""
+    world.admit("n1")
+    world.join("s1", role=NodeRole.SESSION)
+    world.run(400)
+    known = world.state.epoch
+    world.heartbeat("s1", table_epoch=known, role=NodeRole.SESSION)
+    world.intent("i1", "create_namespace", namespace="kv")
+    world.run(200)
+    rows = {row["node"]: row for row in json.loads(cluster_command("nodes", "list", "--format", "json").out)}
+    shown = rows["s1"]
+    assert (shown["role"], shown["status"], shown["epoch_in_use"]) == ("session", "active", known)
+    assert shown["epoch_lag"] == world.state.epoch - known > 0
+    assert (shown["slots_led"], shown["slots_followed"], shown["bundles"]) == (0, 0, 0)
+    assert (rows["n1"]["slots_led"], rows["n1"]["bundles"]) == (len(world.state.slots), 4)
 
 
 def test_heartbeat_of_an_older_incarnation_counts_as_none(cluster_command: RunCommand, world: PublishedWorld) -> None:
