@@ -54,13 +54,15 @@ def decide(state: State, observations: Observations) -> Verdict:
     Nothing is decided before the first tick: without one there is no "now". Joins wait for the policy's linger so that
     a burst becomes one epoch; a death is never kept waiting.
     """
-    now_ms = observations.now_ms
-    if now_ms is None:
+    observed_ms = observations.now_ms
+    if observed_ms is None:
         return Verdict(None, (), observations)
-    observations, refusals = judge_heartbeats(state, observations, now_ms)
+    # Log time never goes back, also when this leader has read less than the one before it, or the clock was set back.
+    now_ms = max(observed_ms, state.decided_at_ms)
+    observations, refusals = judge_heartbeats(state, observations, observed_ms)
     silent = silent_nodes(state, observations)
     draft = Draft(state)
-    if silent or state.evictions_frozen or not _may_linger(state, observations.pending, now_ms):
+    if silent or state.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
         refusals.extend(_take_pending(draft, observations, silent, now_ms))
         observations = replace(observations, pending=())
     if any(isinstance(event, _OWNERSHIP_EVENTS) for event in draft.events):
@@ -113,10 +115,13 @@ def open_term(
 
 
 def _may_linger(state: State, pending: tuple[InputRecord, ...], now_ms: int) -> bool:
-    """Whether everything that is pending is a join that may still wait for others."""
+    """Whether everything that is pending is a join that may still wait for others.
+
+    A join from far ahead of the ticks comes from a faster clock, and waiting for the slower one could take for ever.
+    """
     if not all(isinstance(record.payload, NodeJoined) for record in pending):
         return False
-    return all(now_ms - record.coordinates.append_time_ms < state.policy.join_linger_ms for record in pending)
+    return all(abs(now_ms - record.coordinates.append_time_ms) < state.policy.join_linger_ms for record in pending)
 
 
 def _take_pending(draft: Draft, observations: Observations, silent: dict[NodeId, int], now_ms: int) -> list[Refusal]:
@@ -135,9 +140,9 @@ def _take_pending(draft: Draft, observations: Observations, silent: dict[NodeId,
 
 
 def _positions(observations: Observations) -> dict[TopicPartition, int]:
-    """Next offsets; what is pending has been taken up, or its offset is still to be read again."""
+    """Next offsets; what still waits (for the linger, or a heartbeat for its join) is to be read and judged again."""
     positions = dict(observations.positions)
-    for record in observations.pending:
+    for record in (*observations.pending, *observations.strangers):
         place = TopicPartition(record.coordinates.topic, record.coordinates.partition)
         positions[place] = min(positions[place], record.coordinates.offset)
     return positions

@@ -9,7 +9,7 @@ passes, and one late tick counts 200 ms at most.
 reader that began a silence limit ago observes like one that has run for weeks.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
@@ -48,7 +48,9 @@ class PartitionView:
 
     Attributes:
         clock_ms: log time that has passed since this reader began; only differences mean something.
-        last_tick_ms: append time of the newest tick; None before the first.
+        last_tick_ms: append time of the last tick; None before the first. Less than the one before if the broker's
+            clock was set back: that gap counts nothing, and the next one counts again.
+        greatest_tick_ms: the greatest append time of a tick; None before the first.
         heard: latest heartbeat by node and incarnation.
         unjudged: heartbeats that ``decide`` has not looked at yet.
         marks: recent ticks, oldest first.
@@ -56,6 +58,7 @@ class PartitionView:
 
     clock_ms: int = 0
     last_tick_ms: int | None = None
+    greatest_tick_ms: int | None = None
     heard: Mapping[tuple[NodeId, Incarnation], Heard] = field(default_factory=dict)
     unjudged: tuple[InputRecord, ...] = ()
     marks: tuple[TickMark, ...] = ()
@@ -66,9 +69,11 @@ class PartitionView:
         return self._clock_before(index)
 
     def clock_at_time(self, time_ms: int) -> int:
-        """The clock at an append time, as far back as the marks go."""
-        index = bisect_right(self.marks, time_ms, key=lambda mark: mark.append_time_ms)
-        return self._clock_before(index)
+        """The clock when it was last that time or earlier, as far back as the marks go."""
+        for mark in reversed(self.marks):
+            if mark.append_time_ms <= time_ms:
+                return mark.clock_ms
+        return self._clock_before(0)
 
     def _clock_before(self, index: int) -> int:
         return self.marks[max(index - 1, 0)].clock_ms if self.marks else self.clock_ms
@@ -93,7 +98,7 @@ class Observations:
     @property
     def now_ms(self) -> int | None:
         """Log time: the greatest append time of a tick over all partitions; None before the first tick."""
-        ticks = [view.last_tick_ms for view in self.partitions.values() if view.last_tick_ms is not None]
+        ticks = [view.greatest_tick_ms for view in self.partitions.values() if view.greatest_tick_ms is not None]
         return max(ticks, default=None)
 
     def heard_within(self, limit_ms: int) -> set[tuple[NodeId, Incarnation]]:
@@ -191,6 +196,7 @@ def observe(observations: Observations, records: Iterable[InputRecord]) -> Obser
 def _observe_partition(view: PartitionView, batch: list[InputRecord]) -> PartitionView:
     clock_ms = view.clock_ms
     last_tick_ms = view.last_tick_ms
+    greatest_tick_ms = view.greatest_tick_ms
     heard = dict(view.heard)
     heartbeats = []
     marks = list(view.marks[-1:])
@@ -203,12 +209,14 @@ def _observe_partition(view: PartitionView, batch: list[InputRecord]) -> Partiti
         elif isinstance(payload, Tick):
             if last_tick_ms is not None:
                 clock_ms += min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)
-            last_tick_ms = max(append_time_ms, last_tick_ms or 0)
+            last_tick_ms = append_time_ms
+            greatest_tick_ms = max(append_time_ms, greatest_tick_ms or 0)
             if not marks or clock_ms - marks[-1].clock_ms >= MARK_SPACING_MS:
                 marks.append(TickMark(record.coordinates.offset, append_time_ms, clock_ms))
     return PartitionView(
         clock_ms,
         last_tick_ms,
+        greatest_tick_ms,
         heard,
         (*view.unjudged, *heartbeats) if heartbeats else view.unjudged,
         (*view.marks[:-1], *marks)[-MARKS_KEPT:],
