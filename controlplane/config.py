@@ -71,10 +71,13 @@ class KafkaConfig:
     Attributes:
         bootstrap_servers: ``host:port`` list, comma separated.
         security: further librdkafka settings for TLS and SASL, passed through to every client.
+        schema_ids: what the ids of this installation's schema registry mean, for producers of inputs that use one:
+            id to record and version, such as ``{17: "Heartbeat.v1"}``. An input with another id is refused.
     """
 
     bootstrap_servers: str
     security: Mapping[str, str] = field(default_factory=dict)
+    schema_ids: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

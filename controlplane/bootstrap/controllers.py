@@ -11,6 +11,7 @@ from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, Ka
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.bootstrap.topics import topic_specs
+from controlplane.codec.framing import framing_with
 from controlplane.config import ControllerConfig
 from controlplane.core.policy import Policy
 from controlplane.ports import Clock, EventWriter, LeaseStore, LogReader, TransactionalWriter
@@ -106,7 +107,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         open_reader=open_reader,
         open_transactions=open_transactions,
         follower=LogFollower(open_reader, clock),
-        intake=Intake(open_reader, clock, metrics),
+        intake=Intake(open_reader, clock, metrics, framing_with(config.kafka.schema_ids)),
         dead_letters=DeadLetterWriter(event_writers[1], config.controller_id, metrics),
     )
     ticker = Ticker(event_writers[0], clock, config.controller_id, config.tick_interval_ms)

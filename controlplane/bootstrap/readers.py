@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.codec.decisions import DecisionAssembler
+from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig
 from controlplane.core.decision import Decision
@@ -146,11 +147,20 @@ class HeartbeatTail:
 
 
 def read_last_heartbeats(
-    reader: LogReader, wanted: AbstractSet[NodeId], longest_ms: int, timeout_ms: int = READ_TIMEOUT_MS
+    reader: LogReader,
+    wanted: AbstractSet[NodeId],
+    longest_ms: int,
+    timeout_ms: int = READ_TIMEOUT_MS,
+    framing: Framing | None = None,
 ) -> HeartbeatTail:
     """The last heartbeats of the wanted nodes, read from the end of each partition backwards.
 
-    Reads back only until each wanted node is found, or ``longest_ms`` of log time, or the start of the topic.
+    Args:
+        reader: reads the cluster's log.
+        wanted: read back only until each of these is found,
+        longest_ms: or so much log time was read, or the start of the topic is reached.
+        timeout_ms: how long to wait for the next batch.
+        framing: how heartbeats are framed; None knows no registry's schema ids.
 
     Raises:
         LogUnavailableError: the log did not answer.
@@ -161,7 +171,7 @@ def read_last_heartbeats(
     while True:
         positions = {place: max(starts[place], end - window) for place, end in ends.items()}
         records = list(_read(reader, positions, timeout_ms))
-        tail = _heartbeat_tail(records)
+        tail = _heartbeat_tail(records, framing)
         at_start = all(positions[place] == starts[place] for place in positions)
         oldest_ms = _latest_first_append_ms(records)
         if at_start or wanted <= tail.last.keys() or oldest_ms < tail.now_ms - longest_ms:
@@ -177,13 +187,13 @@ def _latest_first_append_ms(records: Sequence[RawRecord]) -> int:
     return max(first.values(), default=0)
 
 
-def _heartbeat_tail(records: Sequence[RawRecord]) -> HeartbeatTail:
+def _heartbeat_tail(records: Sequence[RawRecord], framing: Framing | None) -> HeartbeatTail:
     last: dict[NodeId, LastHeartbeat] = {}
     now_ms = 0
     for record in records:
         now_ms = max(now_ms, record.append_time_ms)
         try:
-            payload = decode_input(HEARTBEATS, record).payload
+            payload = decode_input(HEARTBEATS, record, framing).payload
         except InvalidInputError:
             continue  # the leader makes a dead letter of it; a reader has only to pass it by
         if isinstance(payload, Heartbeat):

@@ -31,6 +31,7 @@ class Invocation:
         given_bootstrap_servers: Kafka's addresses, if given.
         given_redis_url: Redis' address, if given.
         security: further librdkafka settings.
+        schema_ids: what a schema registry's ids mean.
         data_dir: the folder of ``controlplane up``.
         connect_timeout_s: how long to try to reach Kafka and Redis.
     """
@@ -39,6 +40,7 @@ class Invocation:
     given_bootstrap_servers: str | None
     given_redis_url: str | None
     security: Mapping[str, str]
+    schema_ids: Mapping[int, str]
     data_dir: Path
     connect_timeout_s: float
 
@@ -50,7 +52,7 @@ class Invocation:
             ConfigurationError: neither an option nor ``addresses.json`` says it.
         """
         servers = self.given_bootstrap_servers or self._embedded("bootstrap_servers", "--bootstrap-servers")
-        return KafkaConfig(servers, self.security)
+        return KafkaConfig(servers, self.security, self.schema_ids)
 
     @property
     def redis_url(self) -> str:

@@ -8,6 +8,7 @@ from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.reading import reading
+from controlplane.codec.framing import framing_with
 
 LOOK_BACK_MS = 60_000
 """How far back in log time a node's last heartbeat is looked for."""
@@ -29,7 +30,8 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
             click.echo(f"cluster {invocation.cluster.name!r} has no routing table yet: nobody was admitted", err=True)
             return ExitStatus.FAILED
         living = {node_id for node_id, node in table.nodes.items() if nodes_view.lives(node)}
-        tail = readers.read_last_heartbeats(reader, living, LOOK_BACK_MS)
+        framing = framing_with(invocation.kafka.schema_ids)
+        tail = readers.read_last_heartbeats(reader, living, LOOK_BACK_MS, framing=framing)
     rows = nodes_view.node_rows(table, tail)
     if output_format is OutputFormat.JSON:
         print_json([dict(row) for row in rows])

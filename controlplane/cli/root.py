@@ -22,6 +22,7 @@ from controlplane.cli.sql import sql
 from controlplane.cli.table import table
 from controlplane.cli.topics import topics
 from controlplane.cli.up import up
+from controlplane.codec.framing import framing_with
 from controlplane.config import ClusterConfig
 from controlplane.errors import ConfigurationError, ControlPlaneError
 
@@ -57,8 +58,8 @@ class RootGroup(click.Group):
         return [*front, *rest]
 
 
-def _security(texts: Sequence[str]) -> dict[str, str]:
-    """``--security`` values, each ``key=value`` or a file of such lines ('#' begins a comment)."""
+def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Values of an option, each ``key=value`` or a file of such lines ('#' begins a comment)."""
     settings: dict[str, str] = {}
     for text in texts:
         if "=" in text:
@@ -66,7 +67,7 @@ def _security(texts: Sequence[str]) -> dict[str, str]:
         else:
             path = Path(text)
             if not path.is_file():
-                raise ConfigurationError(f"--security {text!r} is neither key=value nor a file of such lines")
+                raise ConfigurationError(f"{option} {text!r} is neither key=value nor a file of such lines")
             lines = path.read_text(encoding="utf-8").splitlines()
         for number, raw in enumerate(lines, start=1):
             line = raw.strip()
@@ -74,9 +75,20 @@ def _security(texts: Sequence[str]) -> dict[str, str]:
                 continue
             key, equals, value = line.partition("=")
             if not equals:
-                raise ConfigurationError(f"--security {text}, line {number}: no '=' in it; write key=value")
+                raise ConfigurationError(f"{option} {text}, line {number}: no '=' in it; write key=value")
             settings[key.strip()] = value.strip()
     return settings
+
+
+def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
+    """``--schema-id`` values, checked here so that a wrong one is named at once and not record by record."""
+    named = _pairs("--schema-id", texts)
+    wrong = [text for text in named if not (text.isascii() and text.isdigit())]
+    if wrong:
+        raise ConfigurationError(f"--schema-id {wrong[0]}={named[wrong[0]]}: an id is a whole number, as in 17=Tick.v1")
+    schema_ids = {int(text): name for text, name in named.items()}
+    framing_with(schema_ids)
+    return schema_ids
 
 
 @click.group(
@@ -93,6 +105,14 @@ def _security(texts: Sequence[str]) -> dict[str, str]:
     multiple=True,
     metavar="KEY=VALUE|FILE",
     help="A librdkafka setting for TLS or SASL, or a file of such lines; repeatable.",
+)
+@click.option(
+    "--schema-id",
+    "schema_ids",
+    multiple=True,
+    metavar="ID=RECORD.vN|FILE",
+    help="What an id of your schema registry means, such as 17=Heartbeat.v1, or a file of such lines; repeatable. "
+    "Nodes may then write inputs in Confluent's framing.",
 )
 @click.option(
     "--data-dir",
@@ -125,6 +145,7 @@ def root(  # noqa: PLR0913 - one parameter for each option
     bootstrap_servers: str | None,
     redis_url: str | None,
     security: tuple[str, ...],
+    schema_ids: tuple[str, ...],
     data_dir: Path,
     connect_timeout_s: float,
     log_level: str,
@@ -141,7 +162,8 @@ def root(  # noqa: PLR0913 - one parameter for each option
         cluster=ClusterConfig(cluster),
         given_bootstrap_servers=bootstrap_servers,
         given_redis_url=redis_url,
-        security=_security(security),
+        security=_pairs("--security", security),
+        schema_ids=_schema_ids(schema_ids),
         data_dir=data_dir,
         connect_timeout_s=connect_timeout_s,
     )

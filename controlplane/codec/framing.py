@@ -3,22 +3,22 @@
 Two framings stand before the Avro body:
 
 * Avro single-object encoding: ``C3 01`` and the schema's fingerprint, 8 bytes little-endian. No registry is needed; it
-  is what we write by default.
+  is the only one that we write.
 * Confluent's: ``00`` and a registry's schema id, 4 bytes big-endian. It is read where the caller can say which schema
-  an id means, and written where the caller knows the ids of the schemas.
+  an id means.
 
 Source: the Avro specification, "Single object encoding"; Confluent Schema Registry, "Wire format".
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from io import BytesIO
 from typing import TypeAlias, cast
 
 import fastavro
 
 from controlplane.codec.schema_store import Schema, SchemaStore, SchemaVersion, default_store
-from controlplane.errors import InvalidInputError
+from controlplane.errors import ConfigurationError, InvalidInputError
 
 SINGLE_OBJECT_MARKER = b"\xc3\x01"
 CONFLUENT_MARKER = b"\x00"
@@ -28,41 +28,24 @@ CONFLUENT_HEADER_BYTES = 5
 Datum: TypeAlias = dict[str, object]
 """A record as the Avro library takes and gives it: fields by name, nested records alike."""
 
-SchemaIdResolver: TypeAlias = Callable[[int], SchemaVersion | None]
-"""Says which schema a registry's id means; None where it does not know. A mapping's ``get`` will do."""
-
 
 class Framing:
     """Puts the header before a body and reads it back. Immutable; safe to share between threads."""
 
-    def __init__(
-        self,
-        store: SchemaStore,
-        resolve_schema_id: SchemaIdResolver | None = None,
-        registered_ids: Mapping[SchemaVersion, int] | None = None,
-    ) -> None:
-        """Choose what is understood and what is written.
+    def __init__(self, store: SchemaStore, schema_ids: Mapping[int, SchemaVersion] | None = None) -> None:
+        """Choose what is understood.
 
         Args:
             store: the schemas.
-            resolve_schema_id: accept Confluent framing, with this meaning of its ids; None refuses every id.
-            registered_ids: write Confluent framing for these schemas; all others get the single-object header.
+            schema_ids: accept Confluent framing, with this meaning of its ids; None refuses every id.
         """
         self._store = store
-        self._resolve_schema_id = resolve_schema_id
-        self._registered_ids = dict(registered_ids or {})
+        self._schema_ids = dict(schema_ids or {})
 
     @property
     def store(self) -> SchemaStore:
         """The schemas that this framing knows."""
         return self._store
-
-    def header(self, schema: Schema) -> bytes:
-        """The bytes that stand before a body of this schema."""
-        schema_id = self._registered_ids.get(schema.id)
-        if schema_id is None:
-            return SINGLE_OBJECT_MARKER + schema.fingerprint
-        return CONFLUENT_MARKER + schema_id.to_bytes(4, "big")
 
     def unframe(self, value: bytes) -> tuple[Schema, int]:
         """Which schema wrote the record, and at which byte its body begins.
@@ -88,7 +71,7 @@ class Framing:
         """
         schema = self._store.current(name)
         buffer = BytesIO()
-        buffer.write(self.header(schema))
+        buffer.write(SINGLE_OBJECT_MARKER + schema.fingerprint)
         try:
             fastavro.schemaless_writer(buffer, schema.parsed, datum)
         except (TypeError, ValueError, OverflowError, KeyError, AttributeError) as error:
@@ -133,12 +116,13 @@ class Framing:
         if len(value) < CONFLUENT_HEADER_BYTES:
             raise InvalidInputError("truncated", f"the record ends within its header, after {len(value)} bytes")
         schema_id = int.from_bytes(value[1:CONFLUENT_HEADER_BYTES], "big")
-        schema_version = None if self._resolve_schema_id is None else self._resolve_schema_id(schema_id)
+        schema_version = self._schema_ids.get(schema_id)
         schema = None if schema_version is None else self._store.by_version(schema_version)
         if schema is None:
             raise InvalidInputError(
                 "unknown_schema_id",
-                f"schema id {schema_id} is not known: configure the registry's ids, or write single-object encoding",
+                f"schema id {schema_id} is not known: name the registry's ids to the reader (--schema-id), or write "
+                "single-object encoding",
             )
         return schema
 
@@ -179,3 +163,21 @@ def _ends_within_a_number(error: Exception, value: bytes, buffer: BytesIO) -> bo
 def default_framing() -> Framing:
     """Single-object encoding with the package's schemas; Confluent's schema ids are unknown."""
     return Framing(default_store())
+
+
+def framing_with(schema_ids: Mapping[int, str]) -> Framing:
+    """As :func:`default_framing`, and Confluent framing with these ids of a registry is read.
+
+    Args:
+        schema_ids: registry id to record and version, as the schema's file is named: ``{17: "Heartbeat.v1"}``.
+
+    Raises:
+        ConfigurationError: an id is not between 0 and 2^32 - 1, or a name is none of the package's schemas.
+    """
+    known = {str(schema.id): schema.id for schema in default_store().all()}
+    for schema_id, name in schema_ids.items():
+        if not 0 <= schema_id < 1 << 32:
+            raise ConfigurationError(f"schema id {schema_id} ({name}) is not between 0 and 4,294,967,295")
+        if name not in known:
+            raise ConfigurationError(f"schema id {schema_id}: {name!r} is none of the schemas {', '.join(known)}")
+    return Framing(default_store(), {schema_id: known[name] for schema_id, name in schema_ids.items()})

@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 
+from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.decide import settle
@@ -31,11 +32,18 @@ class Intake:
     ``refusals`` are those that no decision's positions have passed: a new leader writes them, at least once.
     """
 
-    def __init__(self, open_reader: Callable[[], LogReader], clock: Clock, metrics: ControllerMetrics) -> None:
-        """Read nothing before :meth:`start`."""
+    def __init__(
+        self,
+        open_reader: Callable[[], LogReader],
+        clock: Clock,
+        metrics: ControllerMetrics,
+        framing: Framing | None = None,
+    ) -> None:
+        """Read nothing before :meth:`start`; ``framing`` None knows no registry's schema ids."""
         self._open_reader = open_reader
         self._clock = clock
         self._metrics = metrics
+        self._framing = framing
         self._reader: LogReader | None = None
         self.observations = Observations()
         self.refusals: list[Refusal] = []
@@ -91,7 +99,7 @@ class Intake:
 
     def _decode(self, record: RawRecord) -> InputRecord:
         try:
-            return decode_input(record.topic, record)
+            return decode_input(record.topic, record, self._framing)
         except InvalidInputError as error:
             coordinates = Coordinates(record.topic, record.partition, record.offset, record.append_time_ms)
             self.refusals.append(Refusal(coordinates, error.reason, error.detail, record.value or b""))

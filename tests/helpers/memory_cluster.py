@@ -98,8 +98,13 @@ class RunningController:
 class MemoryCluster:
     """The world of some controllers. Use it as a context manager: it ends them."""
 
-    def __init__(self) -> None:
-        """A broker with the cluster's topics and a lease store, nobody running."""
+    def __init__(self, schema_ids: Mapping[int, str] | None = None) -> None:
+        """A broker with the cluster's topics and a lease store, nobody running.
+
+        Args:
+            schema_ids: what a registry's ids mean to the controllers.
+        """
+        self.kafka = KafkaConfig("memory", schema_ids=schema_ids or {})
         self.clock = SystemClock()
         self.cluster = ClusterConfig("test")
         self.broker = MemoryBroker(self.clock)
@@ -130,7 +135,7 @@ class MemoryCluster:
         """A controller that runs until the end of the test."""
         config = ControllerConfig(
             self.cluster,
-            KafkaConfig("memory"),
+            self.kafka,
             "memory",
             controller_id,
             LeaseConfig(duration_ms=300, renew_interval_ms=80, store_timeout_ms=50),

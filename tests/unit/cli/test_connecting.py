@@ -67,5 +67,5 @@ def test_long_attempt_is_seen_to_wait(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 def test_messages_do_not_hold_the_password() -> None:
     """Terminals are recorded and logs are kept."""
-    invocation = Invocation(ClusterConfig("c"), "k:1", "rediss://user:secret@r.example:6380/0", {}, Path(), 1)
+    invocation = Invocation(ClusterConfig("c"), "k:1", "rediss://user:secret@r.example:6380/0", {}, {}, Path(), 1)
     assert invocation.redis_place == "Redis at r.example:6380"

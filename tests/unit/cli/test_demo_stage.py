@@ -21,7 +21,7 @@ from tests.helpers.commands import RunCommand
 
 def stage_in(folder: Path) -> Stage:
     """A stage whose data folder is given."""
-    return Stage(Invocation(ClusterConfig("c"), None, None, {}, folder, 1))
+    return Stage(Invocation(ClusterConfig("c"), None, None, {}, {}, folder, 1))
 
 
 def test_stage_begins_with_an_empty_folder(tmp_path: Path) -> None:

@@ -5,11 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore
+from controlplane.adapters.memory import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
 from controlplane.cli import log_view, nodes_view, table_view
 from controlplane.cli.failures import ExitStatus
-from controlplane.core.identifiers import Term
-from controlplane.core.records import NodeRole
+from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
+from controlplane.codec.inputs import encode_input
+from controlplane.config import HEARTBEATS
+from controlplane.core.identifiers import Epoch, Term
+from controlplane.core.records import Heartbeat, NodeRole
+from controlplane.ports import OutgoingRecord
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 
@@ -100,6 +104,20 @@ def test_session_nodes_are_shown_with_their_lag_and_own_nothing(
     assert shown["epoch_lag"] == world.state.epoch - known > 0
     assert (shown["slots_led"], shown["slots_followed"], shown["bundles"]) == (0, 0, 0)
     assert (rows["n1"]["slots_led"], rows["n1"]["bundles"]) == (len(world.state.slots), 4)
+
+
+def test_heartbeats_in_confluents_framing_are_shown_where_their_ids_are_named(
+    cluster_command: RunCommand, world: PublishedWorld
+) -> None:
+    """A node that uses a schema registry must not look silent to an operator who has named the registry's ids."""
+    world.admit("n1")
+    body = encode_input(Heartbeat("n1", 1, world.now_ms, Epoch(2), NodeRole.DATA))[SINGLE_OBJECT_HEADER_BYTES:]
+    writer = MemoryEventWriter(world.cluster, world.broker)
+    writer.send(OutgoingRecord(HEARTBEATS, b"n1", b"\x00\x00\x00\x00\x11" + body))
+    writer.flush(0)
+    for options, epoch_in_use in (((), 0), (("--schema-id", "17=Heartbeat.v1"), 2)):
+        (row,) = json.loads(cluster_command("nodes", "list", "--format", "json", *options).out)
+        assert row["epoch_in_use"] == epoch_in_use
 
 
 def test_heartbeat_of_an_older_incarnation_counts_as_none(cluster_command: RunCommand, world: PublishedWorld) -> None:

@@ -143,6 +143,22 @@ def test_security_that_is_neither_is_refused(command: RunCommand) -> None:
     assert "no-such-file" in ran.err
 
 
+def test_schema_ids_are_read_from_pairs_and_files(command: RunCommand, seen: list[Invocation], tmp_path: Path) -> None:
+    """A registry has an id for each schema, so a file of them is handed to every reader."""
+    ids = tmp_path / "schema-ids"
+    ids.write_text("# registry of the test\n17=Heartbeat.v1\n18 = LoadReport.v1\n")
+    command("table", "show", "--bootstrap-servers", "k:1", "--schema-id", str(ids), "--schema-id", "18=NodeJoined.v1")
+    assert seen[0].kafka.schema_ids == {17: "Heartbeat.v1", 18: "NodeJoined.v1"}
+
+
+@pytest.mark.parametrize("text", ["x=Heartbeat.v1", "17=Heartbeat.v99", "-1=Heartbeat.v1", "no-such-file"])
+def test_a_schema_id_that_cannot_be_meant_is_refused(command: RunCommand, text: str) -> None:
+    """Found at the start, it is one sentence; found later, it is a dead letter for each record."""
+    ran = command("table", "show", "--schema-id", text)
+    assert ran.status == ExitStatus.CALLED_WRONGLY
+    assert text.rpartition("=")[2] in ran.err
+
+
 def test_no_command_has_an_option_of_the_root() -> None:
     """Global options are taken from anywhere in the line, so a command's own must not have their names."""
     taken = {name for parameter in root.root.params for name in parameter.opts}

@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.codec.framing import Framing, default_framing
-from controlplane.codec.schema_store import SchemaVersion, default_store
-from controlplane.errors import InvalidInputError
+from controlplane.codec.framing import Framing, default_framing, framing_with
+from controlplane.codec.schema_store import default_store
+from controlplane.errors import ConfigurationError, InvalidInputError
 
 TICK = {"controller_id": "c1", "sent_at_ms": 1}
-TICK_V1 = SchemaVersion("Tick", 1)
 
 
 def _reason(framing: Framing, value: bytes) -> str:
@@ -25,20 +24,23 @@ def test_single_object_header_is_marker_and_little_endian_fingerprint() -> None:
     assert default_framing().decode(encoded) == (default_store().current("Tick"), TICK)
 
 
-def test_confluent_framing_is_read_through_the_resolver() -> None:
-    """A producer with a registry writes an id instead of a fingerprint: the caller says what it means."""
-    framing = Framing(default_store(), resolve_schema_id={7: TICK_V1}.get)
-    body = default_framing().encode("Tick", TICK)[10:]
-    assert framing.decode(b"\x00\x00\x00\x00\x07" + body)[1] == TICK
-
-
-def test_confluent_framing_is_written_for_registered_schemas_only() -> None:
-    """With a registry configured its ids are written; a schema that it lacks keeps the header that needs none."""
-    framing = Framing(default_store(), {7: TICK_V1}.get, {TICK_V1: 7})
-    encoded = framing.encode("Tick", TICK)
-    assert encoded[:5] == b"\x00\x00\x00\x00\x07"
+def test_confluent_framing_is_read_by_the_ids_that_were_named() -> None:
+    """A producer with a registry writes an id instead of a fingerprint: the reader is told what it means."""
+    framing = framing_with({7: "Tick.v1", 1 << 31: "NodeLeft.v1"})
+    encoded = default_framing().encode("Tick", TICK)
+    assert framing.decode(b"\x00\x00\x00\x00\x07" + encoded[10:]) == (default_store().current("Tick"), TICK)
+    assert framing.unframe(b"\x00\x80\x00\x00\x00")[0].name == "NodeLeft"
     assert framing.decode(encoded)[1] == TICK
-    assert framing.encode("NodeLeft", {"node_id": "n", "incarnation": 1, "reason": ""})[:2] == b"\xc3\x01"
+
+
+@pytest.mark.parametrize(
+    ("schema_ids", "message"),
+    [({7: "Tick.v99"}, "Tick.v99"), ({7: "Tick"}, "Tick.v1"), ({1 << 32: "Tick.v1"}, "4294967296")],
+)
+def test_an_id_that_cannot_be_meant_is_refused_at_the_start(schema_ids: dict[int, str], message: str) -> None:
+    """A mistyped name would otherwise refuse every record of a node, one by one."""
+    with pytest.raises(ConfigurationError, match=message):
+        framing_with(schema_ids)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +58,6 @@ def test_confluent_framing_is_written_for_registered_schemas_only() -> None:
 def test_a_header_that_cannot_be_used_is_refused_with_its_reason(value: bytes, reason: str) -> None:
     """Each kind of foreign record gets a reason of its own, because the remedy differs."""
     assert _reason(default_framing(), value) == reason
-
-
-def test_a_resolver_that_names_an_absent_version_is_unknown() -> None:
-    """A registry may know a newer version than this installation: that is no reason to guess."""
-    framing = Framing(default_store(), {7: SchemaVersion("Tick", 99)}.get)
-    assert _reason(framing, b"\x00\x00\x00\x00\x07") == "unknown_schema_id"
 
 
 @given(cut=st.integers(min_value=10, max_value=200))

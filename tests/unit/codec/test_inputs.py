@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import encode_decision
-from controlplane.codec.framing import Framing, default_framing
+from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES, Framing, default_framing, framing_with
 from controlplane.codec.input_checks import MAX_INCARNATION, REASONS
 from controlplane.codec.inputs import MAX_RECORD_BYTES, TOPIC_TYPES, decode_input, encode_input
 from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
@@ -291,10 +291,10 @@ def test_a_topic_that_is_no_input_is_a_mistake_of_the_caller() -> None:
 @given(st.one_of(*INPUTS.values()))
 def test_confluent_framed_inputs_are_accepted(payload: InputPayload) -> None:
     """A node behind a schema registry takes part like every other."""
-    ids = {number: SchemaVersion(name, 1) for number, name in enumerate(default_store().names())}
-    framing = Framing(default_store(), ids.get, {name: number for number, name in ids.items()})
-    encoded = encode_input(payload, framing)
-    assert encoded[:1] == b"\x00"
+    ids = {name: number for number, name in enumerate(default_store().names())}
+    framing = framing_with({number: f"{name}.v1" for name, number in ids.items()})
+    schema_id = ids[type(payload).__name__]
+    encoded = b"\x00" + schema_id.to_bytes(4, "big") + encode_input(payload)[SINGLE_OBJECT_HEADER_BYTES:]
     topic = TOPIC_OF[type(payload)]
     raw = _raw(topic, encoded, _key(payload))
     assert decode_input(topic, raw, framing).payload == payload

@@ -4,8 +4,11 @@ import itertools
 import time
 
 from controlplane.adapters.memory import CommitFault, MemoryLeaseStore, MemoryTransactionalWriter
+from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
+from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.decision import CauseKind
+from controlplane.core.records import NodeJoined, NodeRole
 from controlplane.core.table_replica import RoutingTable
 from controlplane.errors import LogContinuityError
 from tests.helpers.memory_cluster import MemoryCluster, RunningController
@@ -124,6 +127,18 @@ def test_bad_records_become_dead_letters_and_harm_no_neighbour() -> None:
         places = {(letter.topic, letter.reason) for letter in world.dead_letters()}
         assert {topic for topic, _ in places} == {MEMBERSHIP, HEARTBEATS}
         assert len(places) == 3
+
+
+def test_records_in_confluents_framing_count_where_their_ids_are_named() -> None:
+    """A node whose producer uses a schema registry takes part; an id that nobody named is a dead letter."""
+    joined = encode_input(NodeJoined("n1", 1, NodeRole.DATA, (), "", 1, 0, "1", 0))[SINGLE_OBJECT_HEADER_BYTES:]
+    with MemoryCluster(schema_ids={17: "NodeJoined.v1"}) as world:
+        world.start("c1")
+        world.send(MEMBERSHIP, "n1", b"\x00\x00\x00\x00\x12" + joined)
+        world.send(MEMBERSHIP, "n1", b"\x00\x00\x00\x00\x11" + joined)
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        world.wait_until(world.dead_letters)
+        assert [(letter.reason, letter.offset) for letter in world.dead_letters()] == [("unknown_schema_id", 0)]
 
 
 def test_refusals_that_a_dead_leader_did_not_write_are_written_by_its_successor() -> None:
