@@ -17,7 +17,6 @@ from controlplane.ports import LogReader, RawRecord
 _PLACE: Final = TopicPartition(ROUTING_TABLE, 0)
 _MAX_RECORDS: Final = 2_000
 _MAX_REBUILDS: Final = 3
-_UNKNOWN_TO_THIS_VERSION: Final = frozenset({"unknown_fingerprint", "unknown_schema_id"})
 
 
 class Progress(NamedTuple):
@@ -46,7 +45,7 @@ def fold_record(replica: TableReplica, record: RawRecord) -> RoutingTable | None
         row = None if record.value is None else decode_row(record.key, record.value)
         return replica.fold(record.key, record.value, row)
     except InvalidInputError as error:
-        if error.reason in _UNKNOWN_TO_THIS_VERSION:
+        if error.reason == "unknown_fingerprint":
             raise UnsupportedFeatureLevelError(f"{place} was written by a newer version ({error}): upgrade") from error
         raise LogContinuityError(f"{place} is no row of a routing table: {error}") from error
     except LogContinuityError as error:

@@ -113,11 +113,6 @@ class MemoryBroker:
         with self.lock:
             self._topics[name] = _Topic([MemoryPartition() for _ in range(partition_count)])
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic with everything in it."""
-        with self.lock:
-            del self._topics[name]
-
     def compact(self, topic: str, *, active_from: int | None = None, drop_tombstones: bool = False) -> None:
         """Compact every partition of a topic now; see :meth:`MemoryPartition.compact`."""
         with self.lock:

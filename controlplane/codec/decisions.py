@@ -49,24 +49,23 @@ def decision_key(seq: Seq) -> bytes:
     return str(seq).encode()
 
 
-def encode_decision(
-    decision: Decision, max_part_bytes: int = DEFAULT_MAX_PART_BYTES, framing: Framing | None = None
-) -> list[bytes]:
+def encode_decision(decision: Decision, max_part_bytes: int = DEFAULT_MAX_PART_BYTES) -> list[bytes]:
     """The values of a decision's records, in the order in which they are to be written.
 
     Raises:
         ConfigurationError: a single item of the decision takes more than ``max_part_bytes``.
         InvalidInputError: ``unencodable``: a value does not fit the schema (a defect of the caller).
     """
-    chosen = framing or default_framing()
     datum = to_datum(decision)
-    whole = chosen.encode(_NAME, {"part": 0, "part_count": 1, "continues": False, **datum})
+    whole = _framed({"part": 0, "part_count": 1, "continues": False, **datum})
     if len(whole) <= max_part_bytes:
         return [whole]
-    parts = list(_Cutter(chosen, datum, max_part_bytes).parts())
-    return [
-        chosen.encode(_NAME, {**part, "part": number, "part_count": len(parts)}) for number, part in enumerate(parts)
-    ]
+    parts = list(_Cutter(datum, max_part_bytes).parts())
+    return [_framed({**part, "part": number, "part_count": len(parts)}) for number, part in enumerate(parts)]
+
+
+def _framed(datum: Datum) -> bytes:
+    return default_framing().encode(_NAME, datum)
 
 
 class _EventPiece(NamedTuple):
@@ -86,8 +85,7 @@ _Piece: TypeAlias = tuple[str, object]
 class _Cutter:
     """Cuts a decision into parts of at most so many bytes."""
 
-    def __init__(self, framing: Framing, datum: Datum, max_part_bytes: int) -> None:
-        self._framing = framing
+    def __init__(self, datum: Datum, max_part_bytes: int) -> None:
         self._datum = datum
         self._max_part_bytes = max_part_bytes
         self._pieces = list(_pieces(datum))
@@ -98,7 +96,7 @@ class _Cutter:
 
     def _halve(self, start: int, end: int) -> Iterator[Datum]:
         part = self._part(start, end)
-        if len(self._framing.encode(_NAME, part)) <= self._max_part_bytes:
+        if len(_framed(part)) <= self._max_part_bytes:
             yield part
             return
         if end - start <= 1:
@@ -182,7 +180,7 @@ class DecisionAssembler:
     """
 
     def __init__(self, framing: Framing | None = None) -> None:
-        """Begin without a decision under way; ``framing`` None means single-object encoding."""
+        """Begin without a decision under way; ``framing`` None means the package's schemas."""
         self._framing = framing or default_framing()
         self._pending: Datum | None = None
         self._next_part = 0
@@ -219,7 +217,7 @@ class DecisionAssembler:
             schema, start = self._framing.unframe(value)
             datum = self._framing.decode_body(value, start, schema) if schema.name == _NAME else None
         except InvalidInputError as error:
-            if error.reason in ("unknown_fingerprint", "unknown_schema_id"):
+            if error.reason == "unknown_fingerprint":
                 raise UnsupportedFeatureLevelError(
                     f"a decision was written with a schema that this version does not have ({error.detail}): "
                     "upgrade before reading on"

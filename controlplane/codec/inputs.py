@@ -101,14 +101,14 @@ def decode_input(topic: str, raw: RawInput, framing: Framing | None = None) -> I
     return InputRecord(Coordinates(topic, raw.partition, raw.offset, raw.append_time_ms), payload, value)
 
 
-def encode_input(payload: InputPayload, framing: Framing | None = None) -> bytes:
+def encode_input(payload: InputPayload) -> bytes:
     """Check a payload and write it, framed.
 
     Raises:
         InvalidInputError: the payload would be refused by everybody who reads it.
     """
     check_payload(payload)
-    encoded = (framing or default_framing()).encode(type(payload).__name__, to_datum(payload))
+    encoded = default_framing().encode(type(payload).__name__, to_datum(payload))
     if len(encoded) > MAX_RECORD_BYTES:
         raise InvalidInputError(
             "record_too_large", f"{type(payload).__name__} takes {len(encoded)} bytes, at most {MAX_RECORD_BYTES}"

@@ -126,11 +126,6 @@ def default_store() -> SchemaStore:
     return SchemaStore.load(resource_path("schemas"))
 
 
-def schema_by_fingerprint(fingerprint: bytes) -> Schema | None:
-    """The package's schema with this fingerprint (8 bytes, little-endian), or None."""
-    return default_store().by_fingerprint(fingerprint)
-
-
 def parse_schema_text(text: str, schema_version: SchemaVersion) -> Schema:
     """A schema from its JSON.
 

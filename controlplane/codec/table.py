@@ -6,7 +6,7 @@ The table's digest is taken over these bytes, so a row that did not change has t
 from typing import Final
 
 from controlplane.codec.conversion import from_datum, to_datum
-from controlplane.codec.framing import Framing, default_framing
+from controlplane.codec.framing import default_framing
 from controlplane.core.bundles import Bundle, Namespace
 from controlplane.core.rows import EpochMarker, NodeRow, Row, TableSettings, TableValue, key_of
 from controlplane.core.slot_table import Slot
@@ -18,12 +18,12 @@ ROW_TYPES: Final[tuple[type[TableValue], ...]] = (TableSettings, Slot, NodeRow, 
 _BY_NAME: Final = {kind.__name__: kind for kind in ROW_TYPES}
 
 
-def encode_row(row: Row | EpochMarker, framing: Framing | None = None) -> bytes:
+def encode_row(row: Row | EpochMarker) -> bytes:
     """The value of a row or of the marker. Equal rows give equal bytes: no schema here holds a map."""
-    return (framing or default_framing()).encode(type(row).__name__, to_datum(row))
+    return default_framing().encode(type(row).__name__, to_datum(row))
 
 
-def decode_row(key: bytes, value: bytes, framing: Framing | None = None) -> Row | EpochMarker:
+def decode_row(key: bytes, value: bytes) -> Row | EpochMarker:
     """The row or marker that stands in the topic under this key.
 
     Raises:
@@ -31,14 +31,14 @@ def decode_row(key: bytes, value: bytes, framing: Framing | None = None) -> Row 
             (``wrong_record_type``), hold an unknown value (``unknown_<field>``), or belong under another key
             (``key_mismatch``).
     """
-    chosen = framing or default_framing()
-    schema, start = chosen.unframe(value)
+    framing = default_framing()
+    schema, start = framing.unframe(value)
     kind = _BY_NAME.get(schema.name)
     if kind is None:
         raise InvalidInputError(
             "wrong_record_type", f"{key!r:.80} holds a {schema.name}; the table has {', '.join(sorted(_BY_NAME))}"
         )
-    row = from_datum(kind, chosen.decode_body(value, start, schema))
+    row = from_datum(kind, framing.decode_body(value, start, schema))
     if key != key_of(row).encode():
         raise InvalidInputError("key_mismatch", f"the row under {key!r:.80} belongs under {key_of(row)!r:.80}")
     return row

@@ -246,7 +246,6 @@ class LoadReport:
     slots: tuple[SlotLoad, ...]
 
 
-MembershipRecord: TypeAlias = NodeJoined | NodeLeaving | NodeLeft
 InputPayload: TypeAlias = Heartbeat | Tick | LoadReport | NodeJoined | NodeLeaving | NodeLeft | Intent
 
 

@@ -104,12 +104,6 @@ def position_key(place: TopicPartition) -> str:
     return f"{place.topic}[{place.partition}]"
 
 
-def parse_position_key(key: str) -> TopicPartition:
-    """The inverse of :func:`position_key`."""
-    topic, _, partition = key.rstrip("]").rpartition("[")
-    return TopicPartition(topic, int(partition))
-
-
 def entry_share(key: str, entry: Node | Slot | Namespace | Bundle) -> int:
     """What one entry adds to ``entries_digest``; ``key`` names its kind and id."""
     return row_hash(key.encode(), canonical_bytes(entry))

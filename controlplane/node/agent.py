@@ -205,11 +205,6 @@ class NodeAgent:
         """
         return self._book.mark_ready(slot_id, gained_epoch, self._clock.wall_ms())
 
-    def wait_for_state(self, state: SessionState, timeout_ms: int = 30_000) -> bool:
-        """Wait until the membership stands so; False if it did not in time."""
-        with self._lock:
-            return bool(self._lock.wait_for(lambda: self._session.state is state or self._failure, timeout_ms / 1_000))
-
     def _guarded(self, run: Callable[[], None]) -> None:
         try:
             run()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from controlplane.codec.decisions import encode_decision
+from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.decision import Decision
@@ -44,7 +44,7 @@ class TablePublisher:
     def publication(self, sealed: SealedDecision, rows: Mapping[str, Row | None]) -> Publication:
         """The transaction of a decision with these changed rows; without rows there is no marker."""
         decision = sealed.decision
-        key = str(decision.seq).encode()
+        key = decision_key(decision.seq)
         records = [OutgoingRecord(DECISIONS, key, part, 0) for part in encode_decision(decision)]
         hashes = dict(self._row_hashes)
         digest = self._digest

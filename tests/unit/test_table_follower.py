@@ -110,7 +110,7 @@ def test_a_recreated_topic_is_an_error() -> None:
         setting.steps(3)
 
 
-@pytest.mark.parametrize("value", [b"", b"\xc3\x01" + bytes(7), None])
+@pytest.mark.parametrize("value", [b"", b"\xc3\x01" + bytes(7), bytes(5), None])
 def test_what_is_no_row_is_an_error_with_its_place(value: bytes | None) -> None:
     """A reader that skipped what it cannot read would show a table that was never committed."""
     setting = Setting()

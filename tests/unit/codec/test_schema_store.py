@@ -11,7 +11,6 @@ from controlplane.codec.schema_store import (
     SchemaVersion,
     default_store,
     parse_schema_text,
-    schema_by_fingerprint,
 )
 from controlplane.errors import PrerequisiteError
 from controlplane.resources import resource_path
@@ -28,8 +27,8 @@ def test_fingerprint_is_the_one_of_the_avro_specification() -> None:
 def test_every_file_is_found_by_its_fingerprint() -> None:
     """A reader knows nothing but the fingerprint of a record's schema."""
     for schema in default_store().all():
-        assert schema_by_fingerprint(schema.fingerprint) is schema
-    assert schema_by_fingerprint(bytes(8)) is None
+        assert default_store().by_fingerprint(schema.fingerprint) is schema
+    assert default_store().by_fingerprint(bytes(8)) is None
 
 
 def test_the_greatest_version_is_the_current_one(tmp_path: Path) -> None:
