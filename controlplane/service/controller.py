@@ -88,6 +88,7 @@ class Controller:
             stop.wait(0.2)
 
     def _follow(self) -> None:
+        cut_off = self._is_cut_off()
         parts = self._parts
         parts.follower.poll(0)
         parts.intake.poll(_POLL_MS)
@@ -96,7 +97,10 @@ class Controller:
         if self._keeper is None:
             return
         term = self._keeper.term
-        if term is not None:
+        if term is not None and cut_off:
+            _log.warning("cut off from Kafka, leaving the lease to others", term=term)
+            self._keeper.resign(self._random_wait_ms())
+        elif term is not None:
             self._take_over(self._keeper, term)
 
     def _take_over(self, keeper: LeaseKeeper, term: Term) -> None:
@@ -114,7 +118,7 @@ class Controller:
         if self._keeper is None or self._keeper.term != leadership.term:
             self._step_down("lease lost", None)
             return
-        if self._ticker.silent_for_ms() > self._parts.config.lease.duration_ms and self._unresolved_since_ms is None:
+        if self._is_cut_off() and self._unresolved_since_ms is None:
             self._step_down("cut off from Kafka", self._random_wait_ms())
             return
         self._parts.intake.poll(_POLL_MS)
@@ -128,6 +132,10 @@ class Controller:
                 self._step_down("fenced", self._random_wait_ms())
             case Standing.UNRESOLVED:
                 self._wait_for_answer()
+
+    def _is_cut_off(self) -> bool:
+        """Whether Kafka has acknowledged no tick of ours for a lease duration; raises what ended the ticker, if any."""
+        return self._ticker.silent_for_ms() > self._parts.config.lease.duration_ms
 
     def _wait_for_answer(self) -> None:
         now_ms = self._parts.clock.monotonic_ms()

@@ -15,6 +15,34 @@ _LOG: Final = TopicPartition(DECISIONS, 0)
 _MAX_RECORDS: Final = 500
 
 
+class Patience:
+    """How long reading something to its end may take: in all, and without anything new."""
+
+    def __init__(self, clock: Clock, what: str, limit_ms: int, stall_limit_ms: int) -> None:
+        """Begin now; ``what`` stands in the error."""
+        self._clock = clock
+        self._what = what
+        self._began_at_ms = self._moved_at_ms = clock.monotonic_ms()
+        self._limit_ms = limit_ms
+        self._stall_limit_ms = stall_limit_ms
+
+    def check(self, *, progress: bool) -> None:
+        """Take note of whether there was progress.
+
+        Raises:
+            LogUnavailableError: it has taken too long.
+        """
+        now_ms = self._clock.monotonic_ms()
+        if progress:
+            self._moved_at_ms = now_ms
+        if now_ms - self._moved_at_ms >= self._stall_limit_ms or now_ms - self._began_at_ms >= self._limit_ms:
+            message = (
+                f"{self._what} was not reached in {now_ms - self._began_at_ms} ms, "
+                f"the last news came {now_ms - self._moved_at_ms} ms ago"
+            )
+            raise LogUnavailableError(message)
+
+
 class LogFollower:
     """The state as of the last decision read; survives leaderships, because leaders decide on a copy."""
 
@@ -41,17 +69,18 @@ class LogFollower:
             self._fold(record.offset, record.value)
         return _LOG in batch.ended
 
-    def read_to_end(self, deadline_ms: int) -> None:
+    def read_to_end(self, limit_ms: int, stall_limit_ms: int) -> None:
         """Read with a reader that begins now until it reports the end: nothing that was committed before is missed.
 
         Raises:
-            LogUnavailableError: the end was not reached by ``deadline_ms`` (monotonic).
+            LogUnavailableError: it took longer than ``limit_ms`` in all, or ``stall_limit_ms`` without a new decision.
         """
         self.close()
+        patience = Patience(self._clock, f"the end of topic {DECISIONS}", limit_ms, stall_limit_ms)
+        next_offset = self.next_offset
         while not self.poll(50):
-            if self._clock.monotonic_ms() >= deadline_ms:
-                message = f"the end of topic {DECISIONS} was not reached in time, next offset is {self.next_offset}"
-                raise LogUnavailableError(message)
+            patience.check(progress=self.next_offset > next_offset)
+            next_offset = self.next_offset
 
     def close(self) -> None:
         """Give the reader back; the state stays, and the next poll opens a new one where this one stood."""

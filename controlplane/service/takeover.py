@@ -2,26 +2,28 @@
 
 Lease won -> lease checked again -> ``init_transactions`` fences the predecessor and aborts its open transaction -> a
 reader that began after that reads the log to its end -> a log that holds our term or a higher one sends us back for a
-higher term -> log, table and lease store have to name the same log -> lease checked again -> *term opened* committed.
+higher term -> log, table and lease store have to name the same log -> all heartbeats up to here are observed -> lease
+checked again -> *term opened* committed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Final, NamedTuple
 from uuid import uuid4
 
 import structlog
 
 from controlplane import __version__
-from controlplane.config import ROUTING_TABLE, ControllerConfig
+from controlplane.config import HEARTBEATS, ROUTING_TABLE, ControllerConfig
 from controlplane.core.decide import open_term
 from controlplane.core.identifiers import Term, TopicPartition
 from controlplane.core.policy import Policy
 from controlplane.core.state import State
 from controlplane.core.table_replica import TableReplica
-from controlplane.errors import LeaseStoreUnavailableError, LogContinuityError, LogUnavailableError
+from controlplane.errors import LeaseStoreUnavailableError, LogContinuityError
 from controlplane.ports import Clock, LeaseStore, LogReader, TransactionalWriter
 from controlplane.service.dead_letters import DeadLetterWriter
-from controlplane.service.follower import LogFollower
+from controlplane.service.follower import LogFollower, Patience
 from controlplane.service.intake import Intake
 from controlplane.service.leading import Leadership, Standing
 from controlplane.service.lease_keeper import LeaseKeeper
@@ -30,6 +32,8 @@ from controlplane.service.publisher import TablePublisher
 from controlplane.table_follower import fold_record
 
 _READ_LIMIT_MS: Final = 60_000
+_STALL_LIMIT_MS: Final = 5_000
+"""A candidate that gets nothing from Kafka for this long stands in the way of one that would."""
 UNRESOLVED_LIMIT_MS: Final = 15_000
 """How long a commit may stay without an answer before everything is discarded and the log is asked."""
 _TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
@@ -76,17 +80,20 @@ def take_over(parts: Parts, keeper: LeaseKeeper, term: Term) -> Leadership | Non
 
 def _take_over(parts: Parts, keeper: LeaseKeeper, term: Term, writer: TransactionalWriter) -> Leadership | None:
     writer.open()
-    parts.follower.read_to_end(parts.clock.monotonic_ms() + _READ_LIMIT_MS)
+    parts.follower.read_to_end(_READ_LIMIT_MS, _STALL_LIMIT_MS)
     state = parts.follower.state
     if state.term >= term:
         _log.warning("the log holds this term or a higher one", term=term, log_term=state.term)
         keeper.raise_floor(state.term)
         return None
-    replica = _read_table(parts)
+    with closing(parts.open_reader()) as reader:
+        replica = _read_table(reader, parts.clock)
+        ends = reader.end_offsets(HEARTBEATS)
     _check_identity(state, replica, parts.lease_store.read_log_id())
     publisher = TablePublisher(replica.row_hashes)
     republish = bool(state.log_id) and not _stands(state, replica, publisher)
     new_log = None if state.log_id else (uuid4().hex, parts.first_policy)
+    _catch_up(parts.intake, ends, parts.clock)
     if not keeper.confirm(term):
         return None
     parts.intake.settle(state)
@@ -120,7 +127,7 @@ def _remember_log_id(store: LeaseStore, log_id: str) -> None:
         _log.warning("the lease store does not remember the log id yet", error=str(error))
 
 
-def _read_table(parts: Parts) -> TableReplica:
+def _read_table(reader: LogReader, clock: Clock) -> TableReplica:
     """The routing table as the topic shows it now, read from its start.
 
     No table follower: rows that do not fit their marker are no error here, because the leader writes them again.
@@ -131,21 +138,29 @@ def _read_table(parts: Parts) -> TableReplica:
         UnsupportedFeatureLevelError: a row was written by a newer version.
     """
     replica = TableReplica()
-    reader = parts.open_reader()
-    try:
-        reader.assign(reader.start_offsets(ROUTING_TABLE))
-        deadline_ms = parts.clock.monotonic_ms() + _READ_LIMIT_MS
-        while True:
-            batch = reader.poll(5_000, 50)
-            for record in batch.records:
-                fold_record(replica, record)
-            if _TABLE in batch.ended:
-                return replica
-            if parts.clock.monotonic_ms() >= deadline_ms:
-                message = f"the end of topic {ROUTING_TABLE} was not reached in time"
-                raise LogUnavailableError(message)
-    finally:
-        reader.close()
+    reader.assign(reader.start_offsets(ROUTING_TABLE))
+    patience = Patience(clock, f"the end of topic {ROUTING_TABLE}", _READ_LIMIT_MS, _STALL_LIMIT_MS)
+    while True:
+        batch = reader.poll(5_000, 50)
+        for record in batch.records:
+            fold_record(replica, record)
+        if _TABLE in batch.ended:
+            return replica
+        patience.check(progress=bool(batch.records))
+
+
+def _catch_up(intake: Intake, ends: Mapping[TopicPartition, int], clock: Clock) -> None:
+    """Observe every heartbeat and tick that stands in the log by now.
+
+    A leader that decided on half the past would date the nodes that it admits into that past, and then count the other
+    half against them.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+    """
+    patience = Patience(clock, f"the end of topic {HEARTBEATS}", _READ_LIMIT_MS, _STALL_LIMIT_MS)
+    while any(offset < ends.get(place, 0) for place, offset in intake.observations.positions.items()):
+        patience.check(progress=intake.poll(50) > 0)
 
 
 def _check_identity(state: State, replica: TableReplica, stored_log_id: str | None) -> None:

@@ -29,7 +29,8 @@ class Ticker:
         self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
 
     def start(self) -> None:
-        """Begin to tick."""
+        """Begin to tick; silence counts from here."""
+        self._acknowledged_at_ms = self._clock.monotonic_ms()
         self._thread.start()
 
     def stop(self) -> None:

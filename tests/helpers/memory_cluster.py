@@ -40,7 +40,7 @@ from controlplane.core.outputs import DeadLetter
 from controlplane.core.policy import Policy
 from controlplane.core.records import Heartbeat, Intent, NodeJoined, NodeRole
 from controlplane.core.table_replica import RoutingTable
-from controlplane.ports import LogReader, OutgoingRecord, PolledBatch, RawRecord
+from controlplane.ports import EventWriter, LogReader, OutgoingRecord, PolledBatch, RawRecord
 from controlplane.service.controller import Controller
 from controlplane.service.metrics import ControllerMetrics
 
@@ -131,8 +131,8 @@ class MemoryCluster:
             controller.end()
         self._beater.join(DEADLINE_S)
 
-    def start(self, controller_id: str) -> RunningController:
-        """A controller that runs until the end of the test."""
+    def start(self, controller_id: str, tick_writer: EventWriter | None = None) -> RunningController:
+        """A controller that runs until the end of the test; it ticks through ``tick_writer`` if one is given."""
         config = ControllerConfig(
             self.cluster,
             self.kafka,
@@ -149,15 +149,16 @@ class MemoryCluster:
             lease_stores=(MemoryLeaseStore(self.leases), MemoryLeaseStore(self.leases)),
             open_reader=self.reader,
             open_transactions=lambda: MemoryTransactionalWriter(self.cluster, self.broker),
-            event_writers=(
-                MemoryEventWriter(self.cluster, self.broker),
-                MemoryEventWriter(self.cluster, self.broker),
-            ),
+            event_writers=(tick_writer or self.event_writer(), self.event_writer()),
             random_source=random.Random(controller_id),
         )
         running = RunningController(controller)
         self.controllers.append(running)
         return running
+
+    def event_writer(self) -> MemoryEventWriter:
+        """A writer of single records."""
+        return MemoryEventWriter(self.cluster, self.broker)
 
     def reader(self) -> LogReader:
         """A reader of the cluster's topics."""

@@ -1,0 +1,139 @@
+"""Controllers that take over with little knowledge, or without the log: what they must not do meanwhile."""
+
+import time
+from collections.abc import Mapping
+
+import pytest
+
+from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
+from controlplane.codec.inputs import encode_input
+from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ClusterConfig
+from controlplane.core.events import NodeAdmitted, NodeFenced
+from controlplane.core.identifiers import TopicPartition
+from controlplane.core.records import NodeJoined, NodeRole
+from controlplane.errors import LogUnavailableError, PrerequisiteError
+from controlplane.ports import LogReader, PolledBatch
+from controlplane.service.follower import LogFollower
+from tests.helpers.memory_cluster import MemoryCluster
+
+
+class LateHeartbeats:
+    """A reader that gets two heartbeats or ticks a poll, and everything else at once."""
+
+    def __init__(self, heartbeats: LogReader, others: LogReader) -> None:
+        """Read through two readers."""
+        self._heartbeats = heartbeats
+        self._others = others
+
+    def __getattr__(self, name: str) -> object:
+        """Questions go to one of them."""
+        return getattr(self._others, name)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Split what is to be read."""
+        late = {place: offset for place, offset in positions.items() if place.topic == HEARTBEATS}
+        self._heartbeats.assign(late)
+        self._others.assign({place: offset for place, offset in positions.items() if place not in late})
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """Little of the one and much of the other."""
+        late, other = self._heartbeats.poll(2, 0), self._others.poll(max_records, timeout_ms)
+        return PolledBatch([*other.records, *late.records], other.ended | late.ended)
+
+
+class BrokenTicks(MemoryEventWriter):
+    """A writer to whom Kafka says for good that it may not write."""
+
+    def partition_count(self, topic: str) -> int:
+        """See :meth:`controlplane.ports.EventWriter.partition_count`."""
+        raise PrerequisiteError(f"there is no topic {topic}")
+
+
+class LateCluster(MemoryCluster):
+    """A cluster whose controllers read heartbeats late."""
+
+    def reader(self) -> LogReader:
+        """See :meth:`MemoryCluster.reader`."""
+        return LateHeartbeats(super().reader(), super().reader())  # type: ignore[return-value]
+
+
+def test_a_node_that_a_cold_leader_admits_is_not_fenced_for_the_time_before() -> None:
+    """Its silence begins with its admission, so a leader first reads the past, or would count it against the node."""
+    with LateCluster() as world:
+        first = world.start("c1")
+        world.join("n1", "n2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
+        since_ms = world.clock.monotonic_ms()
+        world.wait_until(lambda: world.clock.monotonic_ms() - since_ms > 2 * world.policy.silence_limit_ms)
+        first.end()
+        joined = NodeJoined("n4", 1, NodeRole.DATA, (), "", 1, 0, "1", 0)
+        world.send(MEMBERSHIP, "n4", encode_input(joined))
+        world.start("c2")
+        world.wait_until(lambda: has(world, NodeAdmitted, "n4"))
+        world.join("n4")
+        since_ms = world.clock.monotonic_ms()
+        world.wait_until(lambda: world.clock.monotonic_ms() - since_ms > 2 * world.policy.silence_limit_ms)
+        assert not has(world, NodeFenced, "n4")
+
+
+def test_a_controller_that_is_cut_off_from_kafka_leaves_the_lease_to_others() -> None:
+    """It could not lead, and while it tried nobody else would."""
+    with MemoryCluster() as world:
+        ticks = world.event_writer()
+        ticks.connected = False
+        world.start("cut off", ticks)
+        since_ms = world.clock.monotonic_ms()
+        world.wait_until(lambda: world.clock.monotonic_ms() - since_ms > 1_000)
+        before = len(world.decisions())
+        world.wait_until(lambda: world.clock.monotonic_ms() - since_ms > 2_000)
+        assert len(world.decisions()) == before
+        world.start("connected")
+        world.wait_until(lambda: world.decisions()[before:])
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        assert {decision.controller_id for decision in world.decisions()[before:]} == {"connected"}
+
+
+def test_a_standby_whose_ticks_have_ended_for_good_ends_with_them() -> None:
+    """Nobody would notice before it leads, and the cluster's time hangs on the ticks."""
+    with MemoryCluster() as world:
+        world.start("leader")
+        world.wait_until(world.decisions)
+        broken = BrokenTicks(world.cluster, world.broker)
+        standby = world.start("standby", broken)
+        deadline_s = time.monotonic() + 10
+        while standby.alive and time.monotonic() < deadline_s:
+            time.sleep(0.02)
+        assert isinstance(standby.failure, PrerequisiteError)
+
+
+def test_a_candidate_that_gets_nothing_from_the_log_gives_up_soon() -> None:
+    """Sixty seconds may be needed to read a long log, but not to find out that nothing comes."""
+    clock = VirtualClock()
+    cluster, broker = ClusterConfig("test"), MemoryBroker(clock)
+    broker.create_topic(cluster.topic(DECISIONS))
+
+    class Frozen(MemoryLogReader):
+        """Assigned, and then never heard of again."""
+
+        def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+            """Let time pass."""
+            clock.advance(timeout_ms)
+            return PolledBatch((), frozenset())
+
+    follower = LogFollower(lambda: Frozen(cluster, broker), clock)
+    began_at_ms = clock.monotonic_ms()
+    with pytest.raises(LogUnavailableError, match="decisions was not reached in 5000 ms"):
+        follower.read_to_end(60_000, 5_000)
+    assert clock.monotonic_ms() - began_at_ms == 5_000
+
+
+def has(world: MemoryCluster, kind: type[NodeAdmitted | NodeFenced], node_id: str) -> bool:
+    """Whether any decision holds such an event about the node."""
+    for decision in world.decisions():
+        for event in decision.events:
+            if isinstance(event, NodeAdmitted) and kind is NodeAdmitted and event.node.node_id == node_id:
+                return True
+            if isinstance(event, NodeFenced) and kind is NodeFenced and event.node_id == node_id:
+                return True
+    return False
