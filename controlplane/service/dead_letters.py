@@ -1,6 +1,8 @@
 """Writes refused inputs to the ``dead-letters`` topic, at least once."""
 
+from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import structlog
@@ -27,11 +29,12 @@ class DeadLetterWriter:
         self._writer = writer
         self._written_by = written_by
         self._metrics = metrics
+        self._waiting: deque[OutgoingRecord] = deque()
         self._in_flight = 0
-        self._failed: list[str] = []
+        self._last_error = ""
 
     def write(self, refusals: Iterable[Refusal]) -> None:
-        """Queue a dead letter for each refusal."""
+        """Queue a dead letter for each refusal; what Kafka does not take now waits for :meth:`flush`."""
         for refusal in refusals:
             coordinates = refusal.coordinates
             letter = DeadLetter(
@@ -47,25 +50,45 @@ class DeadLetterWriter:
             )
             self._metrics.dead_letters.labels(refusal.reason).inc()
             _log.info("input refused", reason=refusal.reason, detail=refusal.detail, at=str(coordinates))
-            record = OutgoingRecord(DEAD_LETTERS, str(coordinates).encode(), encode_dead_letter(letter))
-            self._in_flight += 1
-            self._writer.send(record, self._on_delivery)
+            key = str(coordinates).encode()
+            self._waiting.append(OutgoingRecord(DEAD_LETTERS, key, encode_dead_letter(letter)))
+        self._send_waiting()
+        self._writer.poll(0)  # what is delivered leaves the client's queue only here
 
     def flush(self, timeout_ms: int) -> None:
-        """Wait until every letter is in the log.
+        """Wait until every letter is in the log; those that were given up meanwhile are sent again.
 
         Raises:
-            LogUnavailableError: some could not be written; their inputs have to be read again.
+            LogUnavailableError: some are not written yet. They are kept, and the next flush tries again.
         """
-        if self._in_flight == 0:
+        if self._missing == 0:
             return
-        self._writer.flush(timeout_ms)
-        failed, self._failed = self._failed, []
-        if failed or self._in_flight:
-            message = f"{self._in_flight} dead letters are not written, {len(failed)} failed: {failed[:1]}"
-            raise LogUnavailableError(message)
+        self._writer.poll(0)
+        self._send_waiting()
+        while before := self._missing:
+            self._writer.flush(timeout_ms)
+            self._send_waiting()
+            if self._missing >= before:
+                message = f"{self._missing} dead letters are not written yet; last trouble: {self._last_error}"
+                raise LogUnavailableError(message)
 
-    def _on_delivery(self, delivery: Delivery) -> None:
+    @property
+    def _missing(self) -> int:
+        return self._in_flight + len(self._waiting)
+
+    def _send_waiting(self) -> None:
+        while self._waiting:
+            record = self._waiting[0]
+            try:
+                self._writer.send(record, partial(self._on_delivery, record))
+            except LogUnavailableError as error:
+                self._last_error = str(error)
+                return
+            self._waiting.popleft()
+            self._in_flight += 1
+
+    def _on_delivery(self, record: OutgoingRecord, delivery: Delivery) -> None:
         self._in_flight -= 1
         if delivery.error is not None:
-            self._failed.append(delivery.error)
+            self._last_error = delivery.error
+            self._waiting.append(record)
