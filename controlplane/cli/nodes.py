@@ -29,7 +29,7 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
         if table is None:
             click.echo(f"cluster {invocation.cluster.name!r} has no routing table yet: nobody was admitted", err=True)
             return ExitStatus.FAILED
-        living = {node_id for node_id, node in table.nodes.items() if nodes_view.lives(node)}
+        living = {node_id for node_id, node in table.nodes.items() if node.status.lives}
         framing = framing_with(invocation.kafka.schema_ids)
         tail = readers.read_last_heartbeats(reader, living, LOOK_BACK_MS, framing=framing)
     rows = nodes_view.node_rows(table, tail)

@@ -2,8 +2,6 @@
 
 from controlplane.bootstrap.readers import HeartbeatTail
 from controlplane.cli.output import Row, Rows
-from controlplane.core.membership import NodeStatus
-from controlplane.core.rows import NodeRow
 from controlplane.core.slot_table import NodeSlots, by_node
 from controlplane.core.table_replica import RoutingTable
 
@@ -22,11 +20,6 @@ COLUMNS = (
     "epoch_lag",
     "since_heartbeat_ms",
 )
-
-
-def lives(node: NodeRow) -> bool:
-    """Whether heartbeats are to be expected of a node."""
-    return node.status in (NodeStatus.ACTIVE, NodeStatus.DRAINING)
 
 
 def node_rows(table: RoutingTable, tail: HeartbeatTail) -> Rows:

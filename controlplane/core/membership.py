@@ -1,6 +1,6 @@
 """Members and what may become of them.
 
-The transition table is the rule; the documentation's diagram is drawn from it.
+The transition table is the rule; ``docs/reference/states.md`` is drawn from it.
 """
 
 from dataclasses import dataclass
@@ -22,6 +22,11 @@ class NodeStatus(Enum):
     """Taken for dead: owns nothing. If it lives, it has to join again."""
     LEFT = "left"
     """Gone on its own account; remembered for its incarnation only."""
+
+    @property
+    def lives(self) -> bool:
+        """Whether a node that stands so counts as alive: active or draining."""
+        return self in (NodeStatus.ACTIVE, NodeStatus.DRAINING)
 
 
 TRANSITIONS: dict[tuple[NodeStatus | None, str], NodeStatus] = {
@@ -71,8 +76,8 @@ class Node:
 
     @property
     def lives(self) -> bool:
-        """Whether it counts as alive: active or draining."""
-        return self.status in (NodeStatus.ACTIVE, NodeStatus.DRAINING)
+        """Whether it counts as alive."""
+        return self.status.lives
 
     @property
     def places(self) -> bool:

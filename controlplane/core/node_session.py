@@ -129,7 +129,7 @@ TRANSITIONS: Final[dict[tuple[SessionState, Trigger], SessionState]] = {
     (_S.FENCED, _T.SUPERSEDED): _S.SUPERSEDED,
     (_S.FENCED, _T.LEAVE_ASKED): _S.LEFT,
 }
-"""(state, trigger) to the next state. What is not here is an error; the documentation's diagram is drawn from it."""
+"""(state, trigger) to the next state. What is not here is an error; ``docs/reference/states.md`` is drawn from it."""
 
 FINAL_STATES: Final = frozenset({_S.LEFT, _S.SUPERSEDED})
 _MEMBER_STATES: Final = frozenset({_S.ACTIVE, _S.DRAINING, _S.LOST_LOG})

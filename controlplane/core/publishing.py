@@ -14,7 +14,6 @@ from controlplane.core.events import (
     SlotsAssigned,
     TermOpened,
 )
-from controlplane.core.identifiers import NodeId
 from controlplane.core.membership import Node, NodeStatus
 from controlplane.core.rows import (
     SETTINGS_KEY,
@@ -41,7 +40,7 @@ def table_settings(state: State) -> TableSettings | None:
 def rows_of(state: State) -> dict[str, Row]:
     """Every row of the routing table by key."""
     settings = table_settings(state)
-    nodes = (_node_row(state.nodes.get(node_id)) for node_id in sorted(state.nodes))
+    nodes = (_node_row(node) for _, node in sorted(state.nodes.items()))
     rows: list[Row | None] = [
         settings,
         *state.slots,
@@ -97,15 +96,11 @@ def _row(state: State, key: str) -> Row | None:
             slot_id = int(identifier)
             return state.slots[slot_id] if slot_id < len(state.slots) else None
         case "node":
-            return _node_row(_node(state, identifier))
+            return _node_row(state.nodes.get(identifier))
         case "namespace":
             return state.namespaces.get(identifier)
         case _:
             return state.bundles.get(identifier)
-
-
-def _node(state: State, node_id: NodeId) -> Node | None:
-    return state.nodes.get(node_id)
 
 
 def _node_row(node: Node | None) -> NodeRow | None:

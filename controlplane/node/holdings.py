@@ -5,14 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from controlplane.core.identifiers import Epoch, Incarnation, NodeId, SlotId, Term
-from controlplane.core.membership import NodeStatus
 from controlplane.core.records import BundleStatus, ReplicaStatus, SlotStatus
 from controlplane.core.rows import NodeRow
 from controlplane.core.slot_table import Slot
 from controlplane.core.table_replica import RoutingTable
 from controlplane.node.callbacks import Access, Changes, FencingToken, Ownership, SlotChanged, SlotGained, SlotLost
 
-_LIVING = (NodeStatus.ACTIVE, NodeStatus.DRAINING)
 _NO_TOKEN = FencingToken(Term(0), Epoch(0))
 
 
@@ -170,15 +168,11 @@ class HoldingBook:
 
 
 def _is_member(row: NodeRow | None, incarnation: Incarnation) -> bool:
-    return row is not None and row.incarnation == incarnation and _lives(row)
-
-
-def _lives(row: NodeRow | None) -> bool:
-    return row is not None and row.status in _LIVING
+    return row is not None and row.incarnation == incarnation and row.status.lives
 
 
 def _living(node_ids: tuple[NodeId, ...], table: RoutingTable) -> tuple[NodeId, ...]:
-    return tuple(node_id for node_id in node_ids if _lives(table.nodes.get(node_id)))
+    return tuple(node_id for node_id in node_ids if node_id in table.nodes and table.nodes[node_id].status.lives)
 
 
 def _touched(table: RoutingTable, before: RoutingTable | None, *, every: bool) -> list[tuple[Slot, Slot | None]]:

@@ -31,7 +31,7 @@ checks the rest; a controller does not start on a topic that breaks a promise. A
 | `candidates` | bundle id | the pipeline | Candidate |
 | `decisions` | seq | the leader | Decision, in one or more parts |
 | `routing-table` | `main/<kind>/<id>` | the leader | Slot, NodeRow, Bundle, Namespace, TableSettings; EpochMarker |
-| `snapshots` | snapshot id / part | the leader | SnapshotPart |
+| `snapshots` | snapshot id / part | nobody yet | SnapshotPart |
 | `dead-letters` | `topic[partition]@offset` of the refused input | the leader, the pipeline | DeadLetter |
 
 ## Reading the routing table without us

@@ -11,7 +11,6 @@ from typing import Final
 
 import structlog
 
-from controlplane.core.membership import NodeStatus
 from controlplane.core.table_replica import RoutingTable
 from examples.kv.protocol import Connections, Message, Place, Unreachable
 from examples.kv.store import Holding, Row, SlotStore, Ticket, Token, Value, Version
@@ -19,7 +18,6 @@ from examples.kv.store import Holding, Row, SlotStore, Ticket, Token, Value, Ver
 ADDRESS_NAME: Final = "kv"
 _FETCH_TIMEOUT_S: Final = 5.0
 _ROUND_S: Final = 0.03
-_LIVING: Final = (NodeStatus.ACTIVE, NodeStatus.DRAINING)
 
 
 def place_of(table: RoutingTable | None, node_id: str) -> Place | None:
@@ -199,7 +197,7 @@ class Mover:
         """Whether the table says that a node which cannot be reached does not live any more."""
         table = self._table()
         row = table.nodes.get(node_id) if table else None
-        return row is None or row.status not in _LIVING
+        return row is None or not row.status.lives
 
 
 def _holding_in(answer: Message) -> Holding:

@@ -1,4 +1,4 @@
-"""The reference pages of the command and of the metrics say what the code says."""
+"""The reference pages that are drawn from code, schemas and settings say what those say."""
 
 import ast
 import runpy
@@ -6,17 +6,23 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 METRIC_CLASSES = {"Counter", "Gauge", "Histogram", "Summary", "Info"}
 
 
-@pytest.mark.parametrize("name", ["cli", "metrics"])
-def test_page_is_fresh(name: str) -> None:
-    """A page that lags behind the code misleads everybody who reads it instead of the code."""
-    drawn = runpy.run_path(str(REFERENCE / f"generate_{name}.py"))["page"]()
-    written = (REFERENCE / f"{name}.md").read_text(encoding="utf-8")
-    assert written == drawn, f"run: python docs/reference/generate_{name}.py"
+@pytest.mark.parametrize("script", sorted(path.name for path in REFERENCE.glob("generate_*.py")))
+def test_page_is_fresh(script: str) -> None:
+    """A page that lags behind its source misleads everybody who reads it instead of the source."""
+    drawing = runpy.run_path(str(REFERENCE / script))
+    assert drawing["PAGE"].read_text(encoding="utf-8") == drawing["page"](), f"run: python docs/reference/{script}"
+
+
+def test_every_drawn_page_has_its_script() -> None:
+    """A script under another name would be left out of the test above in silence."""
+    drawn = {page.name for page in REFERENCE.glob("*.md") if "<!-- Drawn by " in page.read_text(encoding="utf-8")}
+    scripts = {path.stem.removeprefix("generate_").replace("_", "-") for path in REFERENCE.glob("generate_*.py")}
+    assert drawn == {f"{name}.md" for name in scripts} != set()
 
 
 def test_every_metric_of_the_sources_is_listed() -> None:
