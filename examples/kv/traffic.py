@@ -50,8 +50,6 @@ class Traffic:
         client: who asks.
         rate_per_s: requests of all workers together.
         namespace: the keys' namespace, ``namespace:key``.
-        hot_namespace: where requests go while :attr:`hot` is set.
-        hot_share: the share of requests that go there then.
         seed: of the choice of keys.
     """
 
@@ -61,17 +59,12 @@ class Traffic:
         rate_per_s: float,
         *,
         namespace: str = "kv",
-        hot_namespace: str = "hot",
-        hot_share: float = 0.9,
         seed: int = 1,
     ) -> None:
-        self.hot = threading.Event()
         self.ledgers = [Ledger() for _ in range(_WORKERS)]
         self._client = client
         self._interval_s = _WORKERS / rate_per_s
         self._namespace = namespace
-        self._hot_namespace = hot_namespace
-        self._hot_share = hot_share
         self._stopping = threading.Event()
         self._resting = threading.Event()
         self._at_rest = [threading.Event() for _ in range(_WORKERS)]
@@ -133,10 +126,8 @@ class Traffic:
                 continue
             # A worker that was held up does not make up for what it missed: that would be a flood, not traffic.
             due_s = max(due_s, time.monotonic() - 1.0) + self._interval_s
-            hot = self.hot.is_set() and chance.random() < self._hot_share
-            namespace = self._hot_namespace if hot else self._namespace
             rank = chance.choices(range(_KEYS_PER_WORKER), cum_weights=cumulated)[0]
-            self._ask(ledger, f"{namespace}:{number}-{rank}", put=chance.random() < _PUT_SHARE)
+            self._ask(ledger, f"{self._namespace}:{number}-{rank}", put=chance.random() < _PUT_SHARE)
 
     def _ask(self, ledger: Ledger, key: str, *, put: bool) -> None:
         try:
@@ -157,8 +148,6 @@ def main() -> None:
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--rate", type=float, default=200.0, help="requests a second")
     parser.add_argument("--namespace", default="kv")
-    parser.add_argument("--hot-namespace", default="hot", help="gets most requests after SIGUSR1 or a line 'hot'")
-    parser.add_argument("--hot-share", type=float, default=0.9)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
     # Standard output is for the counts alone.
@@ -170,32 +159,18 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
     with KvClient(options.cluster, options.bootstrap_servers) as client:
-        traffic = Traffic(
-            client,
-            options.rate,
-            namespace=options.namespace,
-            hot_namespace=options.hot_namespace,
-            hot_share=options.hot_share,
-        )
-        signal.signal(signal.SIGUSR1, lambda *_: traffic.hot.set())
-        threading.Thread(target=_listen, args=(traffic,), daemon=True).start()
+        traffic = Traffic(client, options.rate, namespace=options.namespace)
         traffic.start()
         total = Counts()
         began_s = time.monotonic()
         while not asked.wait(1.0) and time.monotonic() - began_s < options.seconds:
             traffic.check()
-            total = _print_counts(client, traffic, total)
+            total = _print_counts(client, total)
         traffic.stop()
-        _print_counts(client, traffic, total)
+        _print_counts(client, total)
 
 
-def _listen(traffic: Traffic) -> None:
-    for line in sys.stdin:
-        if line.strip() == "hot":
-            traffic.hot.set()
-
-
-def _print_counts(client: KvClient, traffic: Traffic, total: Counts) -> Counts:
+def _print_counts(client: KvClient, total: Counts) -> Counts:
     """Print the counts of the last interval and of all; returns the latter."""
     interval = client.take_counts()
     total = Counts(
@@ -209,7 +184,6 @@ def _print_counts(client: KvClient, traffic: Traffic, total: Counts) -> Counts:
     line = {
         "at_ms": round(time.time() * 1_000),
         "epoch": table.epoch if table else 0,
-        "hot": traffic.hot.is_set(),
         "answered": total.answered,
         "refused": total.refused,
         "retried": total.retried,
