@@ -19,6 +19,7 @@ from controlplane.ports import CommitOutcome, OutgoingRecord, PolledBatch, RawRe
 from tests.helpers.log_worlds import (
     PARTITION_COUNTS,
     LogWorld,
+    open_at_last,
     read_all,
     read_some,
     read_to_end,
@@ -39,7 +40,7 @@ def decision(value: bytes) -> OutgoingRecord:
 def opened(world: LogWorld) -> TransactionalWriter:
     """A writer that may commit."""
     writer = world.open_transactions()
-    writer.open()
+    open_at_last(writer)
     return writer
 
 

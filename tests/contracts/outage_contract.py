@@ -5,8 +5,8 @@ import pytest
 from controlplane.config import DECISIONS
 from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import CommitOutcome
-from tests.contracts.log_contract import DECISIONS_0, decision, has_news, opened, values
-from tests.helpers.log_worlds import LogWorld, read_all, read_to_end, send_all
+from tests.contracts.log_contract import DECISIONS_0, commit_to_an_outcome, decision, has_news, opened, values
+from tests.helpers.log_worlds import LogWorld, open_at_last, read_all, read_to_end, send_all
 
 
 class OutageContract:
@@ -32,7 +32,7 @@ class OutageContract:
     def test_a_commit_without_an_answer_is_unknown_and_then_resolved(self, world: LogWorld) -> None:
         """Whatever the answer is in the end, it is what the log says, and nothing is there twice."""
         writer = opened(world)
-        assert writer.commit([decision(b"before")]) is CommitOutcome.COMMITTED
+        assert commit_to_an_outcome(writer, [decision(b"before")]) is CommitOutcome.COMMITTED
         world.take_away()
         assert writer.commit([decision(b"asked")]) is CommitOutcome.UNKNOWN
         assert writer.resolve(200) is CommitOutcome.UNKNOWN
@@ -52,7 +52,7 @@ class OutageContract:
         with pytest.raises(LogUnavailableError):
             writer.open()
         world.bring_back()
-        writer.open()
+        open_at_last(writer)
         assert writer.commit([decision(b"first")]) is CommitOutcome.COMMITTED
 
     def test_a_record_is_given_up_after_its_time_and_the_next_one_arrives(self, world: LogWorld) -> None:

@@ -19,6 +19,7 @@ from controlplane.adapters.memory import (
 )
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig
 from controlplane.core.identifiers import TopicPartition
+from controlplane.errors import LogUnavailableError
 from controlplane.ports import (
     CommitOutcome,
     Delivery,
@@ -32,6 +33,7 @@ from tests.helpers.polling import poll_until
 
 PARTITION_COUNTS = {HEARTBEATS: 3, DECISIONS: 1, ROUTING_TABLE: 1}
 _READ_DEADLINE_S = 20.0
+_OPEN_DEADLINE_S = 20.0
 
 
 class LogWorld(Protocol):
@@ -259,6 +261,19 @@ class KafkaLogWorld:
             producer.produce(self.cluster.topic(record.topic), record.value, record.key, partition)
         assert producer.flush(10) == 0
         return producer
+
+
+def open_at_last(writer: TransactionalWriter) -> None:
+    """Open a writer as candidates do, who stand again: a broker that has just begun may still load its coordinator."""
+    deadline = time.monotonic() + _OPEN_DEADLINE_S
+    while True:
+        try:
+            writer.open()
+        except LogUnavailableError:
+            if time.monotonic() > deadline:
+                raise
+        else:
+            return
 
 
 def read_to_end(reader: LogReader, places: Sequence[TopicPartition]) -> list[RawRecord]:
