@@ -1,6 +1,9 @@
 """What every librdkafka client of ours has in common: explicit settings, and an ear for its logs and errors."""
 
-from collections.abc import Mapping
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import structlog
@@ -39,8 +42,41 @@ _PYTHON_ERROR_LEVEL = 40
 _PYTHON_WARNING_LEVEL = 30
 
 
+_REPEATED_EVERY_S = 5.0
+_KINDS_KEPT = 100
+_PARTICULARS = re.compile(r"\(after .*|\d+")
+
+
+class _Repetitions:
+    """Lets the first line of a kind through at once, and then one every few seconds, with the number held back.
+
+    While a broker is away each client tries again about ten times a second, and says the same each time.
+    """
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._lock = threading.Lock()
+        self._told: dict[str, tuple[float, int]] = {}
+
+    def held_back(self, text: str) -> int | None:
+        """How many lines of this kind were held back before this one; None holds this one back, too."""
+        kind = _PARTICULARS.sub("#", text)
+        now_s = self._now_s()
+        with self._lock:
+            told_at_s, count = self._told.get(kind, (-_REPEATED_EVERY_S, 0))
+            if now_s - told_at_s < _REPEATED_EVERY_S:
+                self._told[kind] = told_at_s, count + 1
+                return None
+            if len(self._told) >= _KINDS_KEPT:
+                self._told.clear()
+            self._told[kind] = now_s, 0
+            return count
+
+
 class ClientEar:
     """Listens to one client: logs go to structlog, errors are counted and the last one is kept for messages.
+
+    What is said again and again is logged at once and then every five seconds.
 
     librdkafka calls "error" what it retries by itself, so its errors are warnings here; what the caller has to know
     is raised or returned.
@@ -49,21 +85,24 @@ class ClientEar:
         last_error: the latest trouble in words, empty if there was none.
     """
 
-    def __init__(self, client: str) -> None:
-        """Name the client, as it appears in logs and metrics."""
+    def __init__(self, client: str, now_s: Callable[[], float] = time.monotonic) -> None:
+        """Name the client, as it appears in logs and metrics; ``now_s`` times repetitions, in seconds."""
         self.last_error = ""
         self._client = client
         self._logger = structlog.get_logger().bind(kafka_client=client)
+        self._repetitions = _Repetitions(now_s)
 
     def log(self, level: int, template: str, *values: object) -> None:
         """Take a log line of librdkafka; the signature is that of :meth:`logging.Logger.log`."""
         text = template % values
-        if level >= _PYTHON_ERROR_LEVEL:
-            self._logger.warning("kafka_client_log", text=text)
-        elif level >= _PYTHON_WARNING_LEVEL:
-            self._logger.info("kafka_client_log", text=text)
-        else:
+        if level < _PYTHON_WARNING_LEVEL:
             self._logger.debug("kafka_client_log", text=text)
+            return
+        held_back = self._repetitions.held_back(text)
+        if held_back is None:
+            return
+        log = self._logger.warning if level >= _PYTHON_ERROR_LEVEL else self._logger.info
+        log("kafka_client_log", text=text, **({"held_back": held_back} if held_back else {}))
 
     def on_error(self, error: KafkaError) -> None:
         """Take an error that belongs to no call: a lost connection, a refused login."""
