@@ -104,7 +104,7 @@ ElectionEvent: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Contender:
     """Does not hold the lease and asks for it from ``ask_at_ms`` on."""
 
     floor: Term
@@ -120,7 +120,7 @@ class Holder:
     renew_at_ms: int
 
 
-ElectionState: TypeAlias = Candidate | Holder
+ElectionState: TypeAlias = Contender | Holder
 ElectionOutput: TypeAlias = Output[ElectionAction]
 
 
@@ -128,7 +128,7 @@ class Election:
     """The machine. ``state`` may be read at any time; only :meth:`on_event` changes it."""
 
     def __init__(self, config: LeaseConfig, *, stop_when_store_is_lost: bool) -> None:
-        """A candidate that asks at once.
+        """A contender that asks at once.
 
         Args:
             config: durations.
@@ -136,7 +136,7 @@ class Election:
         """
         self._config = config
         self._stop_when_store_is_lost = stop_when_store_is_lost
-        self.state: ElectionState = Candidate(Term(0), 0)
+        self.state: ElectionState = Contender(Term(0), 0)
 
     @property
     def term(self) -> Term | None:
@@ -145,8 +145,8 @@ class Election:
 
     def on_event(self, now_ms: int, event: ElectionEvent) -> ElectionOutput:
         """Take an event up; ``now_ms`` is monotonic."""
-        if isinstance(self.state, Candidate):
-            actions = self._as_candidate(now_ms, self.state, event)
+        if isinstance(self.state, Contender):
+            actions = self._as_contender(now_ms, self.state, event)
         else:
             actions = self._as_holder(now_ms, self.state, event)
         return Output(self.next_wake_at_ms, actions)
@@ -156,23 +156,23 @@ class Election:
         """When the machine wants a :class:`Woke` next."""
         return self.state.renew_at_ms if isinstance(self.state, Holder) else self.state.ask_at_ms
 
-    def _as_candidate(self, now_ms: int, candidate: Candidate, event: ElectionEvent) -> tuple[ElectionAction, ...]:
+    def _as_contender(self, now_ms: int, contender: Contender, event: ElectionEvent) -> tuple[ElectionAction, ...]:
         match event:
             case Granted(term=term, asked_at_ms=asked_at_ms):
                 self.state = self._held(term, asked_at_ms)
             case HeldByOther(term=term, remaining_ms=remaining_ms):
                 wait_ms = max(1, min(remaining_ms + 1, self._config.renew_interval_ms))
-                self.state = Candidate(Term(max(candidate.floor, term)), now_ms + wait_ms)
+                self.state = Contender(Term(max(contender.floor, term)), now_ms + wait_ms)
             case StoreSilent() | LeaseGone():
-                self.state = Candidate(candidate.floor, now_ms + self._config.renew_interval_ms)
+                self.state = Contender(contender.floor, now_ms + self._config.renew_interval_ms)
             case FloorRaised(floor=floor):
-                self.state = Candidate(Term(max(candidate.floor, floor)), candidate.ask_at_ms)
+                self.state = Contender(Term(max(contender.floor, floor)), contender.ask_at_ms)
             case Resigned(wait_ms=wait_ms):
-                self.state = Candidate(candidate.floor, max(candidate.ask_at_ms, now_ms + wait_ms))
+                self.state = Contender(contender.floor, max(contender.ask_at_ms, now_ms + wait_ms))
             case Woke():
-                if now_ms >= candidate.ask_at_ms:
-                    self.state = Candidate(candidate.floor, now_ms + self._config.renew_interval_ms)
-                    return (Acquire(candidate.floor),)
+                if now_ms >= contender.ask_at_ms:
+                    self.state = Contender(contender.floor, now_ms + self._config.renew_interval_ms)
+                    return (Acquire(contender.floor),)
             case Renewed() | ConfirmationAsked():
                 pass  # an answer that came after we gave up
             case _:
@@ -188,15 +188,15 @@ class Election:
                 self.state = self._held(term, asked_at_ms)
             case HeldByOther(term=term, remaining_ms=remaining_ms):
                 wait_ms = max(1, min(remaining_ms + 1, self._config.renew_interval_ms))
-                self.state = Candidate(Term(max(holder.term, term)), now_ms + wait_ms)
+                self.state = Contender(Term(max(holder.term, term)), now_ms + wait_ms)
             case LeaseGone():
-                self.state = Candidate(holder.term, now_ms + self._config.renew_interval_ms)
+                self.state = Contender(holder.term, now_ms + self._config.renew_interval_ms)
                 return (Acquire(holder.term),)
             case FloorRaised(floor=floor):
-                self.state = Candidate(Term(max(holder.term, floor)), now_ms + self._config.renew_interval_ms)
+                self.state = Contender(Term(max(holder.term, floor)), now_ms + self._config.renew_interval_ms)
                 return (Acquire(Term(max(holder.term, floor))),)
             case Resigned(wait_ms=wait_ms):
-                self.state = Candidate(holder.term, now_ms + wait_ms)
+                self.state = Contender(holder.term, now_ms + wait_ms)
                 return (Release(holder.term),)
             case StoreSilent():
                 self._hold_on(now_ms, holder)
@@ -218,4 +218,4 @@ class Election:
 
     def _hold_on(self, now_ms: int, holder: Holder) -> None:
         if self._stop_when_store_is_lost and now_ms >= holder.deadline_ms:
-            self.state = Candidate(holder.term, now_ms + self._config.renew_interval_ms)
+            self.state = Contender(holder.term, now_ms + self._config.renew_interval_ms)
