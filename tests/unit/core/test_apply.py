@@ -1,0 +1,122 @@
+"""What cannot happen is refused when it is applied: a state never takes in an event that contradicts it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from controlplane.core.apply import apply, follow
+from controlplane.core.bundles import Namespace, equal_bundles
+from controlplane.core.events import (
+    ClusterCreated,
+    Event,
+    FencingCause,
+    IntentAnswered,
+    IntentOutcome,
+    NamespaceCreated,
+    NodeAdmitted,
+    NodeDraining,
+    NodeFenced,
+    NodeRemoved,
+    SlotsAssigned,
+    TermOpened,
+)
+from controlplane.core.identifiers import Epoch, Term
+from controlplane.core.membership import TRANSITIONS, NodeStatus, next_status
+from controlplane.core.policy import FEATURE_LEVEL, Policy
+from controlplane.core.slot_table import Slot
+from controlplane.core.state import ANSWERED_INTENTS_KEPT, State
+from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
+from tests.helpers.world import World
+
+EVENT_NAMES = ("NodeAdmitted", "NodeDraining", "NodeFenced", "NodeRemoved")
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """A node that lives and one that has left."""
+    made = World()
+    made.admit("n1", "gone")
+    made.left("gone")
+    made.intent("i1", "create_namespace", namespace="kv")
+    made.run(400)
+    return made
+
+
+def _refused(state: State, event: Event, sentence: str) -> None:
+    with pytest.raises(InvariantViolationError, match=re.escape(sentence)):
+        apply(state, event)
+
+
+def test_what_a_state_contradicts_is_refused(world: World) -> None:
+    """An event that does not fit was not decided on this state: folding it in would hide that."""
+    state = world.state
+    node = state.nodes["n1"]
+    _refused(state, ClusterCreated("other", Policy()), "the cluster exists already")
+    _refused(state, NodeAdmitted(replace(state.nodes["gone"], incarnation=0)), "incarnation 0 is older than 1")
+    _refused(state, NodeAdmitted(replace(node, node_id="n2", status=NodeStatus.FENCED)), "admitted as fenced")
+    _refused(state, NodeDraining("n1", 2, 0), "incarnation 2 is not a member")
+    _refused(state, NodeFenced("n9", 1, FencingCause.SILENCE, 0, 0), "'n9', incarnation 1 is not a member")
+    _refused(state, SlotsAssigned((Slot(16, None, (), Epoch(0)),)), "slot 16 is not between 0 and 15")
+    _refused(state, NamespaceCreated(Namespace("kv", 1), equal_bundles("kv", 1)), "namespace 'kv' exists already")
+
+
+@pytest.mark.parametrize(("status", "event"), list(product([None, *NodeStatus], EVENT_NAMES)))
+def test_a_node_does_only_what_the_table_allows(status: NodeStatus | None, event: str) -> None:
+    """The table is the rule: everything else is an error that names node, status and event."""
+    if (status, event) in TRANSITIONS:
+        assert next_status(status, event, "n1") is TRANSITIONS[status, event]
+        return
+    with pytest.raises(InvariantViolationError, match=f"node 'n1' is {status.value if status else 'unknown'}: {event}"):
+        next_status(status, event, "n1")
+
+
+def test_a_node_that_left_is_remembered_for_its_incarnation(world: World) -> None:
+    """Without it a process of long ago could come back under its old number."""
+    assert world.state.nodes["gone"].status is NodeStatus.LEFT
+    _refused(world.state, NodeRemoved("gone", 1, 0), "node 'gone' is left: NodeRemoved cannot happen")
+
+
+def test_answered_intents_are_remembered_and_bounded(world: World) -> None:
+    """None may count twice, and the state must not grow for ever."""
+    full = tuple(f"i{number}" for number in range(ANSWERED_INTENTS_KEPT))
+    answer = IntentAnswered("new", "create_namespace", "tester", IntentOutcome.DONE, "")
+    after = apply(replace(world.state, answered_intents=full), answer).answered_intents
+    assert after == (*full[1:], "new")
+
+
+def _follow(events: Sequence[Event], **changed: object) -> None:
+    """Offer the follower of a new cluster a second decision with these events and other contents."""
+    world = World()
+    state = world.state
+    decision = replace(
+        world.decisions[-1],
+        seq=state.seq + 1,
+        previous_digest=state.last_digest,
+        events=tuple(events),
+        **changed,  # type: ignore[arg-type]  # a test's choice of fields
+    )
+    follow(state, decision)
+
+
+def test_a_follower_refuses_numbers_that_do_not_continue() -> None:
+    """A term without its opening, an opening under another number, an epoch that jumps: not our log, or not whole."""
+    opening = TermOpened(Term(2), "c2", "test", FEATURE_LEVEL, Policy())
+    for events, changed, sentence in (
+        ((), {"term": Term(2)}, "term 2 after 1"),
+        ((opening,), {"term": Term(3)}, "term 3 after 1"),
+        ((replace(opening, term=Term(1)),), {"term": Term(1)}, "term 1 after 1"),
+        ((), {"epoch": Epoch(3)}, "epoch 3 after 1"),
+        ((), {"epoch": Epoch(0)}, "epoch 0 after 1"),
+        ((), {"state_digest": "0" * 64}, "state digest"),
+    ):
+        with pytest.raises(LogContinuityError, match=sentence):
+            _follow(events, **changed)
+
+
+def test_a_follower_stops_at_a_feature_level_that_it_does_not_know() -> None:
+    """An unknown rule cannot be guessed; the message says to upgrade."""
+    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
+        _follow((), feature_level=FEATURE_LEVEL + 1)
