@@ -125,8 +125,8 @@ def follow(state: State, decision: Decision) -> State:
     after = advance(state, decision)
     if after.digest() != decision.state_digest:
         message = (
-            f"decision {decision.seq}: state digest {after.digest()} differs from the log's {decision.state_digest}: the "
-            "log was altered, or this version applies events otherwise than the one that wrote them; do not lead with it"
+            f"decision {decision.seq}: state digest {after.digest()} differs from the log's {decision.state_digest}: "
+            "the log was altered, or this version applies events otherwise than the one that wrote them; run that one"
         )
         raise LogContinuityError(message)
     return after
