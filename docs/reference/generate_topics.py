@@ -20,7 +20,8 @@ _HEAD = """\
 
 Names carry the cluster's name in front: `demo.heartbeats`. `controlplane topics apply` creates what is missing and
 checks the rest; a controller does not start on a topic that breaks a promise. Advice is only reported. Values are
-[Avro](schemas.md) in single-object encoding. Every reader has to set `isolation.level=read_committed`.
+[Avro](schemas.md) in single-object encoding; inputs [may come in Confluent's framing](../../schemas/README.md) as well.
+Every reader has to set `isolation.level=read_committed`.
 
 | topic | key | writer | content |
 |---|---|---|---|
