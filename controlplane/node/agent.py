@@ -127,14 +127,17 @@ class NodeAgent:
         """Leave the cluster and end the threads.
 
         Args:
-            drain: ask first to be relieved of everything, and wait for it.
+            drain: ask first to be relieved of everything, and wait for it, unless no other node could take it over.
             timeout_ms: how long to wait for that at most; then the node leaves with what it holds.
         """
         if self._failure is None and any(thread.is_alive() for thread in self._threads):
             if drain and self._session.state in (SessionState.ACTIVE, SessionState.DRAINING):
                 self._inbox.put(DrainAsked("stop"))
                 with self._lock:
-                    self._lock.wait_for(lambda: self._book.holds_nothing or self._failure, timeout_ms / 1_000)
+                    self._lock.wait_for(
+                        lambda: self._book.holds_nothing or self._book.is_the_last_one or self._failure,
+                        timeout_ms / 1_000,
+                    )
             self._inbox.put(LeaveAsked("stop"))
         else:
             self._stopping.set()

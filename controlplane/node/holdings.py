@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from controlplane.core.identifiers import Epoch, Incarnation, NodeId, SlotId, Term
-from controlplane.core.records import BundleStatus, ReplicaStatus, SlotStatus
+from controlplane.core.membership import NodeStatus
+from controlplane.core.records import BundleStatus, NodeRole, ReplicaStatus, SlotStatus
 from controlplane.core.rows import NodeRow
 from controlplane.core.slot_table import Slot
 from controlplane.core.table_replica import RoutingTable
@@ -53,6 +54,15 @@ class HoldingBook:
         """Whether the node holds no slot and owns no bundle."""
         with self._lock:
             return not self._held and not self._bundles
+
+    @property
+    def is_the_last_one(self) -> bool:
+        """Whether the table shows the node draining, and no other one that could take over what it holds."""
+        table = self._table
+        row = table.nodes.get(self._node_id) if table else None
+        if table is None or row is None or row.status is not NodeStatus.DRAINING:
+            return False
+        return not any(each.status is NodeStatus.ACTIVE and each.role is NodeRole.DATA for each in table.nodes.values())
 
     def count(self) -> tuple[int, int, int]:
         """How many slots the node leads and follows, and how many bundles it owns."""

@@ -121,6 +121,18 @@ def test_a_second_node_takes_its_share_and_knows_where_to_fetch_it(fleet: Fleet)
     assert {slot.sources for slot in second.gained} == {("n1",)}
 
 
+def test_the_last_node_does_not_wait_for_somebody_to_take_over(fleet: Fleet) -> None:
+    """Nobody could: it leaves as soon as the table says so, however long it might wait."""
+    agent = fleet.start("n1")
+    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    began_s = time.monotonic()
+    agent.stop(timeout_ms=60_000)
+    assert time.monotonic() - began_s < 30
+    wait_until(lambda: set(fleet.world.owners().values()) == {None})
+    causes = [cause.kind.value for decision in fleet.world.decisions() for cause in decision.causes]
+    assert causes[-2:] == ["node_leaving", "node_left"]
+
+
 def test_stopping_drains_first_and_leaves_then(fleet: Fleet) -> None:
     """After a graceful stop nobody waits for silence: the node's slots are elsewhere before it goes."""
     fleet.start("n1", Recorder())
