@@ -25,7 +25,6 @@ class KafkaEventWriter:
         kafka: where the log is.
         message_timeout_ms: after this long without an acknowledgement a record is given up, and its delivery says so.
             One that was sent already may still arrive later.
-        linger_ms: how long a record waits for others to travel with.
         request_timeout_ms: how long a question about topics may take.
     """
 
@@ -35,7 +34,6 @@ class KafkaEventWriter:
         kafka: KafkaConfig,
         message_timeout_ms: int = 2_500,
         *,
-        linger_ms: int = 0,
         request_timeout_ms: int = 5_000,
     ) -> None:
         """Prepare; connections are made when they are needed."""
@@ -53,7 +51,8 @@ class KafkaEventWriter:
             "max.in.flight.requests.per.connection": 5,
             "partitioner": "murmur2_random",
             "compression.type": "none",
-            "linger.ms": linger_ms,
+            # A heartbeat or a tick travels at once: silence is counted from its append.
+            "linger.ms": 0,
             "queue.buffering.max.messages": 100_000,
         }
         self._lock = threading.Lock()

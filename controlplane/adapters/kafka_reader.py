@@ -22,6 +22,9 @@ _NOTHING = PolledBatch((), frozenset())
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own codes begin with an underscore
 _MOST_PER_CONSUME = 1_000_000
 _RETRY_PAUSE_S = 0.05
+_FETCH_WAIT_MS = 100
+"""How long the broker keeps an idle fetch open. Records come at once whatever it is (measured: 2 ms after a commit);
+the end of a partition is noticed after it, and an idle reader asks that often."""
 
 
 class KafkaLogReader:
@@ -34,23 +37,13 @@ class KafkaLogReader:
         cluster: prefix of the topics.
         kafka: where the log is.
         request_timeout_ms: how long a question about topics or offsets may take in all.
-        fetch_wait_ms: how long the broker keeps an idle fetch open. Records come at once whatever it is (measured: 2 ms
-            after a commit); the end of a partition is noticed after it, and an idle reader asks that often.
     """
 
-    def __init__(
-        self,
-        cluster: ClusterConfig,
-        kafka: KafkaConfig,
-        *,
-        request_timeout_ms: int = 5_000,
-        fetch_wait_ms: int = 100,
-    ) -> None:
+    def __init__(self, cluster: ClusterConfig, kafka: KafkaConfig, *, request_timeout_ms: int = 5_000) -> None:
         """Prepare; connections are made when they are needed."""
         self._cluster = cluster
         self._kafka = kafka
         self._request_timeout_s = request_timeout_ms / 1_000
-        self._fetch_wait_ms = fetch_wait_ms
         self._ear = ClientEar("reader")
         self._logger = structlog.get_logger().bind(cluster=cluster.name)
         self._consumer = self._new_consumer()
@@ -207,7 +200,7 @@ class KafkaLogReader:
             "enable.partition.eof": True,
             "check.crcs": True,
             "fetch.min.bytes": 1,
-            "fetch.wait.max.ms": self._fetch_wait_ms,
+            "fetch.wait.max.ms": _FETCH_WAIT_MS,
             "fetch.error.backoff.ms": 100,
             # After a full queue was read empty the next fetch must not wait the default's whole second.
             "fetch.queue.backoff.ms": 10,

@@ -102,14 +102,13 @@ def read_last_decisions(reader: LogReader, count: int, timeout_ms: int = READ_TI
 
 
 class DecisionFollower:
-    """Reads decisions as they are committed, from a place on."""
+    """Reads decisions as they are committed."""
 
-    def __init__(self, reader: LogReader, offset: int | None = None) -> None:
-        """Begin at ``offset``, or behind what is there now; the reader belongs to the follower from here on."""
+    def __init__(self, reader: LogReader) -> None:
+        """Begin behind what is there now; the reader belongs to the follower from here on."""
         self._reader = reader
         self._assembler = DecisionAssembler()
-        begin = reader.end_offsets(DECISIONS)[_DECISIONS_PLACE] if offset is None else offset
-        reader.assign({_DECISIONS_PLACE: begin})
+        reader.assign(reader.end_offsets(DECISIONS))
 
     def poll(self, timeout_ms: int) -> list[LoggedDecision]:
         """The decisions that came meanwhile; empty after ``timeout_ms``."""

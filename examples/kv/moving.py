@@ -140,7 +140,7 @@ class Mover:
             answer = self._ask(row.leader, ticket, row, unreachable)
             return answer is not None and self._store.fetched(ticket, _holding_in(answer))
         spent = self._spent_for(ticket)
-        for source in self._candidates(ticket.slot_id, row):
+        for source in self._sources_to_ask(ticket.slot_id, row):
             if source in spent:
                 continue
             answer = self._ask(source, ticket, row, unreachable)
@@ -154,7 +154,7 @@ class Mover:
             if not holding.held or holding.through >= ticket.table_epoch:
                 spent.add(source)
             self._add_sources(ticket, answer["sources"])
-        if not spent.issuperset(self._candidates(ticket.slot_id, row)):
+        if not spent.issuperset(self._sources_to_ask(ticket.slot_id, row)):
             return False
         started = self._store.start_with_what_there_is(ticket)
         self._without_source += [ticket.slot_id] if started else []
@@ -165,7 +165,7 @@ class Mover:
             epoch, known = self._sources.get(ticket.slot_id, (ticket.table_epoch, []))
             self._sources[ticket.slot_id] = epoch, list(dict.fromkeys([*known, *names]))
 
-    def _candidates(self, slot_id: int, row: Row) -> list[str]:
+    def _sources_to_ask(self, slot_id: int, row: Row) -> list[str]:
         """Former holders first, then the present followers: this process may be the successor of one that died."""
         known = dict.fromkeys([*self._sources_of(slot_id), *row.followers])
         return [node_id for node_id in known if node_id != self._node_id]

@@ -165,16 +165,11 @@ class SlotStore:
         self._replicas: dict[int, Replica] = {}
         self._lock = threading.Lock()
 
-    def adopt(self, epoch: int, rows: Mapping[int, Row], now_s: float) -> list[int]:
-        """Follow a new table, an older one is passed by; ``rows`` are those of the slots that this node holds in it.
-
-        Returns:
-            The slots that are new here and have to be fetched.
-        """
-        gained = []
+    def adopt(self, epoch: int, rows: Mapping[int, Row], now_s: float) -> None:
+        """Follow a new table, an older one is passed by; ``rows`` are those of the slots that this node holds in it."""
         with self._lock:
             if epoch < self.epoch:
-                return []
+                return
             self.epoch = epoch
             for slot_id, row in rows.items():
                 replica = self._replicas.get(slot_id)
@@ -185,7 +180,6 @@ class SlotStore:
                 kept = replica or Replica(row, epoch, epoch)
                 kept.row, kept.gained_epoch, kept.covered_from, kept.lost_at_s = row, epoch, epoch, None
                 self._replicas[slot_id] = kept
-                gained.append(slot_id)
             for slot_id, replica in list(self._replicas.items()):
                 if slot_id in rows:
                     continue
@@ -193,7 +187,6 @@ class SlotStore:
                     replica.lost_at_s, replica.lost_epoch = now_s, epoch
                 elif now_s - replica.lost_at_s > GRACE_S:
                     del self._replicas[slot_id]
-        return gained
 
     def put(self, slot_id: int, key: str, text: str) -> tuple[Value, Row]:
         """Store a value as the slot leader; it may be acknowledged once every follower of the row has a copy.

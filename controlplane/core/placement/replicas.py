@@ -41,8 +41,8 @@ class ReplicaSets:
             for holder in holders:
                 self.counts[holder] += 1
 
-    def fill(self, names: Sequence[NodeId], replicas_per_slot: int, bands: Sequence[Band]) -> int:
-        """Give each slot its number of replicas, keeping all previous ones that it may; how many had to be new.
+    def fill(self, names: Sequence[NodeId], replicas_per_slot: int, bands: Sequence[Band]) -> None:
+        """Give each slot its number of replicas, keeping all previous ones that it may.
 
         This costs the least that it could if there were no bands: a slot gets a new replica only if it has kept
         every previous one. The bands are aimed at, and met whenever nothing has to be exchanged.
@@ -58,14 +58,11 @@ class ReplicaSets:
             if index < len(seeds)
         ]
         heapq.heapify(heap)
-        added = 0
         for holders in self.members:
             missing = replicas_per_slot - len(holders)
             if missing > 0:
-                added += missing
                 self._add_least_loaded(holders, missing, heap, seeds)
         self._now = [sum([1 << holder for holder in holders]) for holders in self.members]
-        return added
 
     def _drop_most_loaded(self, slot: int, keep: int, targets: Sequence[int]) -> None:
         """Drop replicas that a slot has too many of; its leader stays if that costs nothing."""
