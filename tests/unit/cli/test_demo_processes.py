@@ -49,12 +49,14 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], DemoProcess]]:
 
 
 def run_other(folder: Path, ending: str) -> list[psutil.Process]:
-    """Another Python starts two processes, and ends; these are the two."""
+    """Another Python starts two processes, and ends; these are the two, or those of them that have not ended yet."""
     command = [sys.executable, "-c", OTHER_PROCESS, str(folder), STUBBORN + "signal.pause()", ending]
     # With a pipe for both outputs: a kept process that held one of them would keep this waiting.
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    process_ids = done.stdout.split()
+    assert len(process_ids) == 2, done.stderr
     found = []
-    for process_id in done.stdout.split():
+    for process_id in process_ids:
         try:
             found.append(psutil.Process(int(process_id)))
         except psutil.NoSuchProcess:
