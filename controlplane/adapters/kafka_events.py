@@ -137,7 +137,7 @@ class KafkaEventWriter:
         """
         with self._lock:
             if self._producer is broken:
-                _logger.warning("kafka_producer_replaced", cluster=self._cluster.name, error=in_words(error))
+                _logger.warning("Kafka producer replaced", cluster=self._cluster.name, error=in_words(error))
                 broken.purge()
                 self._retired.append(broken)
                 self._producer = self._new_producer()

@@ -147,7 +147,7 @@ class KafkaLogReader:
         place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
         broken = reading_error(error, place)
         if broken is None:
-            self._logger.warning("kafka_read_error", place=place, error=in_words(error))
+            self._logger.warning("Kafka read error", place=place, error=in_words(error))
         elif self._broken is None:
             self._broken = broken
 

@@ -186,7 +186,7 @@ class KafkaTransactionalWriter:
                 return self._abort(producer, error)
             if error.retriable():
                 if self._state is not _State.COMMIT_UNKNOWN:
-                    self._logger.warning("commit_unknown", error=in_words(error))
+                    self._logger.warning("commit without an answer from Kafka", error=in_words(error))
                 self._state = _State.COMMIT_UNKNOWN
                 return CommitOutcome.UNKNOWN
             return self._finished(error)
@@ -200,7 +200,7 @@ class KafkaTransactionalWriter:
             ConfigurationError, PrerequisiteError: a record was refused for good, so that trying again would not help.
         """
         if cause is not None:
-            self._logger.warning("transaction_aborted", cause=in_words(cause))
+            self._logger.warning("transaction aborted", cause=in_words(cause))
         try:
             producer.abort_transaction(self._commit_timeout_s if timeout_s is None else timeout_s)
         except KafkaException as exception:
@@ -222,7 +222,7 @@ class KafkaTransactionalWriter:
 
     def _finished(self, error: KafkaError) -> CommitOutcome:
         """This producer can do nothing more: drop it, and let the caller open anew."""
-        self._logger.warning("fenced_by_kafka", error=in_words(error))
+        self._logger.warning("fenced by Kafka", error=in_words(error))
         self.close()
         return CommitOutcome.FENCED
 

@@ -212,7 +212,7 @@ class NodeAgent:
         try:
             run()
         except BaseException as failure:
-            self._logger.exception("node_agent_failed", epoch=self._book.epoch)
+            self._logger.exception("node agent failed", epoch=self._book.epoch)
             self._fail(failure)
 
     def _fail(self, failure: BaseException) -> None:
@@ -293,7 +293,7 @@ class NodeAgent:
             record = OutgoingRecord(topic, self._node.node_id.encode(), encode_input(payload))
             self._writer.send(record, on_delivery)
         except LogUnavailableError as error:
-            self._logger.warning("event_not_sent", kind=type(payload).__name__, error=str(error))
+            self._logger.warning("event not sent", kind=type(payload).__name__, error=str(error))
 
     def _show(self) -> None:
         now_ms = self._clock.monotonic_ms()
@@ -313,7 +313,7 @@ class NodeAgent:
             try:
                 progress = self._follower.step(_TABLE_POLL_MS)
             except LogUnavailableError as error:
-                self._logger.warning("routing_table_unavailable", error=str(error), epoch=self._book.epoch)
+                self._logger.warning("routing table unavailable", error=str(error), epoch=self._book.epoch)
                 self._stopping.wait(_RETRY_S)
                 continue
             if not read_once:

@@ -144,10 +144,10 @@ class RoutingClient:
                 self.step(_POLL_MS)
             except LogUnavailableError as error:
                 self._metrics.unavailable.inc()
-                self._logger.warning("routing_table_unavailable", error=str(error), epoch=self._epoch)
+                self._logger.warning("routing table unavailable", error=str(error), epoch=self._epoch)
                 self._stopping.wait(_RETRY_S)
             except Exception as error:
-                self._logger.exception("routing_client_failed", epoch=self._epoch)
+                self._logger.exception("routing client failed", epoch=self._epoch)
                 self._metrics.failed.set(1)
                 with self._swapped:
                     self._failure = error
@@ -164,7 +164,7 @@ class RoutingClient:
         self._metrics.tables.inc()
         self._metrics.term.set(table.term)
         self._metrics.epoch.set(table.epoch)
-        self._logger.debug("routing_table_swapped", term=table.term, epoch=table.epoch)
+        self._logger.debug("routing table swapped", term=table.term, epoch=table.epoch)
         for callback in self._callbacks:
             callback(before, table)
 

@@ -94,7 +94,7 @@ class Mover:
                 self._forget(job[0])
                 self._on_complete(slot_id, job[0].gained_epoch)
         if self._without_source:
-            self._logger.warning("slots_start_without_a_complete_source", slots=self._without_source)
+            self._logger.warning("slots start without a complete source", slots=self._without_source)
             self._without_source = []
 
     def answer(self, request: Message) -> Message:

@@ -57,7 +57,7 @@ class KvNode(NodeCallbacks):
         self._mover.start()
         threading.Thread(target=self._tell_owners, name="kv-load", daemon=True).start()
         self.agent.start()
-        self._logger.info("kv_node_serves", place=self._server.place)
+        self._logger.info("key-value node serves", place=self._server.place)
         self.agent.run_until_signal()
         # The table gives everything to others by now; they may still be fetching it.
         time.sleep(_LINGER_S)
@@ -230,7 +230,7 @@ class KvNode(NodeCallbacks):
                     if place is not None:
                         self._connections.ask(place, {"op": "load", "bundles": bundles}, _COPY_TIMEOUT_S)
                 except Unreachable as error:
-                    self._logger.info("load_not_told", owner=owner, error=str(error))
+                    self._logger.info("load not told", owner=owner, error=str(error))
 
     def _load(self) -> NodeLoad:
         table = self.agent.table
