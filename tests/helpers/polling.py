@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 
-def poll_until(condition: Callable[[], bool], deadline_s: float = 15.0) -> None:
+def poll_until(condition: Callable[[], object], deadline_s: float = 20.0) -> None:
     """Wait for a condition, and fail when it does not come true in time; OSError counts as not yet."""
     deadline = time.monotonic() + deadline_s
     while not _holds(condition):
@@ -12,8 +12,8 @@ def poll_until(condition: Callable[[], bool], deadline_s: float = 15.0) -> None:
         time.sleep(0.02)
 
 
-def _holds(condition: Callable[[], bool]) -> bool:
+def _holds(condition: Callable[[], object]) -> bool:
     try:
-        return condition()
+        return bool(condition())
     except OSError:
         return False

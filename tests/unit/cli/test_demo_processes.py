@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import psutil
 import pytest
 
 from controlplane.cli.demo.processes import DemoProcess, find_holder, stop_held
+from tests.helpers.polling import poll_until
 
 ROOT = Path(__file__).resolve().parents[3]
 WAITS = "import signal, time; print('up', flush=True); signal.pause()"
@@ -72,18 +72,10 @@ def gone(process: psutil.Process) -> bool:
         return True
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Poll with a deadline."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, "not in time"
-        time.sleep(0.02)
-
-
 def test_killed_process_is_gone_at_once(start: Callable[[str], DemoProcess]) -> None:
     """A kill is a crash, and it is expected: the demo must not take it for a failure."""
     process = start(WAITS)
-    wait_until(lambda: "up" in process.log_tail())
+    poll_until(lambda: "up" in process.log_tail())
     process.kill()
     assert not process.running
     assert not process.ended_unasked
@@ -93,7 +85,7 @@ def test_killed_process_is_gone_at_once(start: Callable[[str], DemoProcess]) -> 
 def test_process_that_ends_by_itself_is_noticed(start: Callable[[str], DemoProcess]) -> None:
     """A part that fell over is what the reader of a failed demo wants to know, with its last words."""
     process = start("raise SystemExit('cannot go on')")
-    wait_until(lambda: not process.running)
+    poll_until(lambda: not process.running)
     assert process.ended_unasked
     assert "cannot go on" in process.log_tail()
 
@@ -101,7 +93,7 @@ def test_process_that_ends_by_itself_is_noticed(start: Callable[[str], DemoProce
 def test_stopped_process_is_asked_first(start: Callable[[str], DemoProcess]) -> None:
     """A node that is stopped leaves the cluster in order."""
     process = start(STUBBORN + WAITS)
-    wait_until(lambda: "up" in process.log_tail())
+    poll_until(lambda: "up" in process.log_tail())
     process.stop()
     process.stop()
     assert process.log_tail().splitlines() == ["up", "asked"]
@@ -111,7 +103,7 @@ def test_stopped_process_is_asked_first(start: Callable[[str], DemoProcess]) -> 
 def test_killing_the_demo_ends_its_processes(tmp_path: Path) -> None:
     """SIGKILL leaves no time to tidy up, and still nothing may be left over."""
     processes = run_other(tmp_path, "die")
-    wait_until(lambda: all(gone(process) for process in processes))
+    poll_until(lambda: all(gone(process) for process in processes))
 
 
 def test_kept_processes_outlive_the_demo_and_end_when_told(tmp_path: Path) -> None:
@@ -134,7 +126,7 @@ def test_killing_the_holder_ends_what_it_holds(tmp_path: Path) -> None:
     holder = find_holder(tmp_path)
     assert holder is not None
     os.kill(holder.pid, signal.SIGKILL)
-    wait_until(lambda: all(gone(process) for process in processes))
+    poll_until(lambda: all(gone(process) for process in processes))
 
 
 def test_number_of_a_former_holder_is_not_taken_for_it(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from controlplane.node import (
     SlotLost,
 )
 from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.polling import poll_until
 
 SETTINGS = SessionSettings(
     heartbeat_interval_ms=100, join_retry_ms=200, silence_limit_ms=800, self_fencing_margin_ms=200
@@ -92,19 +93,11 @@ def fleet() -> Iterator[Fleet]:
         yield Fleet(world, stack)
 
 
-def wait_until(condition: Callable[[], object]) -> None:
-    """Poll a condition with a deadline."""
-    deadline_s = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
-
-
 def test_an_agent_joins_and_serves_what_it_leads_once_it_is_ready(fleet: Fleet) -> None:
     """Gains arrive as callbacks; a slot is refused until its data is there."""
     agent = fleet.start("n1")
-    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
-    wait_until(lambda: agent.ownership(3).access is Access.MIGRATING)
+    poll_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    poll_until(lambda: agent.ownership(3).access is Access.MIGRATING)
     agent.slot_ready(3)
     assert agent.ownership(3).access is Access.ACCEPT
     assert agent.ownership(3).token == (1, agent.ownership(3).epoch)
@@ -114,21 +107,21 @@ def test_a_second_node_takes_its_share_and_knows_where_to_fetch_it(fleet: Fleet)
     """Sources of a gained slot are living holders, the former slot leader first."""
     first, second = Recorder(), Recorder()
     fleet.start("n1", first)
-    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    poll_until(lambda: set(fleet.world.owners().values()) == {"n1"})
     fleet.start("n2", second)
-    wait_until(lambda: set(fleet.world.owners().values()) == {"n1", "n2"})
-    wait_until(lambda: len(second.gained) == 8)
+    poll_until(lambda: set(fleet.world.owners().values()) == {"n1", "n2"})
+    poll_until(lambda: len(second.gained) == 8)
     assert {slot.sources for slot in second.gained} == {("n1",)}
 
 
 def test_the_last_node_does_not_wait_for_somebody_to_take_over(fleet: Fleet) -> None:
     """Nobody could: it leaves as soon as the table says so, however long it might wait."""
     agent = fleet.start("n1")
-    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    poll_until(lambda: set(fleet.world.owners().values()) == {"n1"})
     began_s = time.monotonic()
     agent.stop(timeout_ms=60_000)
     assert time.monotonic() - began_s < 30
-    wait_until(lambda: set(fleet.world.owners().values()) == {None})
+    poll_until(lambda: set(fleet.world.owners().values()) == {None})
     causes = [cause.kind.value for decision in fleet.world.decisions() for cause in decision.causes]
     assert causes[-2:] == ["node_leaving", "node_left"]
 
@@ -137,10 +130,10 @@ def test_stopping_drains_first_and_leaves_then(fleet: Fleet) -> None:
     """After a graceful stop nobody waits for silence: the node's slots are elsewhere before it goes."""
     fleet.start("n1", Recorder())
     agent = fleet.start("n2", Recorder())
-    wait_until(lambda: set(fleet.world.owners().values()) == {"n1", "n2"})
+    poll_until(lambda: set(fleet.world.owners().values()) == {"n1", "n2"})
     agent.stop(drain=True)
     assert set(fleet.world.owners().values()) == {"n1"}
-    wait_until(lambda: "n2" not in fleet.world.table().nodes)  # type: ignore[union-attr]
+    poll_until(lambda: "n2" not in fleet.world.table().nodes)  # type: ignore[union-attr]
     causes = {cause.kind.value for decision in fleet.world.decisions() for cause in decision.causes}
     assert "node_expired" not in causes
 
@@ -148,25 +141,25 @@ def test_stopping_drains_first_and_leaves_then(fleet: Fleet) -> None:
 def test_a_node_without_the_log_refuses_before_others_may_own_its_slots(fleet: Fleet) -> None:
     """Self-fencing counts from the sending of the last acknowledged heartbeat; it resumes when the log is back."""
     agent = fleet.start("n1", Recorder())
-    wait_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
     fleet.world.broker.available = False
     began_s = time.monotonic()
-    wait_until(lambda: agent.ownership(3).access is Access.MOVED)
+    poll_until(lambda: agent.ownership(3).access is Access.MOVED)
     assert time.monotonic() - began_s < SETTINGS.silence_limit_ms / 1_000
     fleet.world.broker.available = True
-    wait_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
     assert fleet.world.table().nodes["n1"].status is NodeStatus.ACTIVE  # type: ignore[union-attr]
 
 
 def test_a_process_that_was_replaced_stops_for_good(fleet: Fleet) -> None:
     """Two processes of one name cannot both serve: the older one ends and says why."""
     older = fleet.start("n1", Recorder())
-    wait_until(lambda: older.ownership(3).access is Access.ACCEPT)
+    poll_until(lambda: older.ownership(3).access is Access.ACCEPT)
     newer = fleet.start("n1", Recorder())
-    wait_until(lambda: newer.ownership(3).access is Access.ACCEPT)
+    poll_until(lambda: newer.ownership(3).access is Access.ACCEPT)
     assert older.ownership(3).access is Access.MOVED
-    wait_until(lambda: older.state is SessionState.SUPERSEDED)
-    wait_until(lambda: raises(older))
+    poll_until(lambda: older.state is SessionState.SUPERSEDED)
+    poll_until(lambda: raises(older))
     with pytest.raises(FencedError):
         older.check()
 
@@ -179,12 +172,12 @@ def test_an_error_in_a_callback_ends_the_agent_and_its_heartbeats(fleet: Fleet) 
             raise ZeroDivisionError(len(slots))
 
     fleet.start("n1", Recorder())
-    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    poll_until(lambda: set(fleet.world.owners().values()) == {"n1"})
     agent = fleet.start("n2", Broken())
-    wait_until(lambda: raises(agent))
+    poll_until(lambda: raises(agent))
     with pytest.raises(ZeroDivisionError):
         agent.check()
-    wait_until(lambda: set(fleet.world.owners().values()) == {"n1"})
+    poll_until(lambda: set(fleet.world.owners().values()) == {"n1"})
 
 
 def test_a_slow_measurement_does_not_hold_heartbeats_up(fleet: Fleet) -> None:
@@ -198,7 +191,7 @@ def test_a_slow_measurement_does_not_hold_heartbeats_up(fleet: Fleet) -> None:
 
     agent = fleet.start("n1", Recorder(), measure)
     assert measuring.wait(20)
-    wait_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
     beats_before = len(fleet.world.records(HEARTBEATS))
     ends_s = time.monotonic() + 2 * SETTINGS.silence_limit_ms / 1_000
     while time.monotonic() < ends_s:
@@ -207,20 +200,20 @@ def test_a_slow_measurement_does_not_hold_heartbeats_up(fleet: Fleet) -> None:
     assert len(fleet.world.records(HEARTBEATS)) > beats_before
     assert not fleet.world.records(LOAD_REPORTS)
     finish.set()
-    wait_until(lambda: fleet.world.records(LOAD_REPORTS))
+    poll_until(lambda: fleet.world.records(LOAD_REPORTS))
 
 
 def test_a_measurement_that_fails_ends_the_agent(fleet: Fleet) -> None:
     """No exception of the user's code is swallowed, not even one beside the main work."""
     agent = fleet.start("n1", Recorder(), lambda: NodeLoad(cpu=1 / 0))  # type: ignore[arg-type]  # it never gets there
-    wait_until(lambda: raises(agent))
+    poll_until(lambda: raises(agent))
     assert agent.ownership(3).access is Access.MOVED
 
 
 def test_stopping_twice_is_harmless(fleet: Fleet) -> None:
     """A user's clean-up may run after a signal has stopped the agent already."""
     agent = fleet.start("n1", Recorder())
-    wait_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
     agent.stop(drain=False)
     agent.stop(drain=True)
     assert agent.state is SessionState.LEFT
