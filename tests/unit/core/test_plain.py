@@ -1,0 +1,107 @@
+"""Plain forms: equal values have equal bytes, and what is no form of a value is refused with the path to it."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import pytest
+
+from controlplane.core.events import NodeDraining, SlotsAssigned
+from controlplane.core.identifiers import Epoch
+from controlplane.core.plain import Plain, canonical_bytes, digest_hex, from_plain, to_plain
+from controlplane.core.policy import Policy
+from controlplane.core.slot_table import Slot
+from controlplane.core.snapshot import state_from_plain, state_to_plain
+from controlplane.errors import InvalidInputError, LogContinuityError
+from tests.helpers.world import World
+
+
+class Colour(Enum):
+    """An enum."""
+
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One number and one choice."""
+
+    number: int
+    colour: Colour
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Everything that a value of the log is made of."""
+
+    leaves: tuple[Leaf, ...]
+    by_name: dict[str, float]
+    note: str | None
+
+
+TREE = Tree((Leaf(1, Colour.RED), Leaf(2, Colour.RED)), {"b": 2.0, "a": 1.0}, None)
+
+
+def test_a_value_comes_back_from_its_plain_form() -> None:
+    """Snapshots are plain forms: one that gives another value would make another state."""
+    assert from_plain(Tree, to_plain(TREE)) == TREE
+
+
+def test_the_order_of_a_maps_keys_does_not_count() -> None:
+    """Equal values have to have equal digests on every machine, however they were made."""
+    other = replace(TREE, by_name={"a": 1.0, "b": 2.0})
+    assert list(other.by_name) != list(TREE.by_name)
+    assert canonical_bytes(other) == canonical_bytes(TREE)
+    assert digest_hex(other) == digest_hex(TREE) != digest_hex(replace(TREE, note="x"))
+
+
+def test_a_member_of_a_union_names_its_class() -> None:
+    """Without the name an event could be taken for another one with the same fields."""
+    assert b'"type":"NodeDraining"' in canonical_bytes((NodeDraining("n", 1, 0), SlotsAssigned(())))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "path"),
+    [
+        ({"leaves": [{"number": 1}]}, "missing_field", r"Tree\.leaves\[0\] lacks colour"),
+        (
+            {"leaves": [{"number": "1", "colour": "red"}]},
+            "wrong_type",
+            r"Tree\.leaves\[0\]\.number is '1', expected int",
+        ),
+        ({"leaves": [{"number": True, "colour": "red"}]}, "wrong_type", r"Tree\.leaves\[0\]\.number is True"),
+        ({"leaves": [{"number": 1, "colour": "blue"}]}, "wrong_type", r"Tree\.leaves\[0\]\.colour is 'blue'"),
+        ({"leaves": 3}, "wrong_type", r"Tree\.leaves is 3, expected a list"),
+        ({"by_name": {"a": "x"}}, "wrong_type", r"Tree\.by_name\['a'\] is 'x', expected float"),
+        ({"by_name": []}, "wrong_type", r"Tree\.by_name is \[\], expected a map"),
+        ({"note": 5}, "wrong_type", r"Tree\.note is 5, expected str"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_path(changes: dict[str, Plain], reason: str, path: str) -> None:
+    """A damaged snapshot or a mistyped setting has to be found by somebody."""
+    plain = to_plain(TREE)
+    assert isinstance(plain, dict)
+    with pytest.raises(InvalidInputError, match=path) as caught:
+        from_plain(Tree, {**plain, **changes})
+    assert caught.value.reason == reason
+
+
+def test_a_whole_number_is_a_float_where_one_is_expected() -> None:
+    """JSON does not tell 1 from 1.0."""
+    assert from_plain(Tree, {"leaves": [], "by_name": {"a": 1}, "note": None}).by_name == {"a": 1.0}
+
+
+@pytest.mark.parametrize("value", [{1, 2}, b"bytes", object()])
+def test_what_has_no_plain_form_is_a_mistake_of_the_caller(value: object) -> None:
+    """Guessing a form would give digests that depend on the guess."""
+    with pytest.raises(TypeError, match=type(value).__name__):
+        to_plain(value)
+
+
+def test_a_damaged_snapshot_is_refused() -> None:
+    """A state that is not the fold of the log must not be led from."""
+    world = World(Policy(slot_count=4))
+    world.admit("n1")
+    assert state_from_plain(state_to_plain(world.state)) == world.state
+    damaged = replace(world.state, slots=(Slot(0, "n9", (), Epoch(1)), *world.state.slots[1:]))
+    with pytest.raises(LogContinuityError, match=f"seq {world.state.seq} is damaged"):
+        state_from_plain(state_to_plain(damaged))
