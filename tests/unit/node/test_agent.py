@@ -131,6 +131,7 @@ def test_stopping_drains_first_and_leaves_then(fleet: Fleet) -> None:
     fleet.start("n1", Recorder())
     agent = fleet.start("n2", Recorder())
     poll_until(lambda: set(fleet.world.owners().values()) == {"n1", "n2"})
+    poll_until(lambda: agent.state is SessionState.ACTIVE)  # the table may tell others before it tells the node itself
     agent.stop(drain=True)
     assert set(fleet.world.owners().values()) == {"n1"}
     poll_until(lambda: "n2" not in fleet.world.table().nodes)  # type: ignore[union-attr]
