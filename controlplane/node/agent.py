@@ -15,7 +15,7 @@ import structlog
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
-from controlplane.core.identifiers import Epoch, SlotId
+from controlplane.core.identifiers import Epoch, Incarnation, SlotId
 from controlplane.core.node_session import (
     FINAL_STATES,
     ConfirmTable,
@@ -57,6 +57,7 @@ _TABLE_POLL_MS: Final = 100
 _RETRY_S: Final = 0.2
 _FLUSH_MS: Final = 2_000
 _JOIN_S: Final = 15.0
+_JOINS_A_WARNING: Final = 10
 
 
 class NodeAgent:
@@ -105,6 +106,7 @@ class NodeAgent:
         self._incarnation_known = threading.Event()
         self._stopping = threading.Event()
         self._started_at_wall_ms = clock.wall_ms()
+        self._joins_sent = 0
         self._table: RoutingTable | None = None
         self._serve_until_ms = 0
         self._failure: BaseException | None = None
@@ -253,9 +255,10 @@ class NodeAgent:
         node = self._node
         match action:
             case SendJoin(incarnation=incarnation):
-                joined = join_record(node, incarnation, self._started_at_wall_ms)
-                self._send(MEMBERSHIP, joined)
+                self._count_join(incarnation)
+                self._send(MEMBERSHIP, join_record(node, incarnation, self._started_at_wall_ms))
             case SendHeartbeat(sent_at_ms=sent_at_ms):
+                self._joins_sent = 0
                 self._send(HEARTBEATS, self._heartbeat(), lambda delivery: self._on_heartbeat(delivery, sent_at_ms))
             case SendLeaving(incarnation=incarnation, reason=reason):
                 self._send(MEMBERSHIP, NodeLeaving(node.node_id, incarnation, reason))
@@ -265,6 +268,13 @@ class NodeAgent:
                 self._confirmations.put(asked_at_ms)
             case _:
                 assert_never(action)
+
+    def _count_join(self, incarnation: Incarnation) -> None:
+        """Whoever waits for this node has to see what it waits for."""
+        self._joins_sent += 1
+        if self._joins_sent % _JOINS_A_WARNING == 0:
+            text = "not admitted yet: is there a leader, and does topic dead-letters say why the join is refused?"
+            self._logger.warning(text, joins=self._joins_sent, incarnation=incarnation)
 
     def _heartbeat(self) -> Heartbeat:
         table = self._table

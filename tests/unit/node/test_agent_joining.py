@@ -1,0 +1,32 @@
+"""A node that nobody admits must not wait in silence."""
+
+from collections.abc import MutableMapping, Sequence
+
+from structlog.testing import capture_logs
+
+from controlplane.core.node_session import SessionSettings
+from controlplane.node import NodeAgent, NodeDescription, NodeMetrics
+from tests.helpers.memory_cluster import MemoryCluster
+
+
+def test_a_node_that_is_not_admitted_says_so_again_and_again() -> None:
+    """Without a leader, or refused as an older incarnation, it repeats its join; the operator has to see that."""
+    with MemoryCluster() as world, capture_logs() as lines:
+        agent = NodeAgent(
+            writer=world.event_writer(),
+            reader=world.reader(),
+            clock=world.clock,
+            node=NodeDescription("n1"),
+            cluster="test",
+            settings=SessionSettings(join_retry_ms=20),
+            metrics=NodeMetrics(None),
+        )
+        agent.start()
+        world.wait_until(lambda: len(warnings(lines)) >= 2)
+        agent.stop(drain=False)
+    assert [line["joins"] for line in warnings(lines)[:2]] == [10, 20]
+
+
+def warnings(lines: Sequence[MutableMapping[str, object]]) -> list[MutableMapping[str, object]]:
+    """The lines that tell of waiting."""
+    return [line for line in lines if "not admitted yet" in str(line["event"])]
