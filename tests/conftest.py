@@ -14,7 +14,7 @@ CONTAINERS_VARIABLE = "CONTROLPLANE_TEST_CONTAINERS"
 
 # A busy machine makes examples slow, not wrong; the blob lets anybody repeat a failure.
 hypothesis.settings.register_profile("project", deadline=None, print_blob=True)
-# For `make test-fast`: fewer examples where a test does not ask for its own number; `make test` runs them all.
+# For `make test-fast`: fewer examples, unless a test asks for a number that is no multiple of the profile's.
 hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("project"), max_examples=25)
 hypothesis.settings.load_profile("project")
 

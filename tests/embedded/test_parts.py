@@ -54,6 +54,7 @@ def test_folder_has_one_owner_and_is_free_after_its_death(tmp_path: Path) -> Non
     assert port_is_free(parts.valkey.port)
 
 
+@pytest.mark.kafka
 def test_failed_start_leaves_nothing_behind(tmp_path: Path) -> None:
     """When one part does not start, the other must not go on running, and the folder must be free again."""
     parts = EmbeddedParts(tmp_path)

@@ -110,7 +110,7 @@ turns = st.lists(
 
 
 @given(turns)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=5 * settings().max_examples)
 def test_a_fenced_node_does_not_serve(drawn: list[dict[str, int]]) -> None:
     """Connections break, processes stall, threads lag: in no order does a node serve that the log has fenced."""
     world = World()
@@ -130,7 +130,7 @@ def test_a_fenced_node_does_not_serve(drawn: list[dict[str, int]]) -> None:
 
 
 @given(turns)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 def test_a_node_whose_log_is_back_serves_again(drawn: list[dict[str, int]]) -> None:
     """Whatever went wrong, three seconds of a working log make the node a serving member again."""
     world = World()

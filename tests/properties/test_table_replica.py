@@ -106,7 +106,7 @@ class Reader:
 
 
 @given(steps)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 def test_a_reader_ends_whole_and_shows_only_committed_tables(drawn: list[tuple]) -> None:  # type: ignore[type-arg]  # steps of several shapes
     """Commits, compactions and reads in any order: only committed tables are shown, and the newest one in the end."""
     topic = TableTopic()
@@ -135,7 +135,6 @@ def test_a_reader_ends_whole_and_shows_only_committed_tables(drawn: list[tuple])
 
 
 @given(steps, st.data())
-@settings(max_examples=100, deadline=None)
 def test_without_compaction_every_epoch_is_shown_once(drawn: list[tuple], data: st.DataObject) -> None:  # type: ignore[type-arg]  # steps of several shapes
     """Where nothing was compacted each epoch is shown exactly once, in whatever pieces the topic is read."""
     topic = TableTopic()

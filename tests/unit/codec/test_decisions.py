@@ -122,7 +122,7 @@ def test_each_slot_stands_in_exactly_one_part() -> None:
 def test_no_part_exceeds_the_limit_by_its_own_number() -> None:
     """A part's number and the count of parts are known last, and take more bytes from the 64th part on."""
     larger = replace(LARGE, events=(SlotsAssigned(SLOTS * 3),))
-    for max_part_bytes in range(440, 470):
+    for max_part_bytes in range(440, 470, 3):
         parts = encode_decision(larger, max_part_bytes)
         assert len(parts) > 64
         assert max(map(len, parts)) <= max_part_bytes

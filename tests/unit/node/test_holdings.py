@@ -211,7 +211,7 @@ histories = st.lists(
 
 
 @given(histories)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 def test_lost_and_gained_tell_the_whole_story(history: list[Mapping[str, object]]) -> None:
     """Whoever only listens to the changes holds what the table says, and is ready for nothing that it may have lost."""
     setting = Setting()
