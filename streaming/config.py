@@ -85,7 +85,7 @@ class PipelineConfig:
     warehouse_dir: Path
     spark: SparkConfig
     rules: LoadRuleConfig = field(default_factory=LoadRuleConfig)
-    trigger_interval_ms: int = 2_000
+    trigger_interval_ms: int = 5_000
     max_records_per_batch: int = 20_000
     maintenance_interval_ms: int = 3_600_000
     restart_limit: int = 5

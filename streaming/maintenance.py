@@ -19,8 +19,8 @@ _COMPACTED_DAYS = 1
 def maintain(session: SparkSession, warehouse_dir: Path, now: datetime | None = None) -> None:
     """Join the small files of the last two days and remove those that were replaced long enough ago.
 
-    Tables that are merged are not compacted: each merge rewrites their few files, and a compaction beside it would make
-    one of the two fail. How long replaced files stay is the table's own property, so that running queries end in peace.
+    Tables that are replaced are not compacted: each batch writes their one file anew, and a compaction beside it would
+    make one of the two fail. How long replaced files stay is the table's own property, so that running queries end in peace.
     """
     today = (now or datetime.now(UTC)).date()
     for table in ALL_TABLES:

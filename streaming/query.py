@@ -1,5 +1,6 @@
 """SQL over the Delta tables, each known by its name."""
 
+import re
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from controlplane.core.plain import Plain
 from controlplane.errors import PrerequisiteError, UserError
 from streaming import tables
-from streaming.table_contracts import ALL_TABLES
+from streaming.table_contracts import ALL_TABLES, TableContract
 
 
 class QueryResult(NamedTuple):
@@ -33,7 +34,7 @@ def run_sql(session: SparkSession, warehouse_dir: Path, statement: str) -> Query
         PrerequisiteError: the folder holds none of the tables.
         UserError: the statement is wrong; the message says where.
     """
-    found = [table for table in ALL_TABLES if tables.exists(session, warehouse_dir, table)]
+    found = [table for table in _named(statement) if tables.exists(session, warehouse_dir, table)]
     if not found:
         message = f"there are no tables in {warehouse_dir}: has the pipeline of this cluster ever run?"
         raise PrerequisiteError(message)
@@ -47,6 +48,12 @@ def run_sql(session: SparkSession, warehouse_dir: Path, statement: str) -> Query
         message = f"the statement failed: {error.getMessage() or error} (tables: {names})"
         raise UserError(message) from error
     return QueryResult(tuple(result.columns), rows)
+
+
+def _named(statement: str) -> tuple[TableContract, ...]:
+    """The tables that a statement may mean: opening one takes a second. Without a name (``show tables``) it is all."""
+    named = tuple(table for table in ALL_TABLES if re.search(rf"\b{table.name}\b", statement, re.IGNORECASE))
+    return named or ALL_TABLES
 
 
 def _plain(value: object) -> Plain:

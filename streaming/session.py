@@ -62,8 +62,6 @@ def _settings(config: SparkConfig) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # Needs pyarrow, which is not installed, and values are nested: see decode.py.
         "spark.sql.execution.pythonUDF.arrow.enabled": "false",
-        # The sources of our merges are computed before: copying them once more would only cost time.
-        "spark.databricks.delta.merge.materializeSource": "none",
         "spark.sql.streaming.metricsEnabled": "false",
         # Old entries of the checkpoints; the newest ones are all that a restart needs.
         "spark.sql.streaming.minBatchesToRetain": "20",

@@ -48,7 +48,7 @@ COMMON_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
 )
 HISTORY_PROPERTIES: Final = MappingProxyType({"delta.deletedFileRetentionDuration": "interval 6 hours"})
 CURRENT_PROPERTIES: Final = MappingProxyType(
-    # Each merge replaces the files: what is an hour old, no query reads any more.
+    # Each batch replaces the files: what is an hour old, no query reads any more.
     {"delta.deletedFileRetentionDuration": "interval 1 hours"}
 )
 
@@ -217,7 +217,7 @@ _LATEST_SAMPLE: Final = tuple(
 BUNDLE_LOAD_TABLE: Final = TableContract(
     name="bundle_load",
     row="A bundle that was ever reported, with its newest figures and its averages.",
-    written="Merged once for each batch of load reports; each report counts as one sample, once.",
+    written="Replaced once for each batch of load reports; each report counts as one sample, once.",
     key=("bundle_id",),
     fields=(
         column("bundle_id", StringType(), "Namespace and bounds, for example `kv/0x00000000_0x40000000`."),
@@ -248,7 +248,7 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
 BROKER_LOAD_TABLE: Final = TableContract(
     name="broker_load",
     row="A node that ever reported its load, with its newest figures and its bundles' averages summed.",
-    written="Merged once for each batch of load reports; smoothed usages once for each evaluation of the rules.",
+    written="Replaced once for each batch of load reports; usages are smoothed once for each evaluation of the rules.",
     key=("node_id",),
     fields=(
         column("node_id", StringType(), "The node (Pulsar's broker)."),

@@ -31,7 +31,7 @@ def pipeline() -> None:
 )
 @click.option("--cores", type=click.IntRange(min=1), default=2, help="How many tasks run at once.")
 @click.option("--memory-mib", type=click.IntRange(min=512), default=1_024, help="Heap of Spark's JVM.")
-@click.option("--trigger-interval-ms", type=click.IntRange(min=0), default=2_000, help="How often each stream looks.")
+@click.option("--trigger-interval-ms", type=click.IntRange(min=0), default=5_000, help="How often each stream looks.")
 @click.option(
     "--rule",
     "rules",

@@ -1,47 +1,16 @@
 """The current averages to candidates: what the core's rules say of the nodes and bundles that count."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.load import shed_rule, split_rule
-from controlplane.core.load.averages import MessageLoad
 from controlplane.core.load.shed_rule import LoadedNode, ShedBundle, ShedChoice, plan_shedding
 from controlplane.core.load.split_rule import MeasuredBundle, SplitChoice, choose_splits
 from controlplane.core.outputs import Candidate
 from streaming.config import LoadRuleConfig
-
-
-class NodeFacts(NamedTuple):
-    """What the rules need of a row of ``broker_load``; the fields are its columns."""
-
-    node_id: str
-    report_time_ms: int
-    weighted_usage: float
-    reported: MessageLoad
-    bundle_count: int
-    bundle_ids: Sequence[str]
-    smoothed_usage: float | None
-    smoothed_at_ms: int | None
-
-
-class BundleFacts(NamedTuple):
-    """What the rules need of a row of ``bundle_load``; the fields are its columns, averages without their counts."""
-
-    bundle_id: str
-    namespace: str
-    node_id: str
-    report_time_ms: int
-    report_partition: int
-    report_offset: int
-    first_report_time_ms: int
-    moved_at_ms: int | None
-    topic_count: int
-    producer_count: int
-    consumer_count: int
-    short_term: MessageLoad
-    long_term: MessageLoad
+from streaming.load_state import BundleState, NodeState
 
 
 class SplitRow(NamedTuple):
@@ -106,7 +75,7 @@ def due_evaluation(now_ms: int, last_evaluated_ms: int | None, interval_ms: int)
 
 
 def evaluate(
-    nodes: Iterable[NodeFacts], bundles: Iterable[BundleFacts], evaluated_ms: int, now_ms: int, rules: LoadRuleConfig
+    nodes: Iterable[NodeState], bundles: Iterable[BundleState], evaluated_ms: int, now_ms: int, rules: LoadRuleConfig
 ) -> Evaluation:
     """Apply both rules to the nodes whose newest report is not too old.
 
@@ -114,14 +83,14 @@ def evaluate(
     broken.
 
     Args:
-        nodes: every row of ``broker_load``.
-        bundles: every row of ``bundle_load``.
+        nodes: every node that reported.
+        bundles: every bundle that was reported.
         evaluated_ms: log time of this evaluation.
         now_ms: log time of the newest report.
         rules: thresholds and times.
     """
     everybody = sorted(nodes)
-    alive = [node for node in everybody if now_ms - node.report_time_ms < rules.report_lifetime_ms]
+    alive = [node for node in everybody if now_ms - node.position.append_time_ms < rules.report_lifetime_ms]
     known = {bundle.bundle_id: bundle for bundle in bundles}
     owned = {node.node_id: _owned(node, known) for node in alive}
     last_evaluated_ms = max((node.smoothed_at_ms for node in everybody if node.smoothed_at_ms is not None), default=0)
@@ -150,38 +119,40 @@ def evaluate(
     )
 
 
-def _owned(node: NodeFacts, known: Mapping[str, BundleFacts]) -> list[BundleFacts]:
+def _owned(node: NodeState, known: Mapping[str, BundleState]) -> list[BundleState]:
     mine = (known[bundle_id] for bundle_id in sorted(node.bundle_ids) if bundle_id in known)
     return [bundle for bundle in mine if bundle.node_id == node.node_id]
 
 
-def _loaded(node: NodeFacts, owned: Iterable[BundleFacts]) -> LoadedNode:
-    bundles = tuple(ShedBundle(bundle.bundle_id, bundle.short_term.throughput_bytes_per_s) for bundle in owned)
+def _loaded(node: NodeState, owned: Iterable[BundleState]) -> LoadedNode:
+    bundles = tuple(
+        ShedBundle(bundle.bundle_id, bundle.averages.short_term.load.throughput_bytes_per_s) for bundle in owned
+    )
     throughput = node.reported.throughput_bytes_per_s
-    return LoadedNode(node.node_id, node.weighted_usage, throughput, node.bundle_count, bundles)
+    return LoadedNode(node.node_id, node.weighted_usage, throughput, len(node.bundle_ids), bundles)
 
 
-def _measured(bundle: BundleFacts) -> MeasuredBundle:
+def _measured(bundle: BundleState) -> MeasuredBundle:
     return MeasuredBundle(
         bundle.bundle_id,
         bundle.namespace,
         bundle.node_id,
-        bundle.topic_count,
-        bundle.producer_count + bundle.consumer_count,
-        bundle.long_term.message_rate_per_s,
-        bundle.long_term.throughput_bytes_per_s,
+        bundle.newest.topic_count,
+        bundle.newest.producer_count + bundle.newest.consumer_count,
+        bundle.averages.long_term.load.message_rate_per_s,
+        bundle.averages.long_term.load.throughput_bytes_per_s,
     )
 
 
-def _candidate_id(action: str, bundle: BundleFacts) -> str:
-    return f"{action}:{bundle.bundle_id}:{LOAD_REPORTS}[{bundle.report_partition}]@{bundle.report_offset}"
+def _candidate_id(action: str, bundle: BundleState) -> str:
+    return f"{action}:{bundle.bundle_id}:{LOAD_REPORTS}[{bundle.position.partition}]@{bundle.position.offset}"
 
 
 def _day(time_ms: int) -> date:
     return datetime.fromtimestamp(time_ms / 1000, UTC).date()
 
 
-def _split_row(choice: SplitChoice, bundle: BundleFacts, evaluated_ms: int) -> SplitRow:
+def _split_row(choice: SplitChoice, bundle: BundleState, evaluated_ms: int) -> SplitRow:
     evidence: dict[str, str] = {}
     for each in choice.exceeded:
         evidence[each.limit.value] = repr(each.measured)
@@ -201,11 +172,11 @@ def _split_row(choice: SplitChoice, bundle: BundleFacts, evaluated_ms: int) -> S
         throughput_bytes_per_s=choice.bundle.throughput_bytes_per_s,
         evidence=evidence,
         window_start_ms=bundle.first_report_time_ms,
-        window_end_ms=bundle.report_time_ms,
+        window_end_ms=bundle.position.append_time_ms,
     )
 
 
-def _shed_row(choice: ShedChoice, bundle: BundleFacts, evaluated_ms: int, rules: LoadRuleConfig) -> ShedRow:
+def _shed_row(choice: ShedChoice, bundle: BundleState, evaluated_ms: int, rules: LoadRuleConfig) -> ShedRow:
     return ShedRow(
         candidate_id=_candidate_id("shed", bundle),
         bundle_id=bundle.bundle_id,
@@ -226,7 +197,7 @@ def _shed_row(choice: ShedChoice, bundle: BundleFacts, evaluated_ms: int, rules:
             "throughput_bytes_per_s": repr(choice.bundle.throughput_bytes_per_s),
         },
         window_start_ms=bundle.first_report_time_ms,
-        window_end_ms=bundle.report_time_ms,
+        window_end_ms=bundle.position.append_time_ms,
     )
 
 

@@ -6,14 +6,14 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.load.averages import MessageLoad
+from controlplane.core.load.averages import UNSEEN_BUNDLE, MessageLoad, message_load
 from controlplane.core.load.shed_rule import ShedSettings
 from controlplane.core.load.split_rule import SplitSettings
+from controlplane.core.records import BundleLoad, ResourceUsage
 from streaming.config import LoadRuleConfig
+from streaming.load_state import BundleState, NodeState, Position, Resources
 from streaming.table_contracts import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE
 from streaming.transforms.candidates import (
-    BundleFacts,
-    NodeFacts,
     ShedRow,
     SplitRow,
     candidate_of,
@@ -23,6 +23,7 @@ from streaming.transforms.candidates import (
 
 MIB = 1_048_576.0
 NOW_MS = 10_000_000
+NEWEST = Position(NOW_MS, 3, 17)
 RULES = LoadRuleConfig(
     split=SplitSettings(max_message_rate_per_s=100),
     shed=ShedSettings(min_throughput_mib_per_s=1),
@@ -31,18 +32,20 @@ RULES = LoadRuleConfig(
 )
 
 
-def node(node_id: str, usage: float, *bundle_ids: str, **changes: object) -> NodeFacts:
+def node(node_id: str, usage: float, *bundle_ids: str, **changes: object) -> NodeState:
     """A node that has just reported these bundles at 50 MiB/s in all."""
     reported = MessageLoad(50 * MIB, 0.0, 0.0, 0.0)
-    facts = NodeFacts(node_id, NOW_MS, usage, reported, len(bundle_ids), bundle_ids, None, None)
-    return facts._replace(**changes)
+    resources = Resources(*(ResourceUsage(-1.0, -1.0),) * 5)
+    state = NodeState(node_id, NEWEST, 1, resources, "1", usage, bundle_ids, reported, None, None)
+    return state._replace(**changes)
 
 
-def bundle(bundle_id: str, node_id: str, rate_per_s: float = 0.0, **changes: object) -> BundleFacts:
-    """A bundle of 25 MiB/s in the namespace ``kv``, with the same figures in the short and in the long run."""
-    load = MessageLoad(25 * MIB, 0.0, rate_per_s, 0.0)
-    facts = BundleFacts(bundle_id, "kv", node_id, NOW_MS, 3, 17, 1, None, 5, 1, 1, load, load)
-    return facts._replace(**changes)
+def bundle(bundle_id: str, node_id: str, rate_per_s: float = 0.0, **changes: object) -> BundleState:
+    """A bundle of 25 MiB/s, with the same figures in the short and in the long run."""
+    newest = BundleLoad(bundle_id, rate_per_s, 0.0, 25 * MIB, 0.0, 5, 1, 1, 0)
+    averages = UNSEEN_BUNDLE.add(message_load(newest))
+    state = BundleState(bundle_id, node_id, NEWEST, 1, None, newest, averages, {3: 17})
+    return state._replace(**changes)
 
 
 BUSY = node("n1", 0.9, "kv/a", "kv/b")
@@ -90,10 +93,10 @@ def test_rows_are_whole_and_become_candidates() -> None:
 
 def test_silent_node_does_not_count() -> None:
     """A node whose newest report is too old neither lowers the mean nor counts as a second node to split for."""
-    silent = IDLE._replace(report_time_ms=NOW_MS - RULES.report_lifetime_ms)
+    silent = IDLE._replace(position=NEWEST._replace(append_time_ms=NOW_MS - RULES.report_lifetime_ms))
     found = evaluate([BUSY, silent], BUNDLES, NOW_MS, NOW_MS, RULES)
     assert (found.splits, found.sheds, found.smoothed_usages) == ((), (), {"n1": 0.9})
-    barely = IDLE._replace(report_time_ms=NOW_MS - RULES.report_lifetime_ms + 1)
+    barely = IDLE._replace(position=NEWEST._replace(append_time_ms=NOW_MS - RULES.report_lifetime_ms + 1))
     assert evaluate([BUSY, barely], BUNDLES, NOW_MS, NOW_MS, RULES).sheds
 
 
@@ -116,7 +119,7 @@ def test_bundle_counts_for_its_last_reporter() -> None:
 
 def test_bundle_nobody_reports_any_more_is_left_alone() -> None:
     """A bundle that its node's newest report does not name any more was split or dropped: nothing is to be done."""
-    dropped = node("n1", 0.9, "kv/a", bundle_count=2)
+    dropped = node("n1", 0.9, "kv/a", "kv/gone")
     found = evaluate([IDLE, dropped], BUNDLES, NOW_MS, NOW_MS, RULES)
     assert found.splits == ()
     assert [row.bundle_id for row in found.sheds] == ["kv/a"]
@@ -131,7 +134,7 @@ def test_usage_is_smoothed_from_evaluation_to_evaluation() -> None:
 
 
 @given(st.permutations([BUSY, IDLE, node("n3", 0.4, "kv/c")]), st.permutations([*BUNDLES, bundle("kv/c", "n3", 500.0)]))
-def test_order_of_rows_does_not_matter(nodes: list[NodeFacts], bundles: list[BundleFacts]) -> None:
+def test_order_of_rows_does_not_matter(nodes: list[NodeState], bundles: list[BundleState]) -> None:
     """Tables have no order: the same rows give the same candidates, or a repeated batch could propose others."""
     expected = evaluate(sorted(nodes), sorted(bundles), NOW_MS, NOW_MS, RULES)
     assert evaluate(nodes, bundles, NOW_MS, NOW_MS, RULES) == expected

@@ -27,8 +27,6 @@ LOWERED_RULES = (
 )
 """The published thresholds are for machines that serve tens of thousands of messages a second."""
 
-_TRIGGER_INTERVAL_MS = 5_000
-"""With two cores for everything, fewer and larger batches are sooner done than many small ones."""
 _ANSWER_TIMEOUT_MS = 15_000
 _FIRST_DELTA_TABLE = "load_reports"
 
@@ -88,8 +86,7 @@ class Cast:
     def start_pipeline(self) -> None:
         """Start the Spark application with the lowered thresholds."""
         rules = [word for rule in LOWERED_RULES for word in ("--rule", rule)]
-        options = ("--tables-dir", str(self.stage.delta_dir), "--trigger-interval-ms", str(_TRIGGER_INTERVAL_MS))
-        self.stage.start_command("pipeline", "pipeline", "run", *options, *rules)
+        self.stage.start_command("pipeline", "pipeline", "run", "--tables-dir", str(self.stage.delta_dir), *rules)
 
     def pipeline_writes(self) -> str | None:
         """Whether the pipeline has written a table's second version, which is its first with rows; its place."""
