@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import structlog
@@ -29,8 +30,12 @@ def _former_logging() -> Iterator[None]:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> RunCommand:
-    """Runs a command line and gives its status and what it printed."""
+def command(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunCommand:
+    """Runs a command line in an empty folder and gives its status and what it printed.
+
+    The default data folder lies in the present one: in the checkout it could be that of a cluster which runs there.
+    """
+    monkeypatch.chdir(tmp_path)
 
     def run_command(*arguments: str) -> Ran:
         capsys.readouterr()
