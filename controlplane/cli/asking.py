@@ -10,7 +10,7 @@ import click
 from controlplane.bootstrap import operators
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation
-from controlplane.cli.output import OutputFormat, empty_row, print_json, print_rows
+from controlplane.cli.output import OutputFormat, empty_row, print_result
 from controlplane.cli.reading import reading
 from controlplane.core.events import IntentOutcome
 from controlplane.core.records import Intent, IntentKind
@@ -70,8 +70,5 @@ def ask(
             "detail": f"no leader answered within {wait_s:g} s; the intent stays in the log",
         }
         status = ExitStatus.UNREACHABLE
-    if output_format is OutputFormat.JSON:
-        print_json(row)
-    else:
-        print_rows([row], COLUMNS)
+    print_result(row, COLUMNS, output_format)
     return status

@@ -7,7 +7,7 @@ from controlplane.cli.connecting import reach
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.log_view import when
-from controlplane.cli.output import OutputFormat, empty_row, format_option, print_json, print_rows
+from controlplane.cli.output import OutputFormat, empty_row, format_option, print_result
 from controlplane.cli.reading import reading
 from controlplane.core.events import TermOpened
 from controlplane.ports import LeaseHeld
@@ -44,8 +44,5 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
             "opened_at": when(opened.append_time_ms),
             "code_version": event.code_version,
         }
-    if output_format is OutputFormat.JSON:
-        print_json(row)
-    else:
-        print_rows([row], COLUMNS)
+    print_result(row, COLUMNS, output_format)
     return ExitStatus.DONE if isinstance(lease, LeaseHeld) else ExitStatus.UNREACHABLE

@@ -6,9 +6,8 @@ from controlplane.bootstrap import readers
 from controlplane.cli.asking import ask, wait_option
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
-from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.output import OutputFormat, Row, format_option, print_result
 from controlplane.cli.reading import reading
-from controlplane.core.plain import Plain
 from controlplane.core.records import IntentKind
 from controlplane.core.table_replica import RoutingTable
 
@@ -37,17 +36,13 @@ def list_namespaces(invocation: Invocation, output_format: OutputFormat) -> Exit
     """Print the namespaces and the owners of their bundles."""
     with reading(invocation) as reader:
         table = readers.read_routing_table(reader)
-    rows = [] if table is None else namespace_rows(table)
-    if output_format is OutputFormat.JSON:
-        print_json([dict(row) for row in rows])
-    else:
-        print_rows(rows, COLUMNS)
+    print_result([] if table is None else namespace_rows(table), COLUMNS, output_format)
     return ExitStatus.DONE
 
 
-def namespace_rows(table: RoutingTable) -> list[dict[str, Plain]]:
+def namespace_rows(table: RoutingTable) -> list[Row]:
     """A row for each namespace, by name; owners in the order of its bundles."""
-    rows: list[dict[str, Plain]] = []
+    rows: list[Row] = []
     for name in sorted(table.namespaces):
         bundles = sorted(
             (bundle for bundle in table.bundles.values() if bundle.namespace == name), key=lambda bundle: bundle.lower

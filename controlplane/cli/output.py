@@ -46,6 +46,20 @@ def print_json(value: Plain) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
+def print_result(result: Row | Sequence[Row], columns: Sequence[str], output_format: OutputFormat) -> None:
+    """Print one row (a JSON object) or several (a JSON list) in the format that was asked for.
+
+    Args:
+        result: what to print.
+        columns: which fields the table has, in order; the JSON has all.
+        output_format: a table or JSON.
+    """
+    if output_format is OutputFormat.TEXT:
+        print_rows([result] if isinstance(result, dict) else result, columns)
+    else:
+        print_json(result if isinstance(result, dict) else list(result))
+
+
 def print_rows(rows: Rows, columns: Sequence[str], title: str = "") -> None:
     """Print rows as a table: drawn on a terminal, plain aligned text elsewhere.
 
