@@ -140,9 +140,9 @@ def _take_pending(draft: Draft, observations: Observations, silent: dict[NodeId,
 
 
 def _positions(observations: Observations) -> dict[TopicPartition, int]:
-    """Next offsets; what still waits (for the linger, or a heartbeat for its join) is to be read and judged again."""
+    """Next offsets; what is pending has been taken up, or its offset is still to be read again."""
     positions = dict(observations.positions)
-    for record in (*observations.pending, *observations.strangers):
+    for record in observations.pending:
         place = TopicPartition(record.coordinates.topic, record.coordinates.partition)
         positions[place] = min(positions[place], record.coordinates.offset)
     return positions

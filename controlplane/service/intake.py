@@ -29,7 +29,7 @@ _REFUSALS_KEPT: Final = 10_000
 class Intake:
     """The observations of one controller, kept warm whether it leads or not.
 
-    ``refusals`` are those that no decision's positions have passed: a new leader writes them, at least once.
+    ``refusals`` are those that no leader is sure to have written: a new leader writes them, at least once.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class Intake:
         self.observations, refused = settle(state, self.observations)
         self._settled = (state.seq, self.observations)
         self.refusals.extend(refused)
-        passed = state.positions
-        self.refusals = [
-            refusal
-            for refusal in self.refusals
-            if refusal.coordinates.offset >= passed.get(position_key(_place(refusal.coordinates)), 0)
-        ][-_REFUSALS_KEPT:]
+        self.refusals = [refusal for refusal in self.refusals if not _is_settled(state, refusal)][-_REFUSALS_KEPT:]
+
+    def take_refusals(self) -> list[Refusal]:
+        """The refusals, for the leader to write."""
+        refusals, self.refusals = self.refusals, []
+        return refusals
 
     def close(self) -> None:
         """Give the reader back."""
@@ -110,5 +110,11 @@ class Intake:
             self._metrics.inputs.labels(topic).inc(count)
 
 
-def _place(coordinates: Coordinates) -> TopicPartition:
-    return TopicPartition(coordinates.topic, coordinates.partition)
+def _is_settled(state: State, refusal: Refusal) -> bool:
+    """Whether a leader is sure to have written the dead letter.
+
+    Its positions have passed the input, and by then a heartbeat had waited for its join as long as heartbeats do.
+    """
+    topic, partition, offset, append_time_ms = refusal.coordinates
+    passed = offset < state.positions.get(position_key(TopicPartition(topic, partition)), 0)
+    return passed and state.decided_at_ms - append_time_ms > state.policy.silence_limit_ms

@@ -82,9 +82,7 @@ class Leadership:
         if self._intake.observations is self._looked_at:
             return Standing.LEADS  # equal inputs would give an equal answer
         verdict = decide(self.state, self._intake.observations)
-        refusals = (*self._intake.refusals, *verdict.refusals)
-        self._intake.refusals = []
-        self._dead_letters.write(refusals)
+        self._dead_letters.write((*self._intake.take_refusals(), *verdict.refusals))
         if verdict.sealed is None:
             self._intake.observations = self._looked_at = verdict.observations
             return Standing.LEADS

@@ -97,6 +97,8 @@ def _take_over(parts: Parts, keeper: LeaseKeeper, term: Term, writer: Transactio
     if not keeper.confirm(term):
         return None
     parts.intake.settle(state)
+    # Before the first decision of the term, after which others take the letters of all that was refused for written.
+    parts.dead_letters.write(parts.intake.take_refusals())
     leadership = Leadership(state, writer, publisher, parts.intake, parts.dead_letters, parts.clock, parts.metrics)
     now_ms = parts.intake.observations.now_ms or state.decided_at_ms
     sealed = open_term(

@@ -3,11 +3,9 @@
 from controlplane.config import INTENTS
 from controlplane.core.decide import decide
 from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import TopicPartition
 from controlplane.core.membership import NodeStatus
 from controlplane.core.observations import Observations, observe
 from controlplane.core.records import IntentKind
-from controlplane.core.state import position_key
 from tests.helpers.world import World
 
 
@@ -32,24 +30,6 @@ def test_log_time_never_goes_back_from_one_decision_to_the_next() -> None:
     assert sealed is not None
     assert sealed.decision.decided_at_ms == decided_at_ms
     world.commit(sealed)
-
-
-def test_positions_wait_for_heartbeats_that_wait_for_their_join() -> None:
-    """A stranger's heartbeat is refused later, perhaps by the next leader, who has to know that nobody wrote it off."""
-    world = World()
-    world.admit("n1", "n2")
-    world.heartbeat("stranger")
-    stranger = world.inputs[-1].coordinates
-    world.tick()
-    world.intent("now", IntentKind.CREATE_NAMESPACE.value, namespace="a")
-    assert world.decide() is not None
-    place = position_key(TopicPartition(stranger.topic, stranger.partition))
-    assert world.state.positions[place] == stranger.offset
-    world.run(3_000, ("n1", "n2"))
-    assert "never_joined" in world.reasons()
-    world.intent("later", IntentKind.CREATE_NAMESPACE.value, namespace="b")
-    assert world.decide() is not None
-    assert world.state.positions[place] > stranger.offset
 
 
 def test_a_clock_that_was_set_back_does_not_stop_failure_detection() -> None:

@@ -9,8 +9,8 @@ from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, Memory
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ClusterConfig
 from controlplane.core.events import NodeAdmitted, NodeFenced
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.records import NodeJoined, NodeRole
+from controlplane.core.identifiers import Epoch, TopicPartition
+from controlplane.core.records import Heartbeat, IntentKind, NodeJoined, NodeRole
 from controlplane.errors import LogUnavailableError, PrerequisiteError
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.follower import LogFollower
@@ -74,6 +74,27 @@ def test_a_node_that_a_cold_leader_admits_is_not_fenced_for_the_time_before() ->
         since_ms = world.clock.monotonic_ms()
         world.wait_until(lambda: world.clock.monotonic_ms() - since_ms > 2 * world.policy.silence_limit_ms)
         assert not has(world, NodeFenced, "n4")
+
+
+def test_a_heartbeat_that_still_waited_for_its_join_is_refused_by_the_next_leader() -> None:
+    """A decision's positions may pass it before its time is over, and its leader may end before then."""
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.start("c2")
+        world.wait_until(world.decisions)
+        stranger = Heartbeat("stranger", 1, 0, Epoch(0), NodeRole.DATA)
+        world.send(HEARTBEATS, "stranger", encode_input(stranger))
+        seq = world.decisions()[-1].seq
+        world.intent("i1", IntentKind.CREATE_NAMESPACE.value, namespace="a")
+        world.wait_until(lambda: world.decisions()[-1].seq > seq)
+        assert world.dead_letters() == []
+        world.leases.available = False
+        first.end()
+        since_ms = world.clock.monotonic_ms()
+        world.wait_until(lambda: world.clock.monotonic_ms() - since_ms > 2 * world.policy.silence_limit_ms)
+        world.leases.available = True
+        world.wait_until(lambda: [letter.reason for letter in world.dead_letters()] == ["never_joined"])
+        assert world.decisions()[-1].controller_id == "c2"
 
 
 def test_a_controller_that_is_cut_off_from_kafka_leaves_the_lease_to_others() -> None:
