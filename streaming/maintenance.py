@@ -20,7 +20,7 @@ def maintain(session: SparkSession, warehouse_dir: Path, now: datetime | None = 
     """Join the small files of the last two days and remove those that were replaced long enough ago.
 
     Tables that are replaced are not compacted: each batch writes their one file anew, and a compaction beside it would
-    make one of the two fail. How long replaced files stay is the table's own property, so that running queries end in peace.
+    make one of the two fail. How long replaced files stay is the table's own property: running queries end in peace.
     """
     today = (now or datetime.now(UTC)).date()
     for table in ALL_TABLES:
