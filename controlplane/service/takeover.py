@@ -33,7 +33,7 @@ from controlplane.table_follower import fold_record
 
 _READ_LIMIT_MS: Final = 60_000
 _STALL_LIMIT_MS: Final = 5_000
-"""A candidate that gets nothing from Kafka for this long stands in the way of one that would."""
+"""A contender that gets nothing from Kafka for this long stands in the way of one that would."""
 UNRESOLVED_LIMIT_MS: Final = 15_000
 """How long a commit may stay without an answer before everything is discarded and the log is asked."""
 _TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
@@ -61,7 +61,7 @@ def take_over(parts: Parts, keeper: LeaseKeeper, term: Term) -> Leadership | Non
 
     Raises:
         LogUnavailableError: Kafka did not answer in time.
-        FencedError: a later candidate initialised its transactions meanwhile.
+        FencedError: a later contender initialised its transactions meanwhile.
         LogContinuityError: log, table and lease store do not belong together: nobody may lead this.
         UnsupportedFeatureLevelError: a newer version wrote the log or the table.
     """
