@@ -34,6 +34,7 @@ from tests.helpers.polling import poll_until
 PARTITION_COUNTS = {HEARTBEATS: 3, DECISIONS: 1, ROUTING_TABLE: 1}
 _READ_DEADLINE_S = 20.0
 _OPEN_DEADLINE_S = 20.0
+_CREATE_DEADLINE_S = 40.0
 
 
 class LogWorld(Protocol):
@@ -236,7 +237,8 @@ class KafkaLogWorld:
         """Create a topic and wait until it is there to be asked for."""
         name = self.cluster.topic(topic)
         wanted = NewTopic(name, PARTITION_COUNTS[topic], 1, config={"message.timestamp.type": "LogAppendTime"})
-        self._admin.create_topics([wanted], operation_timeout=10)[name].result(10)
+        # A broker that was frozen until a moment ago may first have to register again.
+        self._admin.create_topics([wanted], operation_timeout=10)[name].result(_CREATE_DEADLINE_S)
         poll_until(lambda: self._has_leaders(name, PARTITION_COUNTS[topic]))
 
     def _has_leaders(self, name: str, partition_count: int) -> bool:
