@@ -5,6 +5,7 @@ check is the same code. (Spark's own ``from_avro`` is quicker, but knows none of
 at a time; the codec takes a few hundred microseconds for a report of 20 bundles, which is enough.)
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
@@ -13,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
+from controlplane.codec.framing import Framing, framing_with
 from controlplane.codec.inputs import decode_input
 from controlplane.codec.outputs import decode_dead_letter, encode_dead_letter
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
@@ -44,7 +46,7 @@ _DEAD_LETTER_FIELDS: Final = DEAD_LETTERS_TABLE.fields[5:]
 _Row: TypeAlias = tuple[object, ...]
 
 
-class _Raw(NamedTuple):
+class RawRow(NamedTuple):
     """What the codec wants to know of a record."""
 
     partition: int
@@ -54,22 +56,16 @@ class _Raw(NamedTuple):
     value: bytes | None
 
 
-def decode_row(
-    topic: str, partition: int, offset: int, append_time_ms: int, key: bytes | None, value: bytes | None
-) -> tuple[tuple[str, str] | None, _Row | None]:
+def decode_row(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, str] | None, _Row | None]:
     """A record as (refusal, columns): exactly one of them is there.
 
     Args:
         topic: an input topic without the cluster's prefix.
-        partition: the record's partition.
-        offset: its offset.
-        append_time_ms: when the broker appended it.
-        key: its key.
-        value: its value.
+        raw: the record.
+        framing: how the cluster's records are framed.
     """
-    raw = _Raw(partition, offset, append_time_ms, _as_bytes(key), _as_bytes(value))
     try:
-        record = decode_input(topic, raw)
+        record = decode_input(topic, raw, framing)
     except InvalidInputError as refused:
         return (refused.reason, refused.detail), None
     return None, INPUT_COLUMNS[topic].row(record.payload)
@@ -80,14 +76,15 @@ def _as_bytes(value: bytes | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def decoded(records: DataFrame, topic: str) -> DataFrame:
+def decoded(records: DataFrame, topic: str, schema_ids: Mapping[int, str]) -> DataFrame:
     """The records of an input topic with two more columns: ``refusal`` (null if usable) and ``payload`` (its columns).
 
     Args:
         records: as :func:`streaming.sources.read_stream` gives them.
         topic: the topic without the cluster's prefix.
+        schema_ids: as :class:`controlplane.config.KafkaConfig` has them.
     """
-    both = _decoder(topic)("partition", "offset", "append_time_ms", "key", "value")
+    both = _decoder(topic, tuple(schema_ids.items()))("partition", "offset", "append_time_ms", "key", "value")
     return (
         records.withColumn("both", both)
         .withColumn("refusal", F.col("both.refusal"))
@@ -96,16 +93,23 @@ def decoded(records: DataFrame, topic: str) -> DataFrame:
     )
 
 
-def _decoder(topic: str) -> Callable[..., Column]:
+def _decoder(topic: str, schema_ids: tuple[tuple[int, str], ...]) -> Callable[..., Column]:
     result = StructType([StructField("refusal", _REFUSAL_TYPE), StructField("payload", INPUT_COLUMNS[topic].struct)])
 
     def decode(
         partition: int, offset: int, append_time_ms: int, key: bytes | None, value: bytes | None
     ) -> tuple[tuple[str, str] | None, _Row | None]:
-        return decode_row(topic, partition, offset, append_time_ms, key, value)
+        raw = RawRow(partition, offset, append_time_ms, _as_bytes(key), _as_bytes(value))
+        return decode_row(topic, raw, _framing(schema_ids))
 
     # Nondeterministic for Spark means: do not run it twice for its two columns.
     return F.udf(decode, result, useArrow=False).asNondeterministic()
+
+
+@functools.cache
+def _framing(schema_ids: tuple[tuple[int, str], ...]) -> Framing:
+    """One for each worker process."""
+    return framing_with(dict(schema_ids))
 
 
 def dead_letter_records(refused: DataFrame, topic: str) -> DataFrame:

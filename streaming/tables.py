@@ -20,8 +20,11 @@ def exists(session: SparkSession, warehouse_dir: Path, table: TableContract) -> 
     return DeltaTable.isDeltaTable(session, table_path(warehouse_dir, table))
 
 
-def create_missing(session: SparkSession, warehouse_dir: Path) -> None:
+def create_missing(session: SparkSession, warehouse_dir: Path) -> frozenset[str]:
     """Create the tables that are not there yet, and check the columns of those that are.
+
+    Returns:
+        The names of the tables that were created, and so are empty.
 
     Raises:
         PrerequisiteError: a table has other columns than its contract says, or the folder cannot be written.
@@ -31,11 +34,14 @@ def create_missing(session: SparkSession, warehouse_dir: Path) -> None:
     except OSError as error:
         message = f"the folder of the tables, {warehouse_dir}, cannot be made: {error}"
         raise PrerequisiteError(message) from error
+    created = set()
     for table in ALL_TABLES:
         if exists(session, warehouse_dir, table):
             _check(session, warehouse_dir, table)
         else:
             _create(session, warehouse_dir, table)
+            created.add(table.name)
+    return frozenset(created)
 
 
 def _create(session: SparkSession, warehouse_dir: Path, table: TableContract) -> None:

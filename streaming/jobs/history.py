@@ -1,5 +1,7 @@
 """The streams that only add rows: records of a topic, decoded, into the topic's table."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,7 +24,7 @@ def start_history(session: SparkSession, config: PipelineConfig, topic: str) -> 
     """
     table = TABLE_OF_TOPIC[topic]
     records = read_stream(session, config.kafka, config.cluster.topic(topic), config.max_records_per_batch)
-    rows = history_rows(_usable(records, topic), topic, table)
+    rows = history_rows(_usable(records, topic, config.kafka.schema_ids), topic, table)
     return (
         # One file for each batch and core: Kafka's partitions would give one each.
         rows.coalesce(config.spark.cores)
@@ -35,10 +37,10 @@ def start_history(session: SparkSession, config: PipelineConfig, topic: str) -> 
     )
 
 
-def _usable(records: DataFrame, topic: str) -> DataFrame:
+def _usable(records: DataFrame, topic: str, schema_ids: Mapping[int, str]) -> DataFrame:
     if topic == DEAD_LETTERS:
         return decoded_dead_letters(records)
-    both = decoded(records, topic)
+    both = decoded(records, topic, schema_ids)
     counted = both.observe(
         RECORDS_OBSERVATION, F.count(F.lit(1)).alias("read"), F.count(F.col("refusal")).alias("refused")
     )

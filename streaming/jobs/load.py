@@ -82,7 +82,9 @@ class LoadStream:
 
     def write(self, records: DataFrame, writer: BatchWriter) -> None:
         """Carry out every step for one batch of records of ``load-reports``."""
-        both = decoded(records.coalesce(self._config.spark.cores), LOAD_REPORTS).persist()
+        both = decoded(
+            records.coalesce(self._config.spark.cores), LOAD_REPORTS, self._config.kafka.schema_ids
+        ).persist()
         try:
             writer.append(
                 history_rows(both.where("refusal IS NULL"), LOAD_REPORTS, LOAD_REPORTS_TABLE), LOAD_REPORTS_TABLE

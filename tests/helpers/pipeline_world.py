@@ -46,7 +46,8 @@ def random_report(source: random.Random, node_id: str, bundle_ids: Sequence[str]
         )
         for bundle_id in chosen
     ]
-    usages = [ResourceUsage(source.uniform(0, 400), source.choice([-1.0, 100.0, 400.0])) for _ in range(5)]
+    known = [ResourceUsage(source.uniform(0, 400), source.choice([100.0, 400.0])) for _ in range(5)]
+    usages = [source.choice([usage, UNKNOWN_USAGE]) for usage in known]
     return LoadReport(node_id, 1, number, *usages, (), "1", 0, tuple(bundles), ())
 
 

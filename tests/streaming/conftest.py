@@ -1,6 +1,7 @@
 """One Spark session for the whole tier: starting it takes 5 to 20 s."""
 
 import gc
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -60,9 +61,23 @@ def make_world(
     return lambda: PipelineWorld(cluster_name, kafka_broker.bootstrap_servers, tmp_path, jars)
 
 
+@pytest.fixture(scope="session")
+def created_tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Empty tables to be copied: creating them takes some ten seconds."""
+    folder = tmp_path_factory.mktemp("tables") / "delta"
+    create_missing(spark, folder)
+    return folder
+
+
 @pytest.fixture
-def world(make_world: Callable[[], PipelineWorld], spark: SparkSession) -> PipelineWorld:
+def warehouse_dir(created_tables: Path, tmp_path: Path) -> Path:
+    """Empty tables of this test's own."""
+    return shutil.copytree(created_tables, tmp_path / "delta")
+
+
+@pytest.fixture
+def world(make_world: Callable[[], PipelineWorld], warehouse_dir: Path) -> PipelineWorld:
     """A cluster with its topics and empty tables."""
     made = make_world()
-    create_missing(spark, made.warehouse_dir)
+    assert made.warehouse_dir == warehouse_dir
     return made

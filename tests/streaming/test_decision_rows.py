@@ -1,16 +1,26 @@
 """Records of the decision log to rows of ``decisions``: one for each decision, however it was cut. No Spark runs."""
 
-from itertools import accumulate
+import json
+from dataclasses import replace
+from itertools import accumulate, pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from controlplane.codec.decisions import encode_decision
 from controlplane.core.decision import Decision
+from controlplane.core.identifiers import Seq
+from controlplane.core.plain import to_plain
 from controlplane.core.policy import Policy
 from controlplane.errors import LogContinuityError
 from streaming.table_contracts import DECISIONS_TABLE
 from streaming.transforms.decision_rows import LogRecord, PartNumber, decision_rows, part_number
+from tests.golden.samples import SAMPLES
 from tests.helpers.world import World
+
+LARGE, SMALL = (sample.value for sample in SAMPLES if sample.name in ("everything", "positions only"))
+PART_BYTES = 700
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +79,43 @@ def test_a_record_that_is_no_decision_is_named_by_its_place() -> None:
     """The log is the state: what cannot be read stops the pipeline, and somebody has to find it."""
     with pytest.raises(LogContinuityError, match=r"decisions\[0\]@7"):
         part_number(LogRecord(0, 7, 1_000, b"no avro"))
+
+
+def test_row_tells_the_whole_decision() -> None:
+    """Everything that a decision says is in its row, the nested parts as JSON that names its types."""
+    ((*values,),) = decision_rows(_log(encode_decision(LARGE, PART_BYTES)))
+    row = dict(zip(DECISIONS_TABLE.columns, values, strict=True))
+    assert (row["seq"], row["term"], row["epoch"], row["controller_id"]) == (7, 3, 4, "controller-1")
+    assert (row["moved"], row["least_moved"], row["leader_changes"], row["lost_slots"]) == (4, 4, 2, [11, 12])
+    assert row["causes"] == [(cause.kind.value, cause.subject, cause.evidence) for cause in LARGE.causes]
+    assert row["cause_kinds"] == [cause.kind.value for cause in LARGE.causes]
+    assert row["event_types"] == [type(event).__name__ for event in LARGE.events]
+    assert [event["type"] for event in json.loads(row["events"])] == row["event_types"]
+    assert json.loads(row["certificate"]) == to_plain(LARGE.certificate)
+    assert row["positions"] == dict(LARGE.positions)
+    assert row["digest"] == LARGE.digest()
+    assert row["part_count"] == len(_log(encode_decision(LARGE, PART_BYTES))) > 1
+    assert row["offset"] == row["part_count"] - 1
+
+
+def test_decision_without_a_plan_has_no_moves() -> None:
+    """No certificate is not the same as no moves: the columns are null, not 0."""
+    ((*values,),) = decision_rows(_log(encode_decision(SMALL, PART_BYTES)))
+    row = dict(zip(DECISIONS_TABLE.columns, values, strict=True))
+    assert {row[name] for name in ("moved", "least_moved", "certificate", "lost_slots")} == {None}
+    assert (row["events"], row["event_types"]) == ("[]", [])
+
+
+@given(st.lists(st.sampled_from([LARGE, SMALL]), min_size=1, max_size=5), st.data())
+def test_any_cut_gives_each_decision_once(decisions: list[Decision], data: st.DataObject) -> None:
+    """However batches cut the log, none is lost or doubled when a batch first reads the parts before it."""
+    numbered = [replace(decision, seq=Seq(number)) for number, decision in enumerate(decisions, start=1)]
+    records = _log([part for decision in numbered for part in encode_decision(decision, PART_BYTES)])
+    cuts = data.draw(st.sets(st.integers(1, len(records))))
+    bounds = [0, *sorted(cuts | {len(records)})]
+    seqs = []
+    for start, end in pairwise(bounds):
+        if start < end:
+            earlier = part_number(records[start]).part
+            seqs += [row[5] for row in decision_rows(records[start - earlier : end])]
+    assert seqs == list(range(1, len(decisions) + 1))

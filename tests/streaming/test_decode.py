@@ -3,6 +3,7 @@
 import pytest
 from pyspark.sql.types import StructType
 
+from controlplane.codec.framing import default_framing
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import encode_dead_letter
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
@@ -10,7 +11,7 @@ from controlplane.core.outputs import DeadLetter
 from controlplane.core.plain import to_plain
 from controlplane.core.records import Heartbeat, LoadReport, NodeJoined, NodeLeaving, NodeLeft, Tick
 from streaming.columns import KIND_COLUMN, RecordColumns, spark_type
-from streaming.decode import INPUT_COLUMNS, dead_letter_row, decode_row
+from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_row
 from tests.golden.samples import SAMPLES, Damaged, damaged
 
 TOPIC_OF = {
@@ -48,8 +49,7 @@ def test_every_field_reaches_its_column(payload: object) -> None:
     """Each field of a record stands in the column of its name; columns of other kinds of record are null."""
     topic = TOPIC_OF[type(payload)]
     key = getattr(payload, "node_id", "").encode()
-    # Spark hands binary columns over as bytearrays.
-    refusal, row = decode_row(topic, 0, 17, 1_000, bytearray(key), bytearray(encode_input(payload)))
+    refusal, row = decode_row(topic, RawRow(0, 17, 1_000, key, encode_input(payload)), default_framing())
     assert refusal is None
     values = named(INPUT_COLUMNS[topic].struct, row)
     values.pop(KIND_COLUMN, None)
@@ -61,7 +61,7 @@ def test_every_field_reaches_its_column(payload: object) -> None:
 @pytest.mark.parametrize("case", REFUSED)
 def test_refusals_are_the_codecs(case: Damaged) -> None:
     """A record is refused here for the same reason as everywhere else."""
-    refusal, row = decode_row(case.topic, 0, 17, 1_000, case.key.encode(), case.value)
+    refusal, row = decode_row(case.topic, RawRow(0, 17, 1_000, case.key.encode(), case.value), default_framing())
     assert row is None
     assert refusal is not None
     assert refusal[0] == case.reason
@@ -69,13 +69,12 @@ def test_refusals_are_the_codecs(case: Damaged) -> None:
 
 def test_kinds_are_told_apart() -> None:
     """Two records on one topic differ in the column ``kind``, or a tick would pass for a heartbeat."""
-    kinds = {
-        decode_row(TOPIC_OF[type(payload)], 0, 0, 0, getattr(payload, "node_id", "").encode(), encode_input(payload))[
-            1
-        ][0]
-        for payload in (parameter.values[0] for parameter in INPUTS)
-        if not isinstance(payload, LoadReport)
-    }
+    kinds = set()
+    for payload in (parameter.values[0] for parameter in INPUTS):
+        if not isinstance(payload, LoadReport):
+            raw = RawRow(0, 0, 0, getattr(payload, "node_id", "").encode(), encode_input(payload))
+            _, row = decode_row(TOPIC_OF[type(payload)], raw, default_framing())
+            kinds.add(row[0])
     assert kinds == {"heartbeat", "tick", "joined", "leaving", "left"}
 
 

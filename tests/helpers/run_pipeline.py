@@ -1,0 +1,37 @@
+"""The pipeline as a process of its own, to be killed: ``python run_pipeline.py SERVERS CLUSTER FOLDER BATCH_SIZE``."""
+
+import sys
+import threading
+from pathlib import Path
+
+from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.core.load.split_rule import SplitSettings
+from controlplane.embedded.jars import spark_jars
+from controlplane.embedded.java import find_java
+from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
+from streaming.jobs.pipeline import run
+
+
+def main(servers: str, cluster: str, folder: str, batch_size: str) -> None:
+    """Run until standard input ends."""
+    stop = threading.Event()
+    config = PipelineConfig(
+        cluster=ClusterConfig(cluster),
+        kafka=KafkaConfig(servers),
+        warehouse_dir=Path(folder),
+        spark=SparkConfig(jars=spark_jars(), java_home=find_java().home),
+        rules=LoadRuleConfig(split=SplitSettings(max_message_rate_per_s=1), evaluation_interval_ms=1),
+        trigger_interval_ms=1_000,
+        max_records_per_batch=int(batch_size),
+    )
+
+    def stop_at_end_of_input() -> None:
+        sys.stdin.read()
+        stop.set()
+
+    threading.Thread(target=stop_at_end_of_input, daemon=True).start()
+    run(config, stop)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

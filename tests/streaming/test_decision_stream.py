@@ -1,0 +1,48 @@
+"""The stream of decisions on a real broker and a real table: every decision once, also when batches cut them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+
+from controlplane.codec.decisions import decision_key, encode_decision
+from controlplane.config import DECISIONS
+from controlplane.core.decision import Decision
+from controlplane.core.identifiers import Seq
+from streaming.jobs.decision_log import start_decisions
+from streaming.query import run_sql
+from streaming.table_contracts import DECISIONS_TABLE
+from tests.golden.samples import SAMPLES
+from tests.helpers.pipeline_world import PipelineWorld, read_all
+
+LARGE, SMALL = (sample.value for sample in SAMPLES if sample.name in ("everything", "positions only"))
+PART_BYTES = 700
+
+
+def numbered(*decisions: Decision) -> list[Decision]:
+    """The decisions with seq 1, 2, ..."""
+    return [replace(decision, seq=Seq(number)) for number, decision in enumerate(decisions, start=1)]
+
+
+def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWorld) -> None:
+    """Decisions in parts, batches of three records, a restart, an aborted rival: the table holds the log."""
+    decisions = numbered(SMALL, LARGE, SMALL, LARGE)
+
+    def records(chosen: Sequence[Decision]) -> list[tuple[bytes, bytes]]:
+        return [(decision_key(each.seq), value) for each in chosen for value in encode_decision(each, PART_BYTES)]
+
+    config = world.config(max_records_per_batch=3)
+    world.send_in_transaction(DECISIONS, records(decisions[:2]), commit=True)
+    world.send_in_transaction(DECISIONS, records(numbered(LARGE)), commit=False)
+    read_all(lambda: start_decisions(spark, config))
+    world.send_in_transaction(DECISIONS, records(decisions[2:]), commit=True)
+    read_all(lambda: start_decisions(spark, config))
+    rows = world.rows(spark, DECISIONS_TABLE)
+    assert [(row["seq"], row["digest"]) for row in rows] == [(each.seq, each.digest()) for each in decisions]
+    result = run_sql(
+        spark,
+        world.warehouse_dir,
+        "select seq, moved, cause_kinds[0] as why, lost_slots from decisions where moved > 0",
+    )
+    assert result.columns == ("seq", "moved", "why", "lost_slots")
+    assert sorted(result.rows) == [(2, 4, "term_opened", [11, 12]), (4, 4, "term_opened", [11, 12])]

@@ -1,0 +1,100 @@
+"""The streams that only add rows, on a real broker and real tables: what is committed and usable, once, and no more."""
+
+from dataclasses import replace
+
+from prometheus_client import CollectorRegistry
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
+from controlplane.codec.inputs import encode_input
+from controlplane.config import DEAD_LETTERS, HEARTBEATS, MEMBERSHIP
+from controlplane.core.identifiers import Epoch
+from controlplane.core.records import Heartbeat, NodeJoined, NodeRole, Tick
+from streaming.jobs.history import start_history
+from streaming.metrics import PipelineMetrics, ProgressListener
+from streaming.table_contracts import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE
+from tests.helpers.pipeline_world import PipelineWorld, read_all
+
+
+def heartbeat(node_id: str, number: int) -> tuple[bytes, bytes]:
+    """Key and value of a heartbeat that a test can tell from others by ``sent_at_ms``."""
+    return node_id.encode(), encode_input(Heartbeat(node_id, 1, number, Epoch(0), NodeRole.DATA))
+
+
+def passed_over(query: StreamingQuery) -> float | None:
+    """What the metrics count after this stream's progress reports."""
+    registry = CollectorRegistry()
+    listener = ProgressListener(PipelineMetrics(registry))
+    for progress in query.recentProgress:
+        listener.record(progress)
+    return registry.get_sample_value("controlplane_pipeline_passed_over_records_total", {"stream": query.name})
+
+
+def test_heartbeats_and_ticks_are_kept_once_over_restarts(spark: SparkSession, world: PipelineWorld) -> None:
+    """A stream that starts again goes on where it stopped; what the leader refuses is counted and not stored."""
+    config = world.config()
+    world.send(HEARTBEATS, *heartbeat("node-1", 1))
+    world.send(HEARTBEATS, None, encode_input(Tick("controller-1", 5)), partition=0)
+    first = read_all(lambda: start_history(spark, config, HEARTBEATS))
+    world.send(HEARTBEATS, b"node-1", b"junk")
+    world.send(HEARTBEATS, *heartbeat("node-1", 2))
+    second = read_all(lambda: start_history(spark, config, HEARTBEATS))
+    rows = world.rows(spark, HEARTBEATS_TABLE)
+    told = sorted(
+        (row["kind"], row["node_id"], row["controller_id"], row["sent_at_ms"]) for row in rows if row["node_id"]
+    )
+    assert told == [("heartbeat", "node-1", None, 1), ("heartbeat", "node-1", None, 2)]
+    (tick,) = (row for row in rows if row["kind"] == "tick")
+    assert (tick["controller_id"], tick["sent_at_ms"], tick["topic"], tick["partition"]) == (
+        "controller-1",
+        5,
+        HEARTBEATS,
+        0,
+    )
+    assert tick["append_time_ms"] // 86_400_000 == (tick["day"].toordinal() - 719_163)
+    assert (passed_over(first), passed_over(second)) == (None, 1)
+
+
+def test_records_of_a_schema_registry_are_read(spark: SparkSession, world: PipelineWorld) -> None:
+    """A producer that frames as Confluent's serializers do is understood where its ids are named."""
+    key, framed = heartbeat("node-1", 1)
+    datum = framed[SINGLE_OBJECT_HEADER_BYTES:]
+    world.send(HEARTBEATS, key, b"\x00" + (17).to_bytes(4, "big") + datum)
+    world.send(HEARTBEATS, key, b"\x00" + (18).to_bytes(4, "big") + datum)
+    config = world.config()
+    named = replace(config, kafka=replace(config.kafka, schema_ids={17: "Heartbeat.v1"}))
+    read_all(lambda: start_history(spark, named, HEARTBEATS))
+    (row,) = world.rows(spark, HEARTBEATS_TABLE)
+    assert (row["node_id"], row["sent_at_ms"]) == ("node-1", 1)
+
+
+def test_aborted_transactions_are_invisible(spark: SparkSession, world: PipelineWorld) -> None:
+    """What a fenced or failed writer left behind never reaches a table: Spark's default would read it."""
+    world.send_in_transaction(HEARTBEATS, [heartbeat("node-1", number) for number in range(5)], commit=False)
+    world.send_in_transaction(HEARTBEATS, [heartbeat("node-1", number) for number in range(10, 13)], commit=True)
+    read_all(lambda: start_history(spark, world.config(), HEARTBEATS))
+    assert [row["sent_at_ms"] for row in world.rows(spark, HEARTBEATS_TABLE)] == [10, 11, 12]
+
+
+def test_membership_keeps_every_field(spark: SparkSession, world: PipelineWorld) -> None:
+    """A join is stored whole: an operator asks the table for addresses and zones."""
+    joined = NodeJoined("node-1", 7, NodeRole.DATA, (), "zone-a", 2, 100, "1.0.0", 5)
+    world.send(MEMBERSHIP, b"node-1", encode_input(joined))
+    read_all(lambda: start_history(spark, world.config(), MEMBERSHIP))
+    (row,) = world.rows(spark, MEMBERSHIP_TABLE)
+    found = (row["kind"], row["incarnation"], row["role"], row["zone"], row["weight"], row["capacity"], row["reason"])
+    assert found == ("joined", 7, "data", "zone-a", 2, 100, None)
+
+
+def test_junk_among_dead_letters_is_kept_as_such(spark: SparkSession, world: PipelineWorld) -> None:
+    """A record on ``dead-letters`` that is none must not stop the stream that people look into when things go wrong."""
+    world.send(DEAD_LETTERS, b"key", b"junk")
+    read_all(lambda: start_history(spark, world.config(), DEAD_LETTERS))
+    (row,) = world.rows(spark, DEAD_LETTERS_TABLE)
+    assert (row["source_topic"], row["source_offset"], row["raw"], row["reason"]) == (
+        DEAD_LETTERS,
+        0,
+        bytearray(b"junk"),
+        "not_avro_framed",
+    )

@@ -1,0 +1,145 @@
+"""The pipeline as a process, killed in the middle of its work and started again: nothing lost, nothing twice."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from controlplane.codec.inputs import encode_input
+from controlplane.config import HEARTBEATS, LOAD_REPORTS
+from controlplane.core.identifiers import Epoch
+from controlplane.core.load.averages import UNSEEN_BUNDLE, BundleAverages, message_load
+from controlplane.core.records import Heartbeat, LoadReport, NodeRole
+from streaming.load_state import LoadState
+from streaming.table_contracts import (
+    BROKER_LOAD_TABLE,
+    BUNDLE_LOAD_TABLE,
+    DEAD_LETTERS_TABLE,
+    HEARTBEATS_TABLE,
+    LOAD_REPORTS_TABLE,
+    SPLIT_CANDIDATES_TABLE,
+    TableContract,
+)
+from tests.helpers.pipeline_world import PipelineWorld, load_report, random_report
+from tests.helpers.polling import poll_until
+
+ROOT = Path(__file__).resolve().parents[2]
+REPORTS = 120
+BATCH_SIZE = 50
+DEADLINE_S = 300.0
+BUNDLE_IDS = [f"kv/0x{index}0000000_0x{index + 1}0000000" for index in range(6)]
+
+
+@contextmanager
+def running(world: PipelineWorld, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """The pipeline in a process group of its own, ended at the end by closing its input."""
+    command = [sys.executable, str(ROOT / "tests" / "helpers" / "run_pipeline.py")]
+    arguments = [world.kafka.bootstrap_servers, world.cluster.name, str(world.warehouse_dir), str(BATCH_SIZE)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*command, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+    try:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(DEADLINE_S)
+    finally:
+        if process.poll() is None:
+            kill(process)
+
+
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    """SIGKILL for the process, its JVM and its workers, all at once."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def commits(world: PipelineWorld, table: TableContract) -> int:
+    """How many versions a table has; 0 before it is there."""
+    return len(list((world.warehouse_dir / table.name / "_delta_log").glob("*.json")))
+
+
+def written_at_s(world: PipelineWorld, table: TableContract) -> float:
+    """When a table got its newest version; a batch of load reports writes ``broker_load`` last."""
+    return max(entry.stat().st_mtime for entry in (world.warehouse_dir / table.name / "_delta_log").glob("*.json"))
+
+
+def rows_added(world: PipelineWorld, table: TableContract) -> int:
+    """How many rows a history table was given, by its log: asking Spark would take the time that the pipeline needs."""
+    entries = (world.warehouse_dir / table.name / "_delta_log").glob("*.json")
+    actions = [json.loads(line) for entry in entries for line in entry.read_text(encoding="utf-8").splitlines()]
+    return sum(json.loads(action["add"]["stats"])["numRecords"] for action in actions if "add" in action)
+
+
+def averages_in_table(world: PipelineWorld, spark: SparkSession) -> dict[str, BundleAverages]:
+    """The table ``bundle_load`` as the core's values."""
+    state = LoadState.of_rows(world.rows(spark, BUNDLE_LOAD_TABLE), [])
+    return {bundle_id: bundle.averages for bundle_id, bundle in state.bundles.items()}
+
+
+def expected_averages(reports: list[LoadReport]) -> dict[str, BundleAverages]:
+    """The core's fold of one node's reports."""
+    averages: dict[str, BundleAverages] = {}
+    for report in reports:
+        for bundle in report.bundles:
+            averages[bundle.bundle_id] = averages.get(bundle.bundle_id, UNSEEN_BUNDLE).add(message_load(bundle))
+    return averages
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_200)
+def test_killed_pipeline_loses_and_doubles_nothing(
+    spark: SparkSession, make_world: Callable[[], PipelineWorld], tmp_path: Path
+) -> None:
+    """Killed in three places and started again, the tables equal the input exactly, averages bit for bit."""
+    world = make_world()
+    source = random.Random(11)
+    reports = [random_report(source, "node-1", BUNDLE_IDS, number) for number in range(REPORTS)]
+    # Without a second node nothing is split.
+    world.report(load_report("node-2", number=REPORTS))
+    for number, report in enumerate(reports):
+        world.report(report)
+        if number % 10 == 0:
+            world.send(LOAD_REPORTS, b"node-1", b"junk")
+        beat = Heartbeat("node-1", 1, number, Epoch(0), NodeRole.DATA)
+        world.send(HEARTBEATS, b"node-1", encode_input(beat))
+    # After the history of a batch was added, after its averages were replaced, and after a candidate was added.
+    for table in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE, SPLIT_CANDIDATES_TABLE):
+        before = max(commits(world, table), 1)
+        with running(world, tmp_path / "pipeline.log") as process:
+            poll_until(lambda table=table, before=before: commits(world, table) > before, DEADLINE_S)
+            kill(process)
+
+    def all_is_there() -> bool:
+        enough = ((LOAD_REPORTS_TABLE, REPORTS + 1), (HEARTBEATS_TABLE, REPORTS), (DEAD_LETTERS_TABLE, REPORTS // 10))
+        return all(rows_added(world, table) >= count for table, count in enough) and written_at_s(
+            world, BROKER_LOAD_TABLE
+        ) > written_at_s(world, LOAD_REPORTS_TABLE)
+
+    expected = expected_averages(reports)
+    with running(world, tmp_path / "pipeline.log"):
+        poll_until(all_is_there, DEADLINE_S)
+    for table, count in ((LOAD_REPORTS_TABLE, REPORTS + 1), (HEARTBEATS_TABLE, REPORTS)):
+        rows = world.rows(spark, table)
+        assert sorted(row["sent_at_ms"] for row in rows) == list(range(count)), table.name
+    assert averages_in_table(world, spark) == expected
+    letters = world.rows(spark, DEAD_LETTERS_TABLE)
+    assert {(letter["source_topic"], letter["reason"]) for letter in letters} == {(LOAD_REPORTS, "not_avro_framed")}
+    assert len({(letter["source_partition"], letter["source_offset"]) for letter in letters}) == REPORTS // 10
+    ids = [row["candidate_id"] for row in world.rows(spark, SPLIT_CANDIDATES_TABLE)]
+    assert len(ids) == len(set(ids)) > 0

@@ -1,0 +1,147 @@
+"""Tables against their contracts, SQL over them, and their upkeep."""
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql.types import StructField, StructType
+
+from controlplane.errors import PrerequisiteError, UserError
+from streaming import tables
+from streaming.config import SparkConfig
+from streaming.jobs.pipeline import refuse_lost_checkpoints
+from streaming.maintenance import maintain
+from streaming.query import run_sql
+from streaming.session import build_session
+from streaming.sinks import BatchWriter
+from streaming.table_contracts import ALL_TABLES, BROKER_LOAD_TABLE, MEMBERSHIP_TABLE, TableContract
+from tests.helpers.pipeline_world import PipelineWorld
+
+
+@pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
+def test_contract_holds_together(table: TableContract) -> None:
+    """Keys and partitions are columns, every column is explained once, and history is partitioned by day."""
+    assert set(table.key) | set(table.partitioned_by) <= set(table.columns)
+    assert len(set(table.columns)) == len(table.columns)
+    assert all(field.metadata.get("comment", "").strip() for field in table.fields)
+    assert table.partitioned_by in ((), ("day",))
+    assert table.row.endswith(".")
+    assert table.written.endswith(".")
+
+
+def test_tables_are_what_their_contracts_say(spark: SparkSession, warehouse_dir: Path) -> None:
+    """Created tables have the contracts' columns, types, comments and folders; creating them again is harmless."""
+    tables.create_missing(spark, warehouse_dir)
+    for table in ALL_TABLES:
+        there = {field.name: field for field in tables.read(spark, warehouse_dir, table).schema.fields}
+        assert list(there) == list(table.columns)
+        for field in table.fields:
+            assert there[field.name].dataType == field.dataType
+            assert there[field.name].metadata.get("comment") == field.metadata["comment"]
+        detail = spark.sql(f"DESCRIBE DETAIL delta.`{tables.table_path(warehouse_dir, table)}`").collect()[0]
+        assert tuple(detail["partitionColumns"]) == table.partitioned_by
+        assert detail["properties"].items() >= table.properties.items()
+
+
+def test_table_of_another_version_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows must not be written into a table whose columns mean something else."""
+    other = StructType([*BROKER_LOAD_TABLE.fields[1:], StructField("extra", BROKER_LOAD_TABLE.fields[0].dataType)])
+    spark.createDataFrame([], other).write.format("delta").save(tables.table_path(tmp_path, BROKER_LOAD_TABLE))
+    with pytest.raises(PrerequisiteError, match="broker_load differs from its contract in extra, node_id"):
+        tables.create_missing(spark, tmp_path)
+
+
+def membership_rows(spark: SparkSession, count: int) -> object:
+    """Rows of the table ``membership``, of today."""
+    return spark.range(count).select(
+        *(
+            F.col("id").cast(field.dataType).alias(field.name)
+            if field.name in ("offset", "partition")
+            else F.current_date().alias("day")
+            if field.name == "day"
+            else F.lit("text" if field.dataType.typeName() == "string" else None).cast(field.dataType).alias(field.name)
+            if field.nullable or field.dataType.typeName() == "string"
+            else F.lit(1).cast(field.dataType).alias(field.name)
+            for field in MEMBERSHIP_TABLE.fields
+        )
+    )
+
+
+def test_batch_is_written_once(spark: SparkSession, warehouse_dir: Path) -> None:
+    """A batch that is repeated after a crash changes nothing; a new checkpoint's batches are not taken for old ones."""
+    rows = membership_rows(spark, 2)
+    for app_id, batch_id in (("one", 1), ("one", 1), ("one", 2), ("two", 1)):
+        BatchWriter(spark, warehouse_dir, app_id, batch_id).append(rows, MEMBERSHIP_TABLE)
+    assert tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE).count() == 6
+
+
+def test_rows_are_replaced_once(spark: SparkSession, warehouse_dir: Path) -> None:
+    """A repeated batch replaces nothing, the next one everything: the table is what the newest batch says."""
+    seen = []
+    for count, batch_id in ((1, 1), (2, 1), (3, 2), (4, 2)):
+        BatchWriter(spark, warehouse_dir, "app", batch_id).replace(membership_rows(spark, count), MEMBERSHIP_TABLE)
+        seen.append(tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE).count())
+    assert seen == [1, 1, 3, 3]
+
+
+def test_sql_gives_plain_values(spark: SparkSession, warehouse_dir: Path) -> None:
+    """Every kind of value comes back in a form that prints and that JSON knows."""
+    result = run_sql(
+        spark,
+        warehouse_dir,
+        "select 1 a, 'x' b, date'2026-01-02' c, X'00ff' d, named_struct('n', 1.5D) e, map('k', array(1, null)) f, "
+        "(select count(*) from heartbeats) g",
+    )
+    assert result.columns == tuple("abcdefg")
+    assert result.rows == ((1, "x", "2026-01-02", "00ff", {"n": 1.5}, {"k": [1, None]}, 0),)
+
+
+def test_wrong_sql_says_what_is_wrong(spark: SparkSession, warehouse_dir: Path) -> None:
+    """A mistyped name is answered with a sentence and the tables that exist, not with a Java trace."""
+    with pytest.raises(UserError, match=r"no_such_column.*broker_load"):
+        run_sql(spark, warehouse_dir, "select no_such_column from broker_load")
+
+
+def test_sql_without_tables_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    """A folder without tables is the user's mistake or a pipeline that never ran."""
+    with pytest.raises(PrerequisiteError, match="has the pipeline of this cluster ever run"):
+        run_sql(spark, tmp_path, "select 1")
+
+
+def test_maintenance_joins_files_and_keeps_rows(spark: SparkSession, warehouse_dir: Path) -> None:
+    """Each batch leaves a file; upkeep joins them without touching a row."""
+    # The others only take time.
+    for table in ALL_TABLES:
+        if table is not MEMBERSHIP_TABLE:
+            shutil.rmtree(warehouse_dir / table.name)
+    for batch_id in range(3):
+        BatchWriter(spark, warehouse_dir, "app", batch_id).append(
+            membership_rows(spark, 2).coalesce(1), MEMBERSHIP_TABLE
+        )
+    assert len(tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE).inputFiles()) == 3
+    maintain(spark, warehouse_dir, datetime.now(UTC))
+    kept = tables.read(spark, warehouse_dir, MEMBERSHIP_TABLE)
+    assert (len(kept.inputFiles()), kept.count()) == (1, 6)
+
+
+def test_lost_checkpoint_is_refused(spark: SparkSession, world: PipelineWorld) -> None:
+    """Without its checkpoint a stream would begin again and add every row a second time, in silence."""
+    config = world.config()
+    refuse_lost_checkpoints(spark, config, ())
+    BatchWriter(spark, world.warehouse_dir, "app", 1).append(membership_rows(spark, 1), MEMBERSHIP_TABLE)
+    with pytest.raises(PrerequisiteError, match=r"membership .* its checkpoint .* is gone"):
+        refuse_lost_checkpoints(spark, config, ())
+    refuse_lost_checkpoints(spark, config, {table.name for table in ALL_TABLES})
+    checkpoint = config.checkpoint_dir(MEMBERSHIP_TABLE.name)
+    checkpoint.mkdir(parents=True)
+    (checkpoint / "metadata").write_text("{}", encoding="utf-8")
+    refuse_lost_checkpoints(spark, config, ())
+
+
+def test_missing_jar_is_named(tmp_path: Path) -> None:
+    """Spark would start without the jar and fail later with a class name."""
+    with pytest.raises(PrerequisiteError, match=r"none\.jar"):
+        build_session("tests", SparkConfig(jars=(tmp_path / "none.jar",)))
