@@ -1,0 +1,226 @@
+"""The demo is the end-to-end test: it starts everything as processes of their own, breaks it, and judges by itself.
+
+It is played once with ``--keep``; then every reading command looks at what it left, in both formats, and it is stopped.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from controlplane.cli import log_view, nodes_view, table_view
+
+pytestmark = [
+    pytest.mark.end_to_end,
+    pytest.mark.slow,
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(1_200),
+]
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-m", "controlplane.cli"]
+DEMO_DEADLINE_S = 900
+STOP_DEADLINE_S = 120
+
+RunHere = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the demo is played."""
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def kept_demo(data_dir: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
+    """What the demo reports of itself; everything it started goes on running until the tests here are done."""
+    try:
+        status, output = _play(request, [*COMMAND, "--data-dir", str(data_dir), "demo", "--keep"])
+        assert status == 0, output[-4_000:]
+        report = json.loads((data_dir / "demo" / "report.json").read_text(encoding="utf-8"))
+        report["output"] = output
+        yield report
+    finally:
+        subprocess.run(
+            [*COMMAND, "--data-dir", str(data_dir), "demo", "--stop"],
+            cwd=ROOT,
+            check=True,
+            timeout=STOP_DEADLINE_S,
+        )
+
+
+@pytest.fixture
+def command(kept_demo: dict[str, object], data_dir: Path) -> RunHere:
+    """Runs a command on the cluster that the demo left."""
+
+    def run_command(*words: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
+        done = subprocess.run(
+            [*COMMAND, "--data-dir", str(data_dir), *words],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        return done
+
+    return run_command
+
+
+def test_every_step_passed_and_was_measured(kept_demo: dict[str, object]) -> None:
+    """Five steps, each with its checks, its epochs and its requests; every move was least; a death was seen in time."""
+    assert kept_demo["passed"] is True
+    steps = kept_demo["steps"]
+    assert isinstance(steps, list)
+    assert len(steps) == 5
+    for step in steps:
+        assert step["checks"]
+        assert all(check["passed"] for check in step["checks"])
+        assert step["moved"] == step["least"]
+        assert step["answered"] > 0
+    killed = steps[2]
+    assert 0 < killed["detected_ms"] <= killed["readable_ms"] < 15_000
+
+
+def test_candidates_came_back_from_delta(kept_demo: dict[str, object]) -> None:
+    """The hot namespace is in the rows that SQL gave."""
+    queries = kept_demo["queries"]
+    assert isinstance(queries, list)
+    assert any(row["bundle_id"].startswith("hot/") for row in queries[0]["rows"])
+    assert all(query["rows"] for query in queries)
+
+
+def test_the_output_says_what_happened_and_how_to_go_on(kept_demo: dict[str, object]) -> None:
+    """The summary, the queries and the commands to go on with are printed."""
+    output = str(kept_demo["output"])
+    for words in ("step 5", "Measured in", "SQL: select", "Every step did what it should", "demo --stop"):
+        assert words in output
+
+
+def test_table_by_slot(command: RunHere) -> None:
+    """Every slot is served; text and JSON tell the same."""
+    shown = json.loads(command("table", "show", "--format", "json").stdout)
+    assert len(shown["slots"]) == shown["settings"]["slot_count"]
+    assert all(slot["leader"] and len(slot["followers"]) == 1 for slot in shown["slots"])
+    text = command("table", "show").stdout
+    assert text.startswith("epoch ")
+    assert len(text.splitlines()) == 2 + len(shown["slots"]) + 1 + len(shown["bundles"])
+
+
+def test_table_by_node(command: RunHere) -> None:
+    """Seven nodes live, evenly loaded: the killed one is back."""
+    rows = json.loads(command("table", "show", "--by", "node", "--format", "json").stdout)["nodes"]
+    assert [row["status"] for row in rows] == ["active"] * 7
+    held = [row["leads"] + row["follows"] for row in rows]
+    assert max(held) - min(held) <= 1
+    _expect_columns(command("table", "show", "--by", "node").stdout, table_view.NODE_COLUMNS)
+
+
+def test_nodes(command: RunHere) -> None:
+    """Each node was heard lately and works with the newest epoch."""
+    rows = json.loads(command("nodes", "list", "--format", "json").stdout)
+    assert len(rows) == 7
+    assert all(row["epoch_lag"] == 0 and row["since_heartbeat_ms"] < 5_000 for row in rows)
+    assert all(row["addresses"] for row in rows)
+    _expect_columns(command("nodes", "list").stdout, nodes_view.COLUMNS)
+
+
+def test_log(command: RunHere) -> None:
+    """Each decision with its cause, its moves and its certificate; seq without a gap."""
+    decisions = json.loads(command("log", "show", "--last", "20", "--format", "json").stdout)
+    seqs = [decision["seq"] for decision in decisions]
+    assert seqs == list(range(seqs[0], seqs[-1] + 1))
+    assert all(decision["causes"] for decision in decisions)
+    planned = [decision["certificate"] for decision in decisions if decision["certificate"]]
+    assert planned
+    assert all(certificate["moved"] == certificate["least_moved"] for certificate in planned)
+    text = command("log", "show", "--last", "20").stdout
+    _expect_columns(text, log_view.COLUMNS)
+    assert "node_expired node-2" in text
+    assert "proven least" in text
+
+
+def test_leader(command: RunHere) -> None:
+    """Somebody leads, in the term that the log opened last."""
+    row = json.loads(command("leader", "show", "--format", "json").stdout)
+    assert row["lease_owner"] == row["opened_by"]
+    assert row["lease_term"] == row["opened_term"] >= 2
+    assert row["lease_owner"] in command("leader", "show").stdout
+
+
+def test_namespaces(command: RunHere) -> None:
+    """Created by the demo, and one more by hand; the same one again is refused."""
+    names = [row["namespace"] for row in json.loads(command("namespaces", "list", "--format", "json").stdout)]
+    assert names == ["calm", "hot"]
+    assert json.loads(command("namespaces", "create", "more", "--format", "json").stdout)["outcome"] == "done"
+    assert "exists already" in command("namespaces", "create", "more", status=1).stdout
+
+
+def test_topics_keep_their_promises(command: RunHere) -> None:
+    """Nine topics as the file wants them."""
+    assert len(json.loads(command("topics", "verify", "--format", "json").stdout)["verified"]) == 9
+
+
+def test_sql(command: RunHere) -> None:
+    """A row of averages for each node that reports, with the pipeline still writing."""
+    (answer,) = json.loads(command("sql", "select * from broker_load", "--format", "json").stdout)
+    assert {row["node_id"] for row in answer["rows"]} >= {f"node-{number}" for number in range(1, 8)}
+    text = command("sql", "select node_id, weighted_usage from broker_load order by node_id").stdout
+    assert text.splitlines()[0].split() == ["node", "id", "weighted", "usage"]
+
+
+def test_second_demo_is_refused_while_one_is_kept(command: RunHere) -> None:
+    """Two demos in one folder would delete each other's data."""
+    assert "demo --stop" in command("demo", status=1).stderr
+
+
+def test_interrupt_ends_every_process(tmp_path: Path) -> None:
+    """Ctrl-C in the middle leaves nothing behind."""
+    playing = subprocess.Popen(
+        [*COMMAND, "--data-dir", str(tmp_path), "demo"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert playing.stdout is not None
+    for line in playing.stdout:
+        if "opens the first term" in line and "ok" in line:
+            break
+    started = psutil.Process(playing.pid).children(recursive=True)
+    assert len(started) >= 8
+    os.kill(playing.pid, signal.SIGINT)
+    rest = playing.stdout.read()
+    assert playing.wait(STOP_DEADLINE_S) == 130, rest
+    deadline = time.monotonic() + STOP_DEADLINE_S
+    while living := [process for process in started if process.is_running()]:
+        assert time.monotonic() < deadline, living
+        time.sleep(0.1)
+
+
+def _play(request: pytest.FixtureRequest, arguments: Sequence[str]) -> tuple[int, str]:
+    """Run the demo, and pass its lines on as they come: a test of minutes must not be silent."""
+    lines = []
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as playing:
+        assert playing.stdout is not None
+        for line in playing.stdout:
+            lines.append(line)
+            with capture.global_and_fixture_disabled():
+                sys.stdout.write(line)
+        return playing.wait(DEMO_DEADLINE_S), "".join(lines)
+
+
+def _expect_columns(text: str, columns: Sequence[str]) -> None:
+    missing = [column for column in columns if column.replace("_", " ") not in text]
+    assert not missing, text
