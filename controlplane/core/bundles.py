@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from controlplane.core.identifiers import NamespaceName, NodeId
+from controlplane.core.plain import union_member
 
 HASH_SPACE = 1 << 32
 """Bundles divide the hashes 0 to 2^32 - 1."""
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class Namespace:
     """A named hash space of its own."""
@@ -17,6 +19,7 @@ class Namespace:
     bundle_count: int
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class Bundle:
     """A hash range of a namespace.

@@ -10,11 +10,12 @@ from typing import TypeAlias
 from controlplane.core.bundles import Bundle, Namespace
 from controlplane.core.identifiers import ControllerId, Incarnation, IntentId, NodeId, Term
 from controlplane.core.membership import Node
-from controlplane.core.plain import union_members
+from controlplane.core.plain import union_member
 from controlplane.core.policy import Policy
 from controlplane.core.slot_table import Slot
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class ClusterCreated:
     """The first event of a log: names the log and sets the policy."""
@@ -23,6 +24,7 @@ class ClusterCreated:
     policy: Policy
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class TermOpened:
     """A controller begins to lead; everything after this belongs to its term until the next one opens."""
@@ -34,6 +36,7 @@ class TermOpened:
     policy: Policy
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class NodeAdmitted:
     """A node is a member from now on, new or again. ``node`` is its whole row."""
@@ -41,6 +44,7 @@ class NodeAdmitted:
     node: Node
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class NodeDraining:
     """A node goes: it is relieved of what it holds."""
@@ -59,6 +63,7 @@ class FencingCause(Enum):
     """A greater incarnation of the same node joined: the old process is gone."""
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class NodeFenced:
     """A node is taken for dead and loses what it held; ``silence_ms`` is the evidence."""
@@ -70,6 +75,7 @@ class NodeFenced:
     at_ms: int
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class NodeRemoved:
     """A node has left on its own account."""
@@ -79,6 +85,7 @@ class NodeRemoved:
     at_ms: int
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class SlotsAssigned:
     """New rows of the slot table, whole, ascending by slot."""
@@ -86,6 +93,7 @@ class SlotsAssigned:
     slots: tuple[Slot, ...]
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class NamespaceCreated:
     """A namespace with its bundles."""
@@ -94,6 +102,7 @@ class NamespaceCreated:
     bundles: tuple[Bundle, ...]
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class BundlesAssigned:
     """New rows of the bundle table, whole."""
@@ -101,6 +110,7 @@ class BundlesAssigned:
     bundles: tuple[Bundle, ...]
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class EvictionsFrozen:
     """Too many nodes fell silent at once: nobody is fenced for silence until this is lifted."""
@@ -109,6 +119,7 @@ class EvictionsFrozen:
     allowed: int
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class EvictionsResumed:
     """Fencing for silence is allowed again; ``reason`` says why."""
@@ -123,6 +134,7 @@ class IntentOutcome(Enum):
     REFUSED = "refused"
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class IntentAnswered:
     """An operator's intent and its answer."""
@@ -164,5 +176,3 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     IntentAnswered,
 )
 """Every member of :data:`Event`, for the codec and for exhaustiveness tests."""
-
-union_members(*EVENT_TYPES)

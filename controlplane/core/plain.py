@@ -73,17 +73,20 @@ def digest_hex(value: object) -> str:
     return hashlib.sha256(canonical_bytes(value)).hexdigest()
 
 
-UNION_MEMBERS: set[type] = set()
-"""Dataclasses that appear in unions and are therefore written with their class name."""
+_UNION_MEMBERS: set[type] = set()
 
 
-def union_members(*members: type) -> None:
-    """Declare the members of a union; call it once beside the union's definition."""
-    UNION_MEMBERS.update(members)
+def union_member(kind: type[T]) -> type[T]:
+    """Class decorator for the members of a union: wherever they stand, they are written with their class name.
+
+    It stands at the class and not at the union, so that a value's form does not depend on what else was imported.
+    """
+    _UNION_MEMBERS.add(kind)
+    return kind
 
 
 def _member(value: object) -> Plain:
-    return tagged(value) if type(value) in UNION_MEMBERS else to_plain(value)
+    return tagged(value) if type(value) in _UNION_MEMBERS else to_plain(value)
 
 
 @functools.cache

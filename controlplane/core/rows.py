@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from controlplane.core.bundles import Bundle, Namespace
 from controlplane.core.identifiers import Epoch, Incarnation, NodeId, Seq, SlotId, Term
 from controlplane.core.membership import NodeStatus
-from controlplane.core.plain import union_members
+from controlplane.core.plain import union_member
 from controlplane.core.policy import HashFunction
 from controlplane.core.records import Address, NodeRole
 from controlplane.core.slot_table import Slot
@@ -22,6 +22,7 @@ SETTINGS_KEY: Final = f"{TABLE_ID}/table/settings"
 _DIGEST_MODULUS: Final = 1 << 64
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class TableSettings:
     """What a router needs to turn a key into a slot."""
@@ -31,6 +32,7 @@ class TableSettings:
     hash_function: HashFunction
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class NodeRow:
     """A member as routers see it; nodes that left have no row, fenced ones keep theirs so that they can see it."""
@@ -45,6 +47,7 @@ class NodeRow:
     version: str
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class EpochMarker:
     """Closes an epoch: swap to it when the rows read so far have this digest.
@@ -70,8 +73,6 @@ class EpochMarker:
 
 Row: TypeAlias = TableSettings | Slot | NodeRow | Bundle | Namespace
 TableValue: TypeAlias = Row | EpochMarker
-
-union_members(TableSettings, Slot, NodeRow, Bundle, Namespace, EpochMarker)
 
 
 def slot_key(slot_id: SlotId) -> str:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
+from controlplane.core.plain import union_member
 
 
+@union_member
 @dataclass(frozen=True, slots=True)
 class Slot:
     """One hash slot.

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import psutil
 import pytest
 
 from controlplane.cli import log_view, nodes_view, table_view
+from tests.helpers.polling import poll_until
 
 pytestmark = [
     pytest.mark.end_to_end,
@@ -185,34 +185,36 @@ def test_second_demo_is_refused_while_one_is_kept(command: RunHere) -> None:
 
 def test_interrupt_ends_every_process(tmp_path: Path) -> None:
     """Ctrl-C in the middle leaves nothing behind."""
-    playing = subprocess.Popen(
-        [*COMMAND, "--data-dir", str(tmp_path), "demo"],
+    arguments = [*COMMAND, "--data-dir", str(tmp_path), "demo"]
+    with _playing(arguments, start_new_session=True) as playing:
+        assert playing.stdout is not None
+        for line in playing.stdout:
+            if "opens the first term" in line and "ok" in line:
+                break
+        started = psutil.Process(playing.pid).children(recursive=True)
+        assert len(started) >= 8
+        os.kill(playing.pid, signal.SIGINT)
+        rest = playing.stdout.read()
+        assert playing.wait(STOP_DEADLINE_S) == 130, rest
+    poll_until(lambda: not any(process.is_running() for process in started), STOP_DEADLINE_S)
+
+
+def _playing(arguments: Sequence[str], *, start_new_session: bool = False) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        arguments,
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,
+        start_new_session=start_new_session,
     )
-    assert playing.stdout is not None
-    for line in playing.stdout:
-        if "opens the first term" in line and "ok" in line:
-            break
-    started = psutil.Process(playing.pid).children(recursive=True)
-    assert len(started) >= 8
-    os.kill(playing.pid, signal.SIGINT)
-    rest = playing.stdout.read()
-    assert playing.wait(STOP_DEADLINE_S) == 130, rest
-    deadline = time.monotonic() + STOP_DEADLINE_S
-    while living := [process for process in started if process.is_running()]:
-        assert time.monotonic() < deadline, living
-        time.sleep(0.1)
 
 
 def _play(request: pytest.FixtureRequest, arguments: Sequence[str]) -> tuple[int, str]:
     """Run the demo, and pass its lines on as they come: a test of minutes must not be silent."""
     lines = []
     capture = request.config.pluginmanager.getplugin("capturemanager")
-    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as playing:
+    with _playing(arguments) as playing:
         assert playing.stdout is not None
         for line in playing.stdout:
             lines.append(line)

@@ -13,6 +13,7 @@ from controlplane.cli.demo.picture import Picture, take_picture
 from controlplane.cli.demo.summary import QueryResult, StepReport
 from controlplane.cli.demo.watching import Observer, wall_ms
 from controlplane.cli.output import cell_text
+from controlplane.core.identifiers import NodeId
 from controlplane.core.table_replica import RoutingTable
 
 FIRST_NODES = 6
@@ -103,13 +104,12 @@ class Play:
                 60,
                 lambda opening: f"{opening.controller_id}, term {opening.term}",
             )
-            for namespace in (CALM_NAMESPACE, HOT_NAMESPACE):
-                self._cast.create_namespace(namespace)
             started_ms = wall_ms()
             for number in range(1, FIRST_NODES + 1):
                 self._cast.start_node(number)
             table = self._expect_whole_table(FIRST_NODES, 60)
             report.readable_ms = self._swapped_ms(table) - started_ms
+            self._expect_namespaces()
             self._cast.start_traffic(CALM_NAMESPACE)
             self._expect_answers("requests are answered", 200, 30)
             self._require_undisturbed()
@@ -270,6 +270,23 @@ class Play:
             probe,
             deadline_s,
             lambda table: f"epoch {table.epoch}, term {table.term}",
+        )
+
+    def _expect_namespaces(self) -> None:
+        """Create the namespaces, now that there are nodes to share their bundles."""
+        for namespace in (CALM_NAMESPACE, HOT_NAMESPACE):
+            self._cast.create_namespace(namespace)
+
+        def probe() -> set[NodeId] | None:
+            table = self.observer.table
+            owners = set() if table is None else {bundle.owner for bundle in table.bundles.values() if bundle.owner}
+            return owners if len(owners) == FIRST_NODES else None
+
+        self._checklist.expect(
+            f"the bundles of {CALM_NAMESPACE} and {HOT_NAMESPACE} are shared by all nodes",
+            probe,
+            30,
+            lambda owners: ", ".join(sorted(owners)),
         )
 
     def _expect_caught_up(self) -> None:

@@ -1,14 +1,18 @@
 """Plain forms: equal values have equal bytes, and what is no form of a value is refused with the path to it."""
 
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import get_args
 
 import pytest
 
-from controlplane.core.events import NodeDraining, SlotsAssigned
+from controlplane.core.events import EVENT_TYPES, NodeDraining, SlotsAssigned
 from controlplane.core.identifiers import Epoch
 from controlplane.core.plain import Plain, canonical_bytes, digest_hex, from_plain, to_plain
 from controlplane.core.policy import Policy
+from controlplane.core.rows import TableValue
 from controlplane.core.slot_table import Slot
 from controlplane.core.snapshot import state_from_plain, state_to_plain
 from controlplane.errors import InvalidInputError, LogContinuityError
@@ -57,6 +61,29 @@ def test_the_order_of_a_maps_keys_does_not_count() -> None:
 def test_a_member_of_a_union_names_its_class() -> None:
     """Without the name an event could be taken for another one with the same fields."""
     assert b'"type":"NodeDraining"' in canonical_bytes((NodeDraining("n", 1, 0), SlotsAssigned(())))
+
+
+DIGEST_OF_ONE_MODULE = """
+import sys
+from importlib import import_module
+
+kind = getattr(import_module(sys.argv[1]), sys.argv[2])
+from controlplane.core.plain import canonical_bytes
+
+print(canonical_bytes(kind(*[None] * len(kind.__dataclass_fields__))).decode())
+"""
+
+
+@pytest.mark.parametrize("kind", [*EVENT_TYPES, *get_args(TableValue)], ids=lambda kind: kind.__name__)
+def test_the_form_does_not_depend_on_what_was_imported(kind: type) -> None:
+    """A process that knows only the value's own module digests it like a controller: else no log could be verified."""
+    alone = subprocess.run(
+        [sys.executable, "-c", DIGEST_OF_ONE_MODULE, kind.__module__, kind.__name__],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert f'"type":"{kind.__name__}"' in alone.stdout
 
 
 @pytest.mark.parametrize(
