@@ -1,7 +1,11 @@
 """The only place that builds a Spark session."""
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -30,13 +34,27 @@ def build_session(app_name: str, config: SparkConfig) -> SparkSession:
     builder = SparkSession.builder.appName(app_name)
     for name, value in _settings(config).items():
         builder = builder.config(name, value)
-    try:
-        session = builder.getOrCreate()
-    except Exception as error:
-        message = f"Spark does not start ({error}): is Java 17 or 21 installed, and is there memory for it?"
-        raise PrerequisiteError(message) from error
+    with _signals_left_alone():
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:
+            message = f"Spark does not start ({error}): is Java 17 or 21 installed, and is there memory for it?"
+            raise PrerequisiteError(message) from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def _signals_left_alone() -> Iterator[None]:
+    """Keep the caller's way with Ctrl-C: Spark's own handler raises in the middle of whatever goes on then."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    callers = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, callers)
 
 
 def _settings(config: SparkConfig) -> dict[str, str]:

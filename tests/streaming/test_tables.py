@@ -1,6 +1,7 @@
 """Tables against their contracts, SQL over them, and their upkeep."""
 
 import shutil
+import signal
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -139,6 +140,12 @@ def test_lost_checkpoint_is_refused(spark: SparkSession, world: PipelineWorld) -
     checkpoint.mkdir(parents=True)
     (checkpoint / "metadata").write_text("{}", encoding="utf-8")
     refuse_lost_checkpoints(spark, config, ())
+
+
+@pytest.mark.usefixtures("spark")
+def test_ctrl_c_stays_the_callers() -> None:
+    """Spark sets a handler of its own, under which the pipeline would end in the middle of a call, with a trace."""
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_missing_jar_is_named(tmp_path: Path) -> None:
