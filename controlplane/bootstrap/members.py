@@ -57,11 +57,13 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
     session = settings or SessionSettings()
     named = tuple(Address(name, host, port) for name, (host, port) in sorted((addresses or {}).items()))
+    # Before the clients are opened: what it refuses must not leave connections behind.
+    node = NodeDescription(node_id, role, named, zone, weight, capacity, version)
     return NodeAgent(
         writer=KafkaEventWriter(config, kafka, session.silence_limit_ms),
         reader=KafkaLogReader(config, kafka),
         clock=SystemClock(),
-        node=NodeDescription(node_id, role, named, zone, weight, capacity, version),
+        node=node,
         cluster=cluster,
         callbacks=callbacks,
         load_source=load_source,

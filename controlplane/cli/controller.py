@@ -4,6 +4,7 @@ import os
 import socket
 
 import click
+import structlog
 
 from controlplane.cli.connecting import reach
 from controlplane.cli.invocation import Invocation, pass_invocation
@@ -55,7 +56,7 @@ def run(
         cluster=invocation.cluster,
         kafka=invocation.kafka,
         redis_url=invocation.redis_url,
-        controller_id=controller_id or f"{socket.gethostname()}-{os.getpid()}",
+        controller_id=f"{socket.gethostname()}-{os.getpid()}" if controller_id is None else controller_id,
         lease=LeaseConfig(duration_ms=lease_duration_ms),
         tick_interval_ms=tick_interval_ms,
         follow_only=follow_only,
@@ -70,4 +71,7 @@ def run(
         with reading(invocation):
             pass
         serve_metrics(metrics_port)
+        structlog.get_logger(__name__).info(
+            "following the log; Ctrl-C ends", controller=config.controller_id, stands_for_election=not follow_only
+        )
         run_controller(config, policy, stop)

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Sequence
 
 import click
+import structlog
 
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.metrics_server import metrics_port_option, serve_metrics
@@ -59,6 +60,7 @@ def run(
     from controlplane.bootstrap.members import node_agent
 
     kafka = invocation.kafka
+    name = socket.gethostname() if node_id is None else node_id
     named = _addresses(addresses)
     printer = _Printer()
     with stop_on_signals() as stop:
@@ -68,7 +70,7 @@ def run(
         agent = node_agent(
             invocation.cluster.name,
             kafka.bootstrap_servers,
-            node_id or socket.gethostname(),
+            name,
             addresses=named,
             callbacks=printer,
             role=role,
@@ -78,6 +80,7 @@ def run(
             security=kafka.security,
         )
         printer.agent = agent
+        structlog.get_logger(__name__).info("joining; Ctrl-C leaves", node=name)
         with agent:
             while not stop.wait(_CHECK_INTERVAL_S):
                 agent.check()
@@ -128,5 +131,7 @@ def _addresses(texts: Sequence[str]) -> dict[str, tuple[str, int]]:
         host, colon, port = place.rpartition(":")
         if not (equals and colon and port.isdigit()):
             raise ConfigurationError(f"--address {text!r}: write NAME=HOST:PORT")
+        if name in found:
+            raise ConfigurationError(f"--address {text!r}: {name!r} is given twice; take a name of its own for each")
         found[name] = (host, int(port))
     return found

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from controlplane.codec.input_checks import check_payload
 from controlplane.core.identifiers import Incarnation, NodeId
 from controlplane.core.records import (
     Address,
@@ -12,7 +13,7 @@ from controlplane.core.records import (
     ResourceUsage,
     SlotLoad,
 )
-from controlplane.errors import ConfigurationError
+from controlplane.errors import ConfigurationError, InvalidInputError
 
 _UNKNOWN = ResourceUsage(-1.0, -1.0)
 
@@ -43,8 +44,10 @@ class NodeDescription:
         """Refuse what the leader would refuse."""
         if not self.node_id:
             raise ConfigurationError("node_id is empty: give each node a name of its own")
-        if self.weight < 1 or self.capacity < 0:
-            raise ConfigurationError(f"node {self.node_id!r}: weight has to be at least 1 and capacity not negative")
+        try:
+            check_payload(join_record(self, Incarnation(1), started_at_ms=0))
+        except InvalidInputError as error:
+            raise ConfigurationError(f"node {self.node_id!r} cannot join like this: {error.detail}") from error
 
 
 @dataclass(frozen=True, slots=True)

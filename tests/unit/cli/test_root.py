@@ -10,6 +10,7 @@ from controlplane.cli import main, reading, root
 from controlplane.cli.failures import ExitStatus, exit_status_of
 from controlplane.cli.invocation import Invocation
 from tests.helpers.commands import RunCommand
+from tests.helpers.published_world import PublishedWorld
 
 
 @pytest.fixture
@@ -207,3 +208,24 @@ def _commands(group: click.Group, path: tuple[str, ...]) -> list[tuple[tuple[str
         if isinstance(command, click.Group):
             found.extend(_commands(command, (*path, name)))
     return found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("node", "run", "--node-id", ""), "node_id is empty"),
+        (("node", "run", "--address", "http=h:99999"), "cannot join like this: port of address 'http' is 99999"),
+        (("node", "run", "--address", "a=h:1", "--address", "a=h:2"), "'a' is given twice"),
+        (("controller", "run", "--controller-id", ""), "controller_id is empty"),
+        (("controller", "run", "--lease-duration-ms", "-4"), "duration_ms is -4"),
+        (("table", "show", "--bootstrap-servers", "k:99999"), "'99999' is no port"),
+    ],
+)
+def test_unusable_values_are_one_sentence_and_status_two(
+    cluster_command: RunCommand, world: PublishedWorld, arguments: tuple[str, ...], sentence: str
+) -> None:
+    """An empty name, as an unset variable in a script gives it, must not become the host's name unasked."""
+    ran = cluster_command(*arguments)
+    assert ran.status == ExitStatus.CALLED_WRONGLY
+    assert sentence in ran.err
+    assert "Traceback" not in ran.err
