@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from controlplane.errors import ConfigurationError
 
 _CLUSTER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}\Z")
+_MAX_PORT = 65_535
 
 HEARTBEATS = "heartbeats"
 LOAD_REPORTS = "load-reports"
@@ -79,6 +80,20 @@ class KafkaConfig:
     security: Mapping[str, str] = field(default_factory=dict)
     schema_ids: Mapping[int, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Refuse a port that is none: librdkafka would cut it to 16 bits and ask another one."""
+        for server in self.bootstrap_servers.split(","):
+            _, colon, port = server.strip().rpartition(":")
+            # What follows the last colon is no port in '[::1]' and in 'ssl://kafka'; without one Kafka's own is taken.
+            if not colon or port.endswith("]") or port.startswith("//"):
+                continue
+            if not (port.isascii() and port.isdigit() and 1 <= int(port) <= _MAX_PORT):
+                message = (
+                    f"bootstrap server {server.strip()!r}: {port!r} is no port; "
+                    f"write HOST:PORT with a port of 1 to {_MAX_PORT}"
+                )
+                raise ConfigurationError(message)
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseConfig:
@@ -98,7 +113,10 @@ class LeaseConfig:
     def __post_init__(self) -> None:
         """A leader must get a second chance to renew before others may take over."""
         if min(self.duration_ms, self.renew_interval_ms, self.store_timeout_ms) <= 0:
-            message = f"lease settings have to be positive, not {self}"
+            message = (
+                f"lease settings have to be positive: duration_ms is {self.duration_ms}, renew_interval_ms "
+                f"{self.renew_interval_ms}, store_timeout_ms {self.store_timeout_ms}"
+            )
             raise ConfigurationError(message)
         if 2 * self.renew_interval_ms + self.store_timeout_ms > self.duration_ms:
             message = (
