@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from controlplane.adapters.kafka_errors import error_of, in_words
 from controlplane.codec.topics_file import ActualTopic, TopicSpec, broken_promises, unheeded_advice
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, LogUnavailableError
@@ -111,7 +112,7 @@ def _describe(admin: AdminClient, cluster: str, specs: Sequence[TopicSpec]) -> t
     try:
         metadata = admin.list_topics(timeout=_REQUEST_TIMEOUT_S)
     except KafkaException as error:
-        message = f"Kafka did not say which topics it has: {error}"
+        message = f"Kafka did not say which topics it has: {in_words(error_of(error))}"
         raise LogUnavailableError(message) from error
     names = [
         name

@@ -135,8 +135,9 @@ class RedisLeaseStore:
             raise self._unavailable(error) from error
 
     def _unavailable(self, error: Exception) -> LeaseStoreUnavailableError:
+        trouble = str(error).rstrip(".")
         return LeaseStoreUnavailableError(
-            f"no usable answer from Redis at {self._address} for cluster {self._cluster.name!r}: {error}; "
+            f"no usable answer from Redis at {self._address} for cluster {self._cluster.name!r}: {trouble}; "
             "check that it runs, is reachable and accepts writes"
         )
 

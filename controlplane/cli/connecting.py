@@ -43,8 +43,8 @@ def reach(what: str, timeout_s: float, attempt: Callable[[], T]) -> T:
             return patience(attempt)
     except RetryableError as error:
         raise UnreachableError(
-            f"{what} did not answer for {timeout_s:.0f} s (--connect-timeout): {error}. "
-            "Is it running, and is the address right?"
+            f"{what} did not answer for {timeout_s:.0f} s (--connect-timeout): "
+            f"is it running, and is the address right? The last trouble: {error}"
         ) from error
 
 
@@ -57,7 +57,8 @@ def _visible_wait(what: str, timeout_s: float) -> Iterator[None]:
     def say() -> None:
         while not done.wait(LONGEST_WAIT_S):
             elapsed_s = time.monotonic() - began
-            click.echo(f"{what} does not answer yet; trying again ({elapsed_s:.0f} of {timeout_s:.0f} s)", err=True)
+            now = "trying again" if elapsed_s < timeout_s else "the last attempt still runs"
+            click.echo(f"{what} does not answer yet; {now} ({elapsed_s:.0f} of {timeout_s:.0f} s)", err=True)
 
     teller = threading.Thread(target=say, name="visible-wait", daemon=True)
     teller.start()

@@ -45,4 +45,11 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
             "code_version": event.code_version,
         }
     print_result(row, COLUMNS, output_format)
-    return ExitStatus.DONE if isinstance(lease, LeaseHeld) else ExitStatus.UNREACHABLE
+    if isinstance(lease, LeaseHeld):
+        return ExitStatus.DONE
+    click.echo(
+        f"nobody leads cluster {invocation.cluster.name!r} now: start a controller with 'controlplane controller run'; "
+        "where some run, their logs say why none of them leads",
+        err=True,
+    )
+    return ExitStatus.UNREACHABLE

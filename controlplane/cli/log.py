@@ -6,7 +6,7 @@ from controlplane.bootstrap import readers
 from controlplane.cli import log_view
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
-from controlplane.cli.reading import reading
+from controlplane.cli.reading import reading, say_that_nobody_led
 
 
 @click.group()
@@ -22,6 +22,8 @@ def show(invocation: Invocation, count: int, output_format: OutputFormat) -> Non
     """Print the last decisions, oldest first: cause, moves made and least possible, certificate."""
     with reading(invocation) as reader:
         decisions = readers.read_last_decisions(reader, count)
+    if not decisions:
+        say_that_nobody_led(invocation, "decisions")
     if output_format is OutputFormat.JSON:
         print_json(log_view.decision_documents(decisions))
     else:

@@ -7,7 +7,7 @@ from controlplane.cli import nodes_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
-from controlplane.cli.reading import reading
+from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.codec.framing import framing_with
 
 LOOK_BACK_MS = 60_000
@@ -27,7 +27,7 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
     with reading(invocation) as reader:
         table = readers.read_routing_table(reader)
         if table is None:
-            click.echo(f"cluster {invocation.cluster.name!r} has no routing table yet: nobody was admitted", err=True)
+            say_that_nobody_led(invocation, "routing table")
             return ExitStatus.FAILED
         living = {node_id for node_id, node in table.nodes.items() if node.status.lives}
         framing = framing_with(invocation.kafka.schema_ids)

@@ -3,11 +3,27 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import click
+
 from controlplane.bootstrap import readers
 from controlplane.cli.connecting import reach
 from controlplane.cli.invocation import Invocation
 from controlplane.config import DECISIONS
 from controlplane.ports import LogReader
+
+
+def say_that_nobody_led(invocation: Invocation, what: str) -> None:
+    """Say on standard error why there is nothing to print, and what would change that.
+
+    Args:
+        invocation: which cluster.
+        what: what it does not have, for example ``routing table``.
+    """
+    click.echo(
+        f"cluster {invocation.cluster.name!r} has no {what} yet: no controller has led it; "
+        "start one with 'controlplane controller run'",
+        err=True,
+    )
 
 
 @contextmanager

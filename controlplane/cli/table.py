@@ -7,7 +7,7 @@ from controlplane.cli import table_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
-from controlplane.cli.reading import reading
+from controlplane.cli.reading import reading, say_that_nobody_led
 
 
 @click.group()
@@ -26,7 +26,7 @@ def show(invocation: Invocation, grouping: str, output_format: OutputFormat) -> 
     with reading(invocation) as reader:
         current = readers.read_routing_table(reader)
     if current is None:
-        click.echo(f"cluster {invocation.cluster.name!r} has no routing table yet: no controller has led it", err=True)
+        say_that_nobody_led(invocation, "routing table")
         return ExitStatus.FAILED
     by_node = grouping == "node"
     rows = table_view.node_rows(current) if by_node else table_view.slot_rows(current)

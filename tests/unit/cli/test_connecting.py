@@ -65,6 +65,23 @@ def test_long_attempt_is_seen_to_wait(monkeypatch: pytest.MonkeyPatch, capsys: p
     assert "Kafka at k:1 does not answer yet; trying again (0 of 30 s)" in lines
 
 
+def test_attempt_that_outlasts_the_time_is_not_called_another_try(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is tried again after the time; '36 of 30 s' without a reason looked like a defect."""
+    monkeypatch.setattr(connecting, "LONGEST_WAIT_S", 0.01)
+    lines = ""
+    deadline = time.monotonic() + 10
+
+    def attempt() -> None:
+        nonlocal lines
+        while "does not answer yet" not in lines and time.monotonic() < deadline:
+            lines += capsys.readouterr().err
+
+    reach("Kafka at k:1", 0, attempt)
+    assert "Kafka at k:1 does not answer yet; the last attempt still runs (0 of 0 s)" in lines
+
+
 def test_messages_do_not_hold_the_password() -> None:
     """Terminals are recorded and logs are kept."""
     invocation = Invocation(ClusterConfig("c"), "k:1", "rediss://user:secret@r.example:6380/0", {}, {}, Path(), 1)

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.adapters.memory import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
+from controlplane.bootstrap import readers
 from controlplane.cli import log_view, nodes_view, table_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
@@ -71,6 +72,15 @@ def test_cluster_without_a_table_is_said(
     ran = cluster_command(*words)
     assert ran.status == ExitStatus.FAILED
     assert "no routing table yet" in ran.err
+    assert "controlplane controller run" in ran.err
+
+
+def test_empty_log_is_said(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns without a row leave open whether the log is empty; programs still get their empty list."""
+    monkeypatch.setattr(readers, "read_last_decisions", lambda _reader, _count: [])
+    ran = cluster_command("log", "show", "--format", "json")
+    assert (ran.status, json.loads(ran.out)) == (ExitStatus.DONE, [])
+    assert "no decisions yet" in ran.err
 
 
 def test_nodes_show_lag_and_time_since_heartbeat(cluster_command: RunCommand, played: PublishedWorld) -> None:
@@ -167,8 +177,10 @@ def test_leader_is_lease_and_last_term(
 
 
 def test_nobody_leading_has_status_three(cluster_command: RunCommand, world: PublishedWorld) -> None:
-    """A script can wait for a leader."""
-    assert cluster_command("leader", "show").status == ExitStatus.UNREACHABLE
+    """A script can wait for a leader; a person reads what to do, because the row holds only dashes."""
+    ran = cluster_command("leader", "show")
+    assert ran.status == ExitStatus.UNREACHABLE
+    assert "nobody leads cluster 'local' now: start a controller" in ran.err
 
 
 def test_namespaces_are_listed_with_owners(cluster_command: RunCommand, played: PublishedWorld) -> None:
