@@ -7,7 +7,7 @@ from controlplane.cli.asking import ask, wait_option
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, Row, format_option, print_result
-from controlplane.cli.reading import reading
+from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.core.records import IntentKind
 from controlplane.core.table_replica import RoutingTable
 
@@ -36,6 +36,8 @@ def list_namespaces(invocation: Invocation, output_format: OutputFormat) -> Exit
     """Print the namespaces and the owners of their bundles."""
     with reading(invocation) as reader:
         table = readers.read_routing_table(reader)
+    if table is None:
+        say_that_nobody_led(invocation, "routing table")
     print_result([] if table is None else namespace_rows(table), COLUMNS, output_format)
     return ExitStatus.DONE
 

@@ -117,7 +117,11 @@ class RoutingClient:
                     return table
                 remaining_s = deadline_s - time.monotonic()
                 if remaining_s <= 0:
-                    present = f"the present one has epoch {table.epoch}" if table else "none was read at all"
+                    present = (
+                        f"the present one has epoch {table.epoch}"
+                        if table
+                        else "none was read at all; is Kafka's address right, and has a controller led this cluster?"
+                    )
                     raise NoRouteError(f"no routing table as wanted within {timeout_ms} ms: {present}")
                 self._swapped.wait(remaining_s)
 

@@ -63,6 +63,14 @@ def test_table_text_has_a_line_for_each_slot(cluster_command: RunCommand, played
     assert lines[1].split() == ["slot", "leader", "followers", "leader", "epoch"]
 
 
+def test_no_namespaces_before_a_table_is_said(cluster_command: RunCommand, world: PublishedWorld) -> None:
+    """No namespace was created, or no controller ever ran: the list alone looks the same."""
+    world.broker.create_topic("local.routing-table")
+    ran = cluster_command("namespaces", "list", "--format", "json")
+    assert (ran.status, json.loads(ran.out)) == (ExitStatus.DONE, [])
+    assert "no routing table yet" in ran.err
+
+
 @pytest.mark.parametrize("words", [("table", "show"), ("nodes", "list")])
 def test_cluster_without_a_table_is_said(
     cluster_command: RunCommand, world: PublishedWorld, words: tuple[str, str]

@@ -124,6 +124,12 @@ def test_the_last_table_is_kept_while_kafka_is_away(setting: Setting) -> None:
     assert setting.metric("controlplane_client_tables_total") == 2
 
 
+def test_a_wait_in_vain_says_where_to_look(setting: Setting) -> None:
+    """A wrong address shows in nothing else: the client goes on trying in its thread."""
+    with pytest.raises(NoRouteError, match="none was read at all; is Kafka's address right"):
+        setting.client.wait_for(timeout_ms=1)
+
+
 def test_kafka_may_come_later_than_the_client(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that starts before Kafka answers asks again until it does."""
     setting.feed.slot(0, "a").commit()
