@@ -6,6 +6,7 @@ from controlplane.bootstrap import readers
 from controlplane.cli import nodes_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
+from controlplane.cli.log_view import when
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.codec.framing import framing_with
@@ -36,6 +37,8 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
     if output_format is OutputFormat.JSON:
         print_json([dict(row) for row in rows])
     else:
-        click.echo(f"epoch {table.epoch}, {len(living)} of {len(table.nodes)} nodes live")
+        # Without a controller's ticks log time stands still, and nobody would see how old these lines are.
+        log_time = when(tail.now_ms) if tail.now_ms else "unknown"
+        click.echo(f"epoch {table.epoch}, {len(living)} of {len(table.nodes)} nodes live at log time {log_time}")
         print_rows(rows, nodes_view.COLUMNS)
     return ExitStatus.DONE

@@ -105,6 +105,16 @@ def test_nodes_show_lag_and_time_since_heartbeat(cluster_command: RunCommand, pl
     assert rows["n1"]["slots_led"] + rows["n2"]["slots_led"] == len(played.state.slots)
 
 
+def test_nodes_text_says_of_which_log_time_it_is(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """While no controller ticks, log time stands still, and nodes that ended long ago look alive without it."""
+    headlines = []
+    for _ in range(2):
+        headlines.append(cluster_command("nodes", "list").out.splitlines()[0])
+        played.clock.advance(60_000)
+    words = f"epoch {played.state.epoch}, 2 of 3 nodes live at log time {log_view.when(played.now_ms)}"
+    assert headlines == [words, words]
+
+
 def test_session_nodes_are_shown_with_their_lag_and_own_nothing(
     cluster_command: RunCommand, world: PublishedWorld
 ) -> None:
