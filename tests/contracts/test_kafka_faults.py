@@ -162,7 +162,7 @@ def test_readers_and_event_writers_survive_a_restart(broker: EmbeddedKafka, worl
     seen += read_some(reader, 10)
     assert values(seen) == [b"before-%d" % i for i in range(10)] + [b"during-%d" % i for i in range(10)]
     assert [record.offset for record in seen] == list(range(20))
-    assert reader.poll(10, 500).records == ()
+    assert not reader.poll(10, 500).records
     writer.close()
 
 
