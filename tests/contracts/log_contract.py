@@ -115,6 +115,7 @@ class ReaderContract:
         """A follower counts as caught up at an end; each new record needs an end of its own after it."""
         writer = opened(world)
         writer.commit([decision(b"first")])
+        world.settle()
         reader = world.open_reader()
         reader.assign({DECISIONS_0: 0})
         assert values(read_to_end(reader, [DECISIONS_0])) == [b"first"]

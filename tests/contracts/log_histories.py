@@ -40,6 +40,7 @@ def check_history(world: LogWorld, history: History, skipped: int) -> None:
             expected += [(offset + i, record.value) for i, record in enumerate(records)]
         offset += count + (step != "single")
     position = min(start + skipped, offset)
+    world.settle()
     reader.assign({DECISIONS_0: position})
     seen = [(record.offset, record.value) for record in read_to_end(reader, [DECISIONS_0])]
     assert seen == [pair for pair in expected if pair[0] >= position]

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import IsolationLevel, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPosition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
 from controlplane.adapters.memory import (
@@ -56,6 +56,9 @@ class LogWorld(Protocol):
 
     def abort_transaction(self, records: Sequence[OutgoingRecord]) -> None:
         """Append records and abort them."""
+
+    def settle(self) -> None:
+        """Wait until readers see what was committed: a broker answers a commit before it has marked its end."""
 
     def delete_before(self, place: TopicPartition, offset: int) -> None:
         """Drop a partition's records before an offset, as retention does."""
@@ -112,6 +115,9 @@ class MemoryLogWorld:
         writer.open()
         self._broker.fail_next_commit(CommitFault.ABORTED)
         assert writer.commit(records) is CommitOutcome.ABORTED
+
+    def settle(self) -> None:
+        """A commit is visible at once."""
 
     def delete_before(self, place: TopicPartition, offset: int) -> None:
         """See :meth:`LogWorld.delete_before`."""
@@ -202,6 +208,10 @@ class KafkaLogWorld:
         """See :meth:`LogWorld.abort_transaction`."""
         self._plain_transaction(records).abort_transaction(10)
 
+    def settle(self) -> None:
+        """See :meth:`LogWorld.settle`."""
+        poll_until(self._is_settled, _READ_DEADLINE_S)
+
     def delete_before(self, place: TopicPartition, offset: int) -> None:
         """See :meth:`LogWorld.delete_before`."""
         position = KafkaPosition(self.cluster.topic(place.topic), place.partition, offset)
@@ -240,6 +250,23 @@ class KafkaLogWorld:
         # A broker that was frozen until a moment ago may first have to register again.
         self._admin.create_topics([wanted], operation_timeout=10)[name].result(_CREATE_DEADLINE_S)
         poll_until(lambda: self._has_leaders(name, PARTITION_COUNTS[topic]))
+
+    def _is_settled(self) -> bool:
+        """Whether nothing is hidden behind an open transaction; a client of before an outage may know it no more."""
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
+        latest = {
+            KafkaPosition(self.cluster.topic(topic), partition): OffsetSpec.latest()
+            for topic, count in PARTITION_COUNTS.items()
+            for partition in range(count)
+        }
+        try:
+            visible, written = (
+                [answer.result(10).offset for answer in admin.list_offsets(latest, isolation_level=level).values()]
+                for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+            )
+        except KafkaException:
+            return False
+        return visible == written
 
     def _has_leaders(self, name: str, partition_count: int) -> bool:
         found = self._admin.list_topics(name, timeout=10).topics[name]
@@ -302,7 +329,8 @@ def read_some(reader: LogReader, count: int) -> list[RawRecord]:
 
 
 def read_all(world: LogWorld, topic: str) -> list[RawRecord]:
-    """Everything visible in a topic, read from its start by a new reader."""
+    """Everything in a topic, read from its start by a new reader; no transaction may be left open."""
+    world.settle()
     reader = world.open_reader()
     starts = reader.start_offsets(topic)
     reader.assign(starts)
