@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from controlplane.errors import ConfigurationError
 
 _CLUSTER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}\Z")
-_MAX_PORT = 65_535
+
+MAX_PORT = 65_535
+"""The greatest port of TCP."""
 
 HEARTBEATS = "heartbeats"
 LOAD_REPORTS = "load-reports"
@@ -87,10 +89,10 @@ class KafkaConfig:
             # What follows the last colon is no port in '[::1]' and in 'ssl://kafka'; without one Kafka's own is taken.
             if not colon or port.endswith("]") or port.startswith("//"):
                 continue
-            if not (port.isascii() and port.isdigit() and 1 <= int(port) <= _MAX_PORT):
+            if not (port.isascii() and port.isdigit() and 1 <= int(port) <= MAX_PORT):
                 message = (
                     f"bootstrap server {server.strip()!r}: {port!r} is no port; "
-                    f"write HOST:PORT with a port of 1 to {_MAX_PORT}"
+                    f"write HOST:PORT with a port of 1 to {MAX_PORT}"
                 )
                 raise ConfigurationError(message)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Any, Final
 
+from controlplane.config import MAX_PORT
 from controlplane.core.records import (
     Address,
     BundleLoad,
@@ -35,7 +36,6 @@ MAX_INCARNATION: Final = (1 << 53) - 1
 MAX_WEIGHT: Final = 1_000_000
 """The greatest weight of a node: products of weights and slot counts stay far below 64 bits."""
 
-_MAX_PORT: Final = 65_535
 _UNKNOWN_USAGE: Final = (-1.0, -1.0)
 
 REASONS: Final[dict[str, str]] = {
@@ -165,9 +165,9 @@ def _check_addresses(addresses: tuple[Address, ...]) -> None:
     for address in addresses:
         _not_empty("empty_address", address, "name")
         _not_empty("empty_address", address, "host")
-        if not 1 <= address.port <= _MAX_PORT:
+        if not 1 <= address.port <= MAX_PORT:
             raise InvalidInputError(
-                "invalid_port", f"port of address {address.name!r:.80} is {address.port}, expected 1 to {_MAX_PORT}"
+                "invalid_port", f"port of address {address.name!r:.80} is {address.port}, expected 1 to {MAX_PORT}"
             )
     _unique("duplicate_address", "address", (address.name for address in addresses))
 
