@@ -84,7 +84,7 @@ def test_foreign_names_are_found_and_neighbours_are_not() -> None:
     host = "https://" + "pypi" + ".org/simple"
     path = "cd /" + "root/project/"
     assert len(tidy.foreign_names(f"{host}\n{path}\n")) == 2
-    assert tidy.foreign_names("network/io, ${HOME}/work/, the root/leaf, /tmp/x/, /usr/lib/jvm/") == []
+    assert tidy.foreign_names("network/io, ${HOME}/" + "work/, the root/leaf, /tmp/x/, /usr/lib/jvm/") == []
 
 
 def _name(path: Path) -> str:

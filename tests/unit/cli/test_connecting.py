@@ -50,25 +50,11 @@ def test_wrong_settings_are_not_tried_again() -> None:
     assert attempts == [1]
 
 
-def test_long_attempt_is_seen_to_wait(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also a single attempt that takes long must not look like a hanging program."""
-    monkeypatch.setattr(connecting, "LONGEST_WAIT_S", 0.01)
-    lines = ""
-    deadline = time.monotonic() + 10
-
-    def attempt() -> None:
-        nonlocal lines
-        while "does not answer yet" not in lines and time.monotonic() < deadline:
-            lines += capsys.readouterr().err
-
-    reach("Kafka at k:1", 30, attempt)
-    assert "Kafka at k:1 does not answer yet; trying again (0 of 30 s)" in lines
-
-
-def test_attempt_that_outlasts_the_time_is_not_called_another_try(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("timeout_s", "told"), [(30, "trying again"), (0, "the last attempt still runs")])
+def test_long_attempt_is_seen_to_wait(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], timeout_s: float, told: str
 ) -> None:
-    """Nothing is tried again after the time; '36 of 30 s' without a reason looked like a defect."""
+    """A long attempt must not look like a hanging program, and one that outlasts the time is not another try."""
     monkeypatch.setattr(connecting, "LONGEST_WAIT_S", 0.01)
     lines = ""
     deadline = time.monotonic() + 10
@@ -78,8 +64,8 @@ def test_attempt_that_outlasts_the_time_is_not_called_another_try(
         while "does not answer yet" not in lines and time.monotonic() < deadline:
             lines += capsys.readouterr().err
 
-    reach("Kafka at k:1", 0, attempt)
-    assert "Kafka at k:1 does not answer yet; the last attempt still runs (0 of 0 s)" in lines
+    reach("Kafka at k:1", timeout_s, attempt)
+    assert f"Kafka at k:1 does not answer yet; {told} (0 of {timeout_s} s)" in lines
 
 
 def test_messages_do_not_hold_the_password() -> None:
