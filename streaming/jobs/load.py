@@ -118,7 +118,7 @@ class LoadStream:
         evaluated_ms = due_evaluation(now_ms, self._state.evaluated_ms, rules.evaluation_interval_ms)
         if evaluated_ms is None:
             return
-        evaluation = evaluate(self._state.nodes.values(), self._state.bundles.values(), evaluated_ms, now_ms, rules)
+        evaluation = evaluate(self._state, evaluated_ms, now_ms, rules)
         self._propose(evaluation.splits, SPLIT_CANDIDATES_TABLE, writer)
         self._propose(evaluation.sheds, SHED_CANDIDATES_TABLE, writer)
         self._state.keep_smoothed(evaluation.smoothed_usages, evaluated_ms)

@@ -10,7 +10,7 @@ from controlplane.core.load.shed_rule import LoadedNode, ShedBundle, ShedChoice,
 from controlplane.core.load.split_rule import MeasuredBundle, SplitChoice, choose_splits
 from controlplane.core.outputs import Candidate
 from streaming.config import LoadRuleConfig
-from streaming.load_state import BundleState, NodeState
+from streaming.load_state import BundleState, LoadState, NodeState
 
 
 class SplitRow(NamedTuple):
@@ -74,26 +74,26 @@ def due_evaluation(now_ms: int, last_evaluated_ms: int | None, interval_ms: int)
     return evaluated_ms if last_evaluated_ms is None or evaluated_ms > last_evaluated_ms else None
 
 
-def evaluate(
-    nodes: Iterable[NodeState], bundles: Iterable[BundleState], evaluated_ms: int, now_ms: int, rules: LoadRuleConfig
-) -> Evaluation:
+def evaluate(state: LoadState, evaluated_ms: int, now_ms: int, rules: LoadRuleConfig) -> Evaluation:
     """Apply both rules to the nodes whose newest report is not too old.
 
     A bundle counts for the node that reported it last. Nodes are taken by name and bundles by id, which is how ties are
     broken.
 
     Args:
-        nodes: every node that reported.
-        bundles: every bundle that was reported.
+        state: every node and bundle that was reported.
         evaluated_ms: log time of this evaluation.
         now_ms: log time of the newest report.
         rules: thresholds and times.
     """
-    everybody = sorted(nodes)
-    alive = [node for node in everybody if now_ms - node.position.append_time_ms < rules.report_lifetime_ms]
-    known = {bundle.bundle_id: bundle for bundle in bundles}
+    alive = [
+        node
+        for node in sorted(state.nodes.values())
+        if now_ms - node.position.append_time_ms < rules.report_lifetime_ms
+    ]
+    known = state.bundles
     owned = {node.node_id: _owned(node, known) for node in alive}
-    last_evaluated_ms = max((node.smoothed_at_ms for node in everybody if node.smoothed_at_ms is not None), default=0)
+    last_evaluated_ms = state.evaluated_ms
     # A node that missed an evaluation was away: it starts afresh, like one that has left and come back.
     former = {
         node.node_id: node.smoothed_usage

@@ -11,7 +11,7 @@ from controlplane.core.load.shed_rule import ShedSettings
 from controlplane.core.load.split_rule import SplitSettings
 from controlplane.core.records import BundleLoad, ResourceUsage
 from streaming.config import LoadRuleConfig
-from streaming.load_state import BundleState, NodeState, Position, Resources
+from streaming.load_state import BundleState, LoadState, NodeState, Position, Resources
 from streaming.table_contracts import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE
 from streaming.transforms.candidates import (
     ShedRow,
@@ -67,7 +67,7 @@ def test_each_interval_is_evaluated_once(now_ms: int, later_ms: int, interval_ms
 
 def test_both_rules_name_their_evidence() -> None:
     """The overloaded node's bundle and the bundle above its limit are found, each with what was measured."""
-    found = evaluate([IDLE, BUSY], BUNDLES, NOW_MS - 1, NOW_MS, RULES)
+    found = evaluate(LoadState(BUNDLES, [IDLE, BUSY]), NOW_MS - 1, NOW_MS, RULES)
     (split,) = found.splits
     assert (split.bundle_id, split.node_id, split.namespace) == ("kv/b", "n1", "kv")
     assert split.exceeded == [("message_rate_per_s", 160.0, 100.0)]
@@ -80,7 +80,7 @@ def test_both_rules_name_their_evidence() -> None:
 
 def test_rows_are_whole_and_become_candidates() -> None:
     """Rows have the tables' columns in the tables' order, and the same id, window and evidence go to the topic."""
-    found = evaluate([IDLE, BUSY], BUNDLES, NOW_MS - 1, NOW_MS, RULES)
+    found = evaluate(LoadState(BUNDLES, [IDLE, BUSY]), NOW_MS - 1, NOW_MS, RULES)
     assert SplitRow._fields == SPLIT_CANDIDATES_TABLE.columns
     assert ShedRow._fields == SHED_CANDIDATES_TABLE.columns
     for row, action in ((found.splits[0], "split"), (found.sheds[0], "shed")):
@@ -94,33 +94,33 @@ def test_rows_are_whole_and_become_candidates() -> None:
 def test_silent_node_does_not_count() -> None:
     """A node whose newest report is too old neither lowers the mean nor counts as a second node to split for."""
     silent = IDLE._replace(position=NEWEST._replace(append_time_ms=NOW_MS - RULES.report_lifetime_ms))
-    found = evaluate([BUSY, silent], BUNDLES, NOW_MS, NOW_MS, RULES)
+    found = evaluate(LoadState(BUNDLES, [BUSY, silent]), NOW_MS, NOW_MS, RULES)
     assert (found.splits, found.sheds, found.smoothed_usages) == ((), (), {"n1": 0.9})
     barely = IDLE._replace(position=NEWEST._replace(append_time_ms=NOW_MS - RULES.report_lifetime_ms + 1))
-    assert evaluate([BUSY, barely], BUNDLES, NOW_MS, NOW_MS, RULES).sheds
+    assert evaluate(LoadState(BUNDLES, [BUSY, barely]), NOW_MS, NOW_MS, RULES).sheds
 
 
 def test_bundle_that_moved_lately_rests() -> None:
     """A bundle is not shed again within the grace period after it changed its node: bundles must not bounce."""
     moved = [each._replace(moved_at_ms=NOW_MS - RULES.grace_period_ms + 1) for each in BUNDLES]
-    assert evaluate([IDLE, BUSY], moved, NOW_MS, NOW_MS, RULES).sheds == ()
+    assert evaluate(LoadState(moved, [IDLE, BUSY]), NOW_MS, NOW_MS, RULES).sheds == ()
     rested = [each._replace(moved_at_ms=NOW_MS - RULES.grace_period_ms) for each in BUNDLES]
-    assert evaluate([IDLE, BUSY], rested, NOW_MS, NOW_MS, RULES).sheds
+    assert evaluate(LoadState(rested, [IDLE, BUSY]), NOW_MS, NOW_MS, RULES).sheds
 
 
 def test_bundle_counts_for_its_last_reporter() -> None:
     """A former owner's old report still names the bundle; it must not be proposed, or counted, twice."""
     gone = node("n0", 0.9, "kv/a", "kv/b")
-    found = evaluate([gone, IDLE, BUSY], BUNDLES, NOW_MS, NOW_MS, RULES)
+    found = evaluate(LoadState(BUNDLES, [gone, IDLE, BUSY]), NOW_MS, NOW_MS, RULES)
     assert {row.node_id for row in (*found.splits, *found.sheds)} == {"n1"}
     capped = replace(RULES, split=SplitSettings(max_message_rate_per_s=100, max_bundles_per_namespace=3))
-    assert len(evaluate([gone, IDLE, BUSY], BUNDLES, NOW_MS, NOW_MS, capped).splits) == 1
+    assert len(evaluate(LoadState(BUNDLES, [gone, IDLE, BUSY]), NOW_MS, NOW_MS, capped).splits) == 1
 
 
 def test_bundle_nobody_reports_any_more_is_left_alone() -> None:
     """A bundle that its node's newest report does not name any more was split or dropped: nothing is to be done."""
     dropped = node("n1", 0.9, "kv/a", "kv/gone")
-    found = evaluate([IDLE, dropped], BUNDLES, NOW_MS, NOW_MS, RULES)
+    found = evaluate(LoadState(BUNDLES, [IDLE, dropped]), NOW_MS, NOW_MS, RULES)
     assert found.splits == ()
     assert [row.bundle_id for row in found.sheds] == ["kv/a"]
 
@@ -129,12 +129,12 @@ def test_usage_is_smoothed_from_evaluation_to_evaluation() -> None:
     """The former smoothed usage weighs 0.9, but only of a node that took part in the last evaluation."""
     steady = BUSY._replace(smoothed_usage=0.5, smoothed_at_ms=9_000_000)
     returned = IDLE._replace(smoothed_usage=0.8, smoothed_at_ms=8_000_000)
-    found = evaluate([steady, returned], [], NOW_MS, NOW_MS, RULES)
+    found = evaluate(LoadState([], [steady, returned]), NOW_MS, NOW_MS, RULES)
     assert found.smoothed_usages == {"n1": 0.5 * 0.9 + (1 - 0.9) * 0.9, "n2": 0.1}
 
 
 @given(st.permutations([BUSY, IDLE, node("n3", 0.4, "kv/c")]), st.permutations([*BUNDLES, bundle("kv/c", "n3", 500.0)]))
 def test_order_of_rows_does_not_matter(nodes: list[NodeState], bundles: list[BundleState]) -> None:
     """Tables have no order: the same rows give the same candidates, or a repeated batch could propose others."""
-    expected = evaluate(sorted(nodes), sorted(bundles), NOW_MS, NOW_MS, RULES)
-    assert evaluate(nodes, bundles, NOW_MS, NOW_MS, RULES) == expected
+    expected = evaluate(LoadState(sorted(bundles), sorted(nodes)), NOW_MS, NOW_MS, RULES)
+    assert evaluate(LoadState(bundles, nodes), NOW_MS, NOW_MS, RULES) == expected
