@@ -151,7 +151,7 @@ class Mover:
             holding = _holding_in(answer)
             if self._store.fetched(ticket, holding):
                 return True
-            if not holding.held or holding.through >= ticket.table_epoch:
+            if holding.table_epoch >= ticket.table_epoch:
                 spent.add(source)
             self._add_sources(ticket, answer["sources"])
         if not spent.issuperset(self._sources_to_ask(ticket.slot_id, row)):
@@ -202,4 +202,4 @@ class Mover:
 
 def _holding_in(answer: Message) -> Holding:
     values = {key: Value(text, Version(*version)) for key, (text, version) in answer["values"].items()}
-    return Holding(values, answer["covered_from"], answer["through"], held=answer["held"])
+    return Holding(values, answer["covered_from"], answer["through"], answer["table_epoch"])

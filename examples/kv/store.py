@@ -4,7 +4,8 @@ An acknowledged PUT is never lost while one replica that counts as complete live
 
 - Only the slot leader accepts a PUT, and it is copied to every follower of the row before it is acknowledged.
 - A new slot leader fetches before it serves. Its FETCH carries the new slot leader epoch, and whoever sees that stops
-  accepting PUTs and older COPYs for the slot first: the old leader acknowledges nothing that the new one lacks.
+  accepting PUTs and older COPYs for the slot first, also before it holds the slot: an older leader acknowledges nothing
+  that the new one lacks.
 - A holder says from which table's epoch to which other it has every PUT that was acknowledged. Only what joins on to
   that can complete it: somebody who held the slot some time ago may lack what others acknowledged since.
 - A follower fetches from its leader, and only once the leader's table shows it as a follower: what comes after the
@@ -72,13 +73,14 @@ class Holding(NamedTuple):
         values: perhaps more than that.
         covered_from: the first epoch; 0 is the beginning.
         through: the last epoch; before ``covered_from`` if nothing is covered.
-        held: whether the slot is still held, so that ``through`` grows when a newer table is read.
+        table_epoch: of the newest table that the holder has read; what it answers later may be more until it has read
+            the requester's.
     """
 
     values: Mapping[str, Value]
     covered_from: int
     through: int
-    held: bool
+    table_epoch: int
 
 
 class Ticket(NamedTuple):
@@ -120,7 +122,6 @@ class Replica:
         row: the present row; the last one if the slot is lost.
         gained_epoch: the epoch of the table that gave it to this node.
         covered_from: it has every PUT that a leader acknowledged under a table of this epoch or a later one.
-        seen_leader_epoch: the newest slot leader epoch that anybody has shown to this node.
         lost_at_s: when it was lost (monotonic); None while it is held.
         lost_epoch: of the table that took it away.
     """
@@ -128,7 +129,6 @@ class Replica:
     row: Row
     gained_epoch: int
     covered_from: int
-    seen_leader_epoch: int = 0
     lost_at_s: float | None = None
     lost_epoch: int = 0
     values: dict[str, Value] = field(default_factory=dict)
@@ -138,11 +138,6 @@ class Replica:
     def complete(self) -> bool:
         """Whether it has every acknowledged value since the beginning."""
         return self.covered_from == 0
-
-    @property
-    def fenced(self) -> bool:
-        """Whether somebody has shown a newer leadership than the row's."""
-        return self.seen_leader_epoch > self.row.token.leader_epoch
 
     def merge(self, values: Mapping[str, Value]) -> None:
         """Take values in, the newer version of each key."""
@@ -163,6 +158,7 @@ class SlotStore:
     def __init__(self) -> None:
         self.epoch = 0
         self._replicas: dict[int, Replica] = {}
+        self._seen_leader_epochs: dict[int, int] = {}
         self._lock = threading.Lock()
 
     def adopt(self, epoch: int, rows: Mapping[int, Row], now_s: float) -> None:
@@ -229,19 +225,17 @@ class SlotStore:
             replica = self._replicas.get(slot_id)
             if replica is None or replica.lost_at_s is not None:
                 raise Refused("behind" if table_epoch > self.epoch else "moved", self.epoch)
-            if token.leader_epoch < max(replica.seen_leader_epoch, replica.row.token.leader_epoch):
+            self._see(slot_id, token)
+            if token.leader_epoch < max(self._seen_leader_epochs[slot_id], replica.row.token.leader_epoch):
                 raise Refused("fenced", self.epoch)
-            replica.seen_leader_epoch = token.leader_epoch
             replica.merge({key: value})
 
     def fetch_as_leader(self, slot_id: int, token: Token) -> Holding:
         """Give the slot's new leader what this node has, after closing the slot for every older leadership."""
         with self._lock:
+            self._see(slot_id, token)
             replica = self._replicas.get(slot_id)
-            if replica is None:
-                return Holding({}, 1, 0, held=False)
-            replica.seen_leader_epoch = max(replica.seen_leader_epoch, token.leader_epoch)
-            return self._holding(replica)
+            return Holding({}, 1, 0, self.epoch) if replica is None else self._holding(replica)
 
     def fetch_as_follower(self, slot_id: int, token: Token, table_epoch: int, requester: str) -> Holding:
         """Give a follower everything; from here on it gets a copy of each PUT.
@@ -257,12 +251,11 @@ class SlotStore:
                 PUT might still pass the requester by; ``moved``: nor will it; ``migrating``: not complete here either.
         """
         with self._lock:
+            self._see(slot_id, token)
             replica = self._replicas.get(slot_id)
-            if replica is not None:
-                replica.seen_leader_epoch = max(replica.seen_leader_epoch, token.leader_epoch)
             if table_epoch > self.epoch:
                 raise Refused("behind", self.epoch)
-            if replica is None or replica.lost_at_s is not None or not replica.row.leads or replica.fenced:
+            if replica is None or not self._leads(slot_id, replica):
                 raise Refused("moved", self.epoch)
             if requester not in replica.row.followers:
                 raise Refused("moved", self.epoch)
@@ -319,6 +312,15 @@ class SlotStore:
                 if replica.lost_at_s is None and replica.row.leads
             }
 
+    def _see(self, slot_id: int, token: Token) -> None:
+        """Remember the newest leadership that anybody has shown, also of a slot that is not held (yet)."""
+        self._seen_leader_epochs[slot_id] = max(self._seen_leader_epochs.get(slot_id, 0), token.leader_epoch)
+
+    def _leads(self, slot_id: int, replica: Replica) -> bool:
+        """Whether this node leads the slot and nobody has shown a newer leadership."""
+        fenced = self._seen_leader_epochs.get(slot_id, 0) > replica.row.token.leader_epoch
+        return replica.lost_at_s is None and replica.row.leads and not fenced
+
     def _of(self, ticket: Ticket) -> Replica | None:
         replica = self._replicas.get(ticket.slot_id)
         if replica is None or replica.lost_at_s is not None:
@@ -327,13 +329,12 @@ class SlotStore:
         return replica if present == (ticket.gained_epoch, ticket.leader_epoch) else None
 
     def _holding(self, replica: Replica) -> Holding:
-        held = replica.lost_at_s is None
-        through = self.epoch if held else replica.lost_epoch - 1
-        return Holding(dict(replica.values), replica.covered_from, through, held=held)
+        through = self.epoch if replica.lost_at_s is None else replica.lost_epoch - 1
+        return Holding(dict(replica.values), replica.covered_from, through, self.epoch)
 
     def _serving(self, slot_id: int) -> Replica:
         replica = self._replicas.get(slot_id)
-        if replica is None or replica.lost_at_s is not None or not replica.row.leads or replica.fenced:
+        if replica is None or not self._leads(slot_id, replica):
             raise Refused("moved", self.epoch)
         if not replica.complete:
             raise Refused("migrating", self.epoch)

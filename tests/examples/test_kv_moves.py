@@ -282,3 +282,25 @@ def test_a_source_that_has_not_read_far_enough_is_asked_again() -> None:
     old.read_table()
     new.mover.fetch_once()
     assert new.serves
+
+
+def test_a_source_that_has_not_heard_of_its_slot_yet_is_fenced_and_asked_again() -> None:
+    """Who gains a slot after a newer leader asked must not lead it any more, and what it then finds is no last word."""
+    moves = Moves()
+    moves.begin()
+    moves.nodes["a"].store.put(SLOT, "k", "1")
+    moves.change_table(["c"])
+    moves.change_table(["d"])
+    new, between = moves.nodes["d"], moves.nodes["c"]
+    while new.behind:
+        new.read_table()
+    new.mover.fetch_once()
+    assert not new.serves
+    between.read_table()
+    between.mover.fetch_once()
+    assert not between.serves
+    new.mover.fetch_once()
+    between.read_table()
+    new.mover.fetch_once()
+    new.mover.fetch_once()
+    assert new.store.get(SLOT, "k") == "1"

@@ -29,7 +29,7 @@ def following(leader_epoch: int = 5) -> SlotStore:
 
 def everything(through: int, **values: Value) -> Holding:
     """A complete holder's answer."""
-    return Holding(values, 0, through, held=True)
+    return Holding(values, 0, through, through)
 
 
 def complete(store: SlotStore, **values: Value) -> None:
@@ -120,7 +120,7 @@ def test_an_incomplete_holder_is_no_complete_source() -> None:
     store = following()
     value = Value("1", Version(5, 1))
     store.copy(SLOT, Token(1, 5), 5, "k", value)
-    assert store.fetch_as_leader(SLOT, Token(1, 6)) == Holding({"k": value}, 5, 5, held=True)
+    assert store.fetch_as_leader(SLOT, Token(1, 6)) == Holding({"k": value}, 5, 5, 5)
     nothing = SlotStore().fetch_as_leader(SLOT, Token(1, 6))
     assert nothing.through < nothing.covered_from
 
@@ -155,7 +155,7 @@ def test_a_lost_slot_stays_readable_for_a_while() -> None:
     store.adopt(8, {}, 11)
     assert refusal(store.get, SLOT, "k") == "moved"
     answer = store.fetch_as_leader(SLOT, Token(1, 9))
-    assert (answer.covered_from, answer.through, answer.held) == (0, 5, False)
+    assert (answer.covered_from, answer.through, answer.table_epoch) == (0, 5, 8)
     store.adopt(9, {}, 10 + GRACE_S + 1)
     assert not store.fetch_as_leader(SLOT, Token(1, 9)).values
 
@@ -166,10 +166,10 @@ def test_only_what_joins_on_completes_a_slot() -> None:
     store.adopt(9, {SLOT: row("a", me="a", leader_epoch=9)}, 0)
     job = store.ticket(SLOT)
     assert job is not None
-    assert not store.fetched(job[0], Holding({"k": Value("1", Version(5, 1))}, 0, 7, held=False))
+    assert not store.fetched(job[0], Holding({"k": Value("1", Version(5, 1))}, 0, 7, 9))
     assert refusal(store.get, SLOT, "k") == "migrating"
-    assert not store.fetched(job[0], Holding({}, 6, 8, held=False))
-    assert store.fetched(job[0], Holding({}, 0, 5, held=False))
+    assert not store.fetched(job[0], Holding({}, 6, 8, 9))
+    assert store.fetched(job[0], Holding({}, 0, 5, 9))
     assert store.get(SLOT, "k") == "1"
 
 

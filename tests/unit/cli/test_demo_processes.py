@@ -50,7 +50,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], DemoProcess]]:
 
 def run_other(folder: Path, ending: str) -> list[psutil.Process]:
     """Another Python starts two processes, and ends; these are the two, or those of them that have not ended yet."""
-    command = [sys.executable, "-c", OTHER_PROCESS, str(folder), STUBBORN + "signal.pause()", ending]
+    command = [sys.executable, "-c", OTHER_PROCESS, str(folder), STUBBORN + WAITS, ending]
     # With a pipe for both outputs: a kept process that held one of them would keep this waiting.
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     process_ids = done.stdout.split()
@@ -113,6 +113,7 @@ def test_kept_processes_outlive_the_demo_and_end_when_told(tmp_path: Path) -> No
     assert not any(gone(process) for process in processes)
     held = json.loads((tmp_path / "held.json").read_text())
     assert held["processes"] == {"first": processes[0].pid, "second": processes[1].pid}
+    poll_until(lambda: "up" in (tmp_path / "first.log").read_text())
     assert stop_held(tmp_path)
     assert all(gone(process) for process in processes)
     assert find_holder(tmp_path) is None
