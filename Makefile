@@ -11,7 +11,7 @@ PREPARE = $(PYTHON) -c '' 2>/dev/null || { echo "Python 3.11 to 3.13 is needed, 
 	(for example the package python3.11), or name one: make PYTHON=/path/to/python3.11" >&2; exit 2; }; \
 	$(PYTHON) infra/setup/prepare.py
 
-# What needs neither Java nor a Docker engine, and ends within a minute.
+# What needs neither Java nor a Docker engine, and ends within a minute (ARGS="-n 0" takes one process, for a debugger).
 FAST = not kafka and not spark and not end_to_end and not containers and not slow
 
 .PHONY: help
@@ -31,8 +31,8 @@ test: ## Run every test; the summary says why a test was skipped (ARGS="-k name"
 	@$(PREPARE) --java -- python -m pytest $(ARGS)
 
 .PHONY: test-fast
-test-fast: ## Run the tests that need no Java: under a minute
-	@$(PREPARE) -- python -m pytest --hypothesis-profile=fast -m "$(FAST)" $(ARGS)
+test-fast: ## Run the tests that need no Java, on every core: under a minute
+	@$(PREPARE) -- python -m pytest -n auto --hypothesis-profile=fast -m "$(FAST)" $(ARGS)
 
 .PHONY: lint
 lint: ## Check style, formatting, types and the import contracts; all of them, even when one fails
