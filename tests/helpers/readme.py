@@ -83,7 +83,7 @@ class ReadmeCluster:
 
 
 class Running:
-    """A process of its own with its output in a file; a context manager that ends it as Ctrl-C does."""
+    """A process of its own with its output in a file; a context manager that asks it to end."""
 
     def __init__(self, words: list[str], folder: Path, environment: dict[str, str]) -> None:
         self._words = words
@@ -111,9 +111,9 @@ class Running:
             assert time.monotonic() < deadline_s, f"{self._words}: not within {DEADLINE_S} s\n{self.output}"
             time.sleep(0.05)
 
-    def end(self) -> int:
-        """Ask it to end, and give its exit status."""
-        self._process.send_signal(signal.SIGTERM)
+    def end(self, asked_by: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end, as a service manager does or, with SIGINT, as Ctrl-C, and give its exit status."""
+        self._process.send_signal(asked_by)
         return self._process.wait(DEADLINE_S)
 
     def __enter__(self) -> Self:
