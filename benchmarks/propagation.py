@@ -30,7 +30,7 @@ from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.table import decode_row, encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig, KafkaConfig
 from controlplane.core.identifiers import Epoch, Seq, Term
-from controlplane.core.policy import HashFunction
+from controlplane.core.policy import HashFunction, Policy
 from controlplane.core.rows import EpochMarker, Row, TableSettings, add_hashes, format_digest, key_of, row_hash
 from controlplane.core.slot_table import Slot
 from controlplane.core.table_replica import RoutingTable
@@ -125,7 +125,7 @@ class _Table:
         leaders = [f"n{(slot_id + self.epoch) % 7}" for slot_id in range(SLOTS)]
         rows: list[Row] = [Slot(slot_id, leaders[slot_id], (), Epoch(self.epoch)) for slot_id in slots]
         if self.epoch == 1:
-            rows.append(TableSettings(SLOTS, 1, HashFunction.CRC32C))
+            rows.append(TableSettings(SLOTS, 1, HashFunction.CRC32C, Policy().silence_limit_ms))
         records = []
         for row in rows:
             key, value = key_of(row), encode_row(row)

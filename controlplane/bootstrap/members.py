@@ -55,12 +55,11 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     """
     log_through_the_standard_library()
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
-    session = settings or SessionSettings()
     named = tuple(Address(name, host, port) for name, (host, port) in sorted((addresses or {}).items()))
     # Before the clients are opened: what it refuses must not leave connections behind.
     node = NodeDescription(node_id, role, named, zone, weight, capacity, version)
     return NodeAgent(
-        writer=KafkaEventWriter(config, kafka, session.silence_limit_ms),
+        writer=KafkaEventWriter(config, kafka),
         reader=KafkaLogReader(config, kafka),
         clock=SystemClock(),
         node=node,
@@ -68,7 +67,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         callbacks=callbacks,
         load_source=load_source,
         load_interval_ms=load_interval_ms,
-        settings=session,
+        settings=settings,
         metrics=metrics,
     )
 

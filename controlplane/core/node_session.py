@@ -6,7 +6,8 @@ joins again with the same incarnation; one whose name belongs to a greater incar
 Self-fencing: the leader counts silence from a heartbeat's append, which is never before the heartbeat was *sent*. So a
 node refuses requests from (last acknowledged heartbeat's sending + silence limit - margin) on: by the time at which
 somebody else may own what it held, it has stopped. It resumes only when a heartbeat is acknowledged again and the
-table, read to its end after that, still shows it as a member.
+table, read to its end after that, still shows it as a member. The limit is the cluster's, and the table tells it: with
+one of its own a node could serve longer than the leader waits.
 """
 
 from dataclasses import dataclass
@@ -37,35 +38,23 @@ class SessionSettings:
     """Timing of a node's session.
 
     Attributes:
-        heartbeat_interval_ms: how often the node says that it lives.
+        heartbeat_interval_ms: how often the node says that it lives, at least; where the cluster's silence limit leaves
+            less time it does so twice within that.
         join_retry_ms: how often it repeats a join or leaving record until the table answers.
-        silence_limit_ms: the cluster's limit (:attr:`controlplane.core.policy.Policy.silence_limit_ms`).
-        self_fencing_margin_ms: how long before the limit a node without the log refuses requests.
+        self_fencing_margin_ms: how long before the cluster's silence limit a node without the log refuses requests; at
+            most half of the limit.
         on_log_loss: see :class:`OnLogLoss`.
     """
 
     heartbeat_interval_ms: int = 1_000
     join_retry_ms: int = 1_000
-    silence_limit_ms: int = 2_500
     self_fencing_margin_ms: int = 500
     on_log_loss: OnLogLoss = OnLogLoss.STOP
 
     def __post_init__(self) -> None:
-        """Refuse timings under which a healthy node would refuse requests."""
+        """Refuse timings that are none."""
         if min(self.heartbeat_interval_ms, self.join_retry_ms) <= 0 or self.self_fencing_margin_ms < 0:
             raise ConfigurationError(f"session intervals have to be positive and the margin not negative: {self}")
-        if self.heartbeat_interval_ms >= self.silent_for_ms:
-            message = (
-                f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) has to be less than silence_limit_ms "
-                f"({self.silence_limit_ms}) - self_fencing_margin_ms ({self.self_fencing_margin_ms}): "
-                "a healthy node would refuse requests between two heartbeats"
-            )
-            raise ConfigurationError(message)
-
-    @property
-    def silent_for_ms(self) -> int:
-        """How long after the sending of its last acknowledged heartbeat a node may serve."""
-        return self.silence_limit_ms - self.self_fencing_margin_ms
 
 
 class SessionState(Enum):
@@ -151,9 +140,10 @@ class TableRead:
 
 @dataclass(frozen=True, slots=True)
 class TableChanged:
-    """A new table; ``row`` is the node's own, if it has one."""
+    """A new table; ``row`` is the node's own, if it has one, and ``silence_limit_ms`` the cluster's."""
 
     row: NodeRow | None
+    silence_limit_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +237,8 @@ class NodeSession:
         self.last_acknowledged_ms: int | None = None
         self._settings = settings
         self._row: NodeRow | None = None
+        self._silent_for_ms = 0
+        self._heartbeat_interval_ms = settings.heartbeat_interval_ms
         self._member_since_ms = 0
         self._lost_at_ms = 0
         self._ask_at_ms = 0
@@ -262,7 +254,7 @@ class NodeSession:
             return FOREVER_MS
         if self.state is SessionState.LOST_LOG or self.last_acknowledged_ms is None:
             return 0
-        return self.last_acknowledged_ms + self._settings.silent_for_ms
+        return self.last_acknowledged_ms + self._silent_for_ms
 
     def on_event(self, now_ms: int, event: SessionEvent) -> SessionOutput:
         """Take an event up; ``now_ms`` is monotonic.
@@ -281,8 +273,9 @@ class NodeSession:
             case TableRead(row=row, wall_ms=wall_ms):
                 self.incarnation = max(wall_ms, row.incarnation + 1 if row else 0)
                 self._move(now_ms, Trigger.TABLE_READ)
-            case TableChanged(row=row):
+            case TableChanged(row=row, silence_limit_ms=silence_limit_ms):
                 self._row = row
+                self._keep_within(silence_limit_ms)
             case HeartbeatAcknowledged(sent_at_ms=sent_at_ms):
                 actions += self._acknowledged(now_ms, sent_at_ms)
             case TableConfirmed(asked_at_ms=asked_at_ms):
@@ -315,6 +308,11 @@ class NodeSession:
             self._heartbeat_at_ms = now_ms
         if after is SessionState.LOST_LOG:
             self._lost_at_ms = now_ms
+
+    def _keep_within(self, silence_limit_ms: int) -> None:
+        """Follow the cluster's limit: when to have stopped, and how often to say that this node lives."""
+        self._silent_for_ms = silence_limit_ms - min(self._settings.self_fencing_margin_ms, silence_limit_ms // 2)
+        self._heartbeat_interval_ms = min(self._settings.heartbeat_interval_ms, self._silent_for_ms // 2)
 
     def _acknowledged(self, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
         if self.state not in _MEMBER_STATES or sent_at_ms < self._member_since_ms:
@@ -350,7 +348,7 @@ class NodeSession:
         )
 
     def _deadline_ms(self) -> int:
-        return max(self.last_acknowledged_ms or 0, self._member_since_ms) + self._settings.silent_for_ms
+        return max(self.last_acknowledged_ms or 0, self._member_since_ms) + self._silent_for_ms
 
     def _notice_log_loss(self, now_ms: int) -> None:
         if self.state in (SessionState.ACTIVE, SessionState.DRAINING) and now_ms >= self._deadline_ms():
@@ -365,7 +363,7 @@ class NodeSession:
             elif self._drain_reason is not None:
                 actions.append(SendLeaving(self.incarnation, self._drain_reason))
         if self.state in _MEMBER_STATES and now_ms >= self._heartbeat_at_ms:
-            self._heartbeat_at_ms = now_ms + self._settings.heartbeat_interval_ms
+            self._heartbeat_at_ms = now_ms + self._heartbeat_interval_ms
             actions.append(SendHeartbeat(self.incarnation, now_ms))
         return actions
 

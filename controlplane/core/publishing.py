@@ -34,7 +34,7 @@ def table_settings(state: State) -> TableSettings | None:
     if not state.log_id:
         return None
     policy = state.policy
-    return TableSettings(policy.slot_count, policy.replica_count, policy.hash_function)
+    return TableSettings(policy.slot_count, policy.replica_count, policy.hash_function, policy.silence_limit_ms)
 
 
 def rows_of(state: State) -> dict[str, Row]:

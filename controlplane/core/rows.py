@@ -25,11 +25,17 @@ _DIGEST_MODULUS: Final = 1 << 64
 @union_member
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """What a router needs to turn a key into a slot."""
+    """What routers and nodes follow of the cluster's policy.
+
+    Attributes:
+        slot_count, replica_count, hash_function: what turns a key into a slot's holders.
+        silence_limit_ms: when a node that is cut off from the log has to have stopped serving.
+    """
 
     slot_count: int
     replica_count: int
     hash_function: HashFunction
+    silence_limit_ms: int
 
 
 @union_member

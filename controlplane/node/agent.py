@@ -64,7 +64,7 @@ class NodeAgent:
     """A member of the cluster; thread-safe. A context manager: entering joins, leaving drains and leaves.
 
     Args:
-        writer: appends the node's events; give records up after the silence limit. It belongs to the agent.
+        writer: appends the node's events; give records up after a while. It belongs to the agent.
         reader: reads the routing table; it belongs to the agent.
         clock: monotonic and wall time.
         node: who this is.
@@ -361,7 +361,7 @@ class NodeAgent:
             self._table = table
             self._lock.notify_all()
         leads, follows, bundles = self._book.count()
-        self._inbox.put(TableChanged(table.nodes.get(self._node.node_id)))
+        self._inbox.put(TableChanged(table.nodes.get(self._node.node_id), table.settings.silence_limit_ms))
         self._metrics.epoch.set(table.epoch)
         self._metrics.slots.labels("leader").set(leads)
         self._metrics.slots.labels("follower").set(follows)

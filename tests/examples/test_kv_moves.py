@@ -229,7 +229,7 @@ class Moves(RuleBasedStateMachine):
         slot = Slot(SLOT, leader or None, followers, leader_epoch)
         hash_function = next(iter(HashFunction))
         return RoutingTable(
-            Term(1), epoch, Seq(epoch), "log", TableSettings(1, 2, hash_function), (slot,), rows, {}, {}, ""
+            Term(1), epoch, Seq(epoch), "log", TableSettings(1, 2, hash_function, 2_500), (slot,), rows, {}, {}, ""
         )
 
 

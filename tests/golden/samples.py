@@ -182,7 +182,7 @@ SAMPLES: tuple[Sample, ...] = (
     Sample("everything", _EVERYTHING),
     Sample("everything in parts", _EVERYTHING, max_part_bytes=700),
     Sample("positions only", _POSITIONS_ONLY),
-    Sample("plain", TableSettings(256, 2, HashFunction.CRC32C)),
+    Sample("plain", TableSettings(256, 2, HashFunction.CRC32C, 2_500)),
     Sample("plain", Slot(17, "node-1", ("node-2", "node-3"), Epoch(7))),
     Sample("without a leader", Slot(0, None, (), Epoch(0))),
     Sample(

@@ -46,7 +46,7 @@ class TableFeed:
         self._log_id = log_id
         self._hashes: dict[str, int] = {}
         self._staged: dict[str, Row | None] = {}
-        self._stage(TableSettings(slot_count, 2, HashFunction.CRC32C))
+        self._stage(TableSettings(slot_count, 2, HashFunction.CRC32C, 2_500))
         for slot in self.slots.values():
             self._stage(slot)
 

@@ -22,7 +22,6 @@ from controlplane.core.node_session import (
 from controlplane.core.records import NodeRole
 from controlplane.core.rows import NodeRow
 
-SETTINGS = SessionSettings()
 STEP_MS = 100
 WALL_MS = 1_000_000
 
@@ -39,7 +38,8 @@ class World:
     The leader's clock is the log's: it goes on while only the node is cut off.
     """
 
-    session: NodeSession = field(default_factory=lambda: NodeSession(SETTINGS))
+    silence_limit_ms: int
+    session: NodeSession = field(default_factory=lambda: NodeSession(SessionSettings()))
     now_ms: int = 0
     connected: bool = True
     runs: bool = True
@@ -76,7 +76,7 @@ class World:
                     self.committed.append(row(NodeStatus.ACTIVE))
                     self.appended_ms = self.now_ms
             self.queue.clear()
-        if self.member and self.appended_ms is not None and self.now_ms - self.appended_ms > SETTINGS.silence_limit_ms:
+        if self.member and self.appended_ms is not None and self.now_ms - self.appended_ms > self.silence_limit_ms:
             self.committed.append(row(NodeStatus.FENCED))
 
     def let_the_node_work(self, *, reads_table: bool, hears_acknowledgements: bool) -> None:
@@ -88,13 +88,14 @@ class World:
         if reads_table and self.connected:
             confirmations, self.confirmations = self.confirmations, []
             for committed in self.committed[self.seen :]:
-                self.deliver(TableChanged(committed))
+                self.deliver(TableChanged(committed, self.silence_limit_ms))
             self.seen = len(self.committed)
             for asked_at_ms in confirmations:
                 self.deliver(TableConfirmed(asked_at_ms))
         self.deliver(Woke())
 
 
+limits = st.integers(500, 5_000)
 turns = st.lists(
     st.fixed_dictionaries(
         {
@@ -109,11 +110,11 @@ turns = st.lists(
 )
 
 
-@given(turns)
+@given(limits, turns)
 @settings(max_examples=5 * settings().max_examples)
-def test_a_fenced_node_does_not_serve(drawn: list[dict[str, int]]) -> None:
+def test_a_fenced_node_does_not_serve(silence_limit_ms: int, drawn: list[dict[str, int]]) -> None:
     """Connections break, processes stall, threads lag: in no order does a node serve that the log has fenced."""
-    world = World()
+    world = World(silence_limit_ms)
     world.deliver(TableRead(None, WALL_MS))
     for turn in drawn:
         world.connected = bool(turn["connected"])
@@ -129,11 +130,11 @@ def test_a_fenced_node_does_not_serve(drawn: list[dict[str, int]]) -> None:
     assert world.session.incarnation == WALL_MS
 
 
-@given(turns)
+@given(limits, turns)
 @settings(max_examples=2 * settings().max_examples)
-def test_a_node_whose_log_is_back_serves_again(drawn: list[dict[str, int]]) -> None:
+def test_a_node_whose_log_is_back_serves_again(silence_limit_ms: int, drawn: list[dict[str, int]]) -> None:
     """Whatever went wrong, three seconds of a working log make the node a serving member again."""
-    world = World()
+    world = World(silence_limit_ms)
     world.deliver(TableRead(None, WALL_MS))
     for turn in drawn:
         world.connected = bool(turn["connected"])

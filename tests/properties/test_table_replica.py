@@ -14,7 +14,7 @@ from controlplane.core.table_replica import ReplicaStanding, RoutingTable, Table
 from tests.helpers.table_topics import TableTopic
 
 SLOT_COUNT = 4
-SETTINGS = TableSettings(SLOT_COUNT, 2, HashFunction.CRC32C)
+SETTINGS = TableSettings(SLOT_COUNT, 2, HashFunction.CRC32C, 2_500)
 NODES = ["a", "b", "c"]
 
 slots = st.builds(

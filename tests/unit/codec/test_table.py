@@ -44,7 +44,8 @@ def test_what_is_no_row_is_refused() -> None:
 
 def test_an_unknown_value_is_refused_by_name() -> None:
     """A hash function that this router does not know would send every key astray."""
-    settings = default_framing().encode("TableSettings", {"slot_count": 8, "replica_count": 1, "hash_function": "new"})
+    datum = {"slot_count": 8, "replica_count": 1, "hash_function": "new", "silence_limit_ms": 2_500}
+    settings = default_framing().encode("TableSettings", datum)
     with pytest.raises(InvalidInputError, match="unknown_hash_function"):
         decode_row(b"main/table/settings", settings)
 

@@ -40,10 +40,12 @@ def row(status: NodeStatus, incarnation: int = WALL_MS) -> NodeRow:
     return NodeRow("n1", incarnation, NodeRole.DATA, status, (), "", 1, "")
 
 
+SILENCE_LIMIT_MS = 2_500
 ACTIVE, DRAINING, FENCED = (
-    TableChanged(row(status)) for status in (NodeStatus.ACTIVE, NodeStatus.DRAINING, NodeStatus.FENCED)
+    TableChanged(row(status), SILENCE_LIMIT_MS)
+    for status in (NodeStatus.ACTIVE, NodeStatus.DRAINING, NodeStatus.FENCED)
 )
-SUPERSEDED = TableChanged(row(NodeStatus.ACTIVE, WALL_MS + 1))
+SUPERSEDED = TableChanged(row(NodeStatus.ACTIVE, WALL_MS + 1), SILENCE_LIMIT_MS)
 READ = TableRead(None, WALL_MS)
 
 
@@ -138,6 +140,19 @@ def test_a_member_serves_only_once_a_heartbeat_is_acknowledged() -> None:
     assert session.serve_until_ms == 10 + 2_500 - 500
 
 
+@pytest.mark.parametrize(
+    ("silence_limit_ms", "interval_ms", "serves_for_ms"), [(500, 125, 250), (1_200, 350, 700), (20_000, 1_000, 19_500)]
+)
+def test_a_node_keeps_within_the_clusters_silence_limit(
+    silence_limit_ms: int, interval_ms: int, serves_for_ms: int
+) -> None:
+    """Whoever created the cluster chose the limit: a node that went by one of its own might serve while others own."""
+    admitted = TableChanged(row(NodeStatus.ACTIVE), silence_limit_ms)
+    session = session_after((0, READ), (10, admitted), (20, HeartbeatAcknowledged(10)))
+    assert session.serve_until_ms == 10 + serves_for_ms
+    assert session.on_event(10 + interval_ms, Woke()).actions == (SendHeartbeat(WALL_MS, 10 + interval_ms),)
+
+
 def test_silence_is_counted_from_the_sending_not_from_the_acknowledgement() -> None:
     """The broker may have appended a heartbeat long before its acknowledgement arrived."""
     session = session_after((0, READ), (10, ACTIVE), (1_500, HeartbeatAcknowledged(10)))
@@ -184,7 +199,7 @@ def test_a_fenced_node_joins_again_with_the_same_incarnation() -> None:
 def test_a_node_whose_row_vanished_joins_again() -> None:
     """An operator removed the node: as long as it lives it asks to be a member."""
     session = session_after((0, READ), (10, ACTIVE))
-    assert session.on_event(20, TableChanged(None)).actions == (SendJoin(WALL_MS),)
+    assert session.on_event(20, TableChanged(None, SILENCE_LIMIT_MS)).actions == (SendJoin(WALL_MS),)
 
 
 def test_serving_on_without_the_log_is_a_choice() -> None:
@@ -225,13 +240,12 @@ def test_leaving_before_the_table_was_read_says_nothing() -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: SessionSettings(heartbeat_interval_ms=2_000),
         lambda: SessionSettings(heartbeat_interval_ms=0),
         lambda: SessionSettings(self_fencing_margin_ms=-1),
         lambda: SessionSettings(join_retry_ms=0),
     ],
 )
 def test_settings_that_contradict_themselves_are_refused(build: Callable[[], SessionSettings]) -> None:
-    """A heartbeat interval beyond the self-fencing deadline would make a healthy node refuse requests."""
+    """No interval is nothing, and no margin less than nothing."""
     with pytest.raises(ConfigurationError):
         build()

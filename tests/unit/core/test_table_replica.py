@@ -14,7 +14,7 @@ from controlplane.core.table_replica import ReplicaStanding, RoutingTable, Table
 from controlplane.errors import InvalidInputError, InvariantViolationError, LogContinuityError, NoRouteError
 from tests.helpers.table_topics import TableTopic, TopicRecord
 
-SETTINGS = TableSettings(8, 2, HashFunction.CRC32C)
+SETTINGS = TableSettings(8, 2, HashFunction.CRC32C, 2_500)
 
 
 def slot(slot_id: int, leader: str | None, leader_epoch: int = 1) -> Slot:
