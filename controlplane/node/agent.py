@@ -339,11 +339,11 @@ class NodeAgent:
                 asked_at_ms = None
 
     def _confirmation_wanted(self, asked_at_ms: int | None) -> int | None:
-        try:
-            asked_at_ms = self._confirmations.get_nowait()
-        except queue.Empty:
-            return asked_at_ms
-        self._follower.fetch_anew()
+        """The reading to its end that is under way, or the next one: many questions must not keep it from its end."""
+        if asked_at_ms is None and not self._confirmations.empty():
+            while not self._confirmations.empty():
+                asked_at_ms = self._confirmations.get()
+            self._follower.fetch_anew()
         return asked_at_ms
 
     def _first_table(self, table: RoutingTable | None) -> None:

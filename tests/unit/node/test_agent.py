@@ -2,13 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 
 import pytest
 
 from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.config import HEARTBEATS, LOAD_REPORTS
+from controlplane.core.identifiers import TopicPartition
 from controlplane.core.membership import NodeStatus
 from controlplane.core.node_session import SessionSettings, SessionState
 from controlplane.errors import FencedError
@@ -22,6 +23,7 @@ from controlplane.node import (
     SlotGained,
     SlotLost,
 )
+from controlplane.ports import LogReader, PolledBatch
 from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until
 
@@ -48,6 +50,35 @@ class Recorder(NodeCallbacks):
         self.lost.extend(slots)
 
 
+class LateEnds:
+    """A reader over a slow connection: an end comes 300 ms after the fetch from which it tells."""
+
+    def __init__(self, reader: LogReader) -> None:
+        """Wrap a reader."""
+        self._reader = reader
+        self._ends_at_s = 0.0
+        self._ended: frozenset[TopicPartition] = frozenset()
+
+    def __getattr__(self, name: str) -> object:
+        """Everything else is the wrapped reader's."""
+        return getattr(self._reader, name)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Fetch anew."""
+        self._reader.assign(positions)
+        self._ends_at_s = time.monotonic() + 0.3
+        self._ended = frozenset()
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """Keep the ends back for a while."""
+        batch = self._reader.poll(max_records, timeout_ms)
+        self._ended |= batch.ended
+        if time.monotonic() < self._ends_at_s:
+            return PolledBatch(batch.records, frozenset())
+        ended, self._ended = self._ended, frozenset()
+        return PolledBatch(batch.records, ended)
+
+
 class Fleet:
     """Agents of one in-memory cluster with a running controller."""
 
@@ -60,12 +91,13 @@ class Fleet:
         node_id: str,
         callbacks: NodeCallbacks | None = None,
         load_source: Callable[[], NodeLoad] | None = None,
+        reader: LogReader | None = None,
     ) -> NodeAgent:
         """An agent that joins; it is stopped at the end without draining."""
         writer = MemoryEventWriter(self.world.cluster, self.world.broker, message_timeout_ms=800)
         agent = NodeAgent(
             writer=writer,
-            reader=self.world.reader(),
+            reader=reader or self.world.reader(),
             clock=self.world.clock,
             node=NodeDescription(node_id),
             cluster="test",
@@ -148,6 +180,16 @@ def test_a_node_without_the_log_refuses_before_others_may_own_its_slots(fleet: F
     fleet.world.broker.available = True
     poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
     assert fleet.world.table().nodes["n1"].status is NodeStatus.ACTIVE  # type: ignore[union-attr]
+
+
+def test_a_node_is_back_even_if_the_table_takes_longer_to_read_than_a_heartbeat(fleet: Fleet) -> None:
+    """Each heartbeat asks for the table to be read to its end: a reading that is under way must not begin again."""
+    agent = fleet.start("n1", Recorder(), reader=LateEnds(fleet.world.reader()))  # type: ignore[arg-type]
+    poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
+    fleet.world.broker.available = False
+    poll_until(lambda: agent.state is SessionState.LOST_LOG)
+    fleet.world.broker.available = True
+    poll_until(lambda: agent.ownership(3).access is Access.ACCEPT)
 
 
 def test_a_process_that_was_replaced_stops_for_good(fleet: Fleet) -> None:
