@@ -151,7 +151,8 @@ class Mover:
             holding = _holding_in(answer)
             if self._store.fetched(ticket, holding):
                 return True
-            if holding.table_epoch >= ticket.table_epoch:
+            # Who is cut off from the log does not read further, and is fenced by what it was asked.
+            if holding.table_epoch >= ticket.table_epoch or self._is_gone(source):
                 spent.add(source)
             self._add_sources(ticket, answer["sources"])
         if not spent.issuperset(self._sources_to_ask(ticket.slot_id, row)):

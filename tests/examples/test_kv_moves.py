@@ -113,6 +113,7 @@ class Moves(RuleBasedStateMachine):
         self.puts = 0
         self.under_way: list[tuple[str, Value, Row, int, list[str]]] = []
         self.acknowledged: set[str] = set()
+        self.fenced: set[str] = set()
 
     @initialize()
     def begin(self) -> None:
@@ -223,7 +224,16 @@ class Moves(RuleBasedStateMachine):
         epoch = Epoch(len(self.tables))
         leader_epoch = epoch if changed or not self.tables else self.tables[-1].slots[SLOT].leader_epoch
         rows = {
-            name: NodeRow(name, 1, NodeRole.DATA, NodeStatus.ACTIVE, (Address(ADDRESS_NAME, name, 1),), "", 1, "")
+            name: NodeRow(
+                name,
+                1,
+                NodeRole.DATA,
+                NodeStatus.FENCED if name in self.fenced else NodeStatus.ACTIVE,
+                (Address(ADDRESS_NAME, name, 1),),
+                "",
+                1,
+                "",
+            )
             for name in NAMES
         }
         slot = Slot(SLOT, leader or None, followers, leader_epoch)
@@ -280,6 +290,21 @@ def test_a_source_that_has_not_read_far_enough_is_asked_again() -> None:
     new.mover.fetch_once()
     assert not new.serves
     old.read_table()
+    new.mover.fetch_once()
+    assert new.serves
+
+
+def test_a_fenced_source_that_still_answers_is_not_waited_for() -> None:
+    """Cut off from the log, it will never read further: the slot's new leader takes what it has and begins."""
+    moves = Moves()
+    moves.begin()
+    moves.change_table(["c", "d"])
+    new = moves.nodes["d"]
+    new.read_table()
+    moves.fenced |= {"a", "b", "c"}
+    moves.change_table(["d"])
+    new.read_table()
+    new.wires.unreachable = {"a", "b"}
     new.mover.fetch_once()
     assert new.serves
 
