@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from confluent_kafka import IsolationLevel, KafkaException, Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPosition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
 from controlplane.adapters.memory import (
@@ -29,6 +29,7 @@ from controlplane.ports import (
     RawRecord,
     TransactionalWriter,
 )
+from tests.helpers.end_markers import await_end_markers
 from tests.helpers.polling import poll_until
 
 PARTITION_COUNTS = {HEARTBEATS: 3, DECISIONS: 1, ROUTING_TABLE: 1}
@@ -210,7 +211,9 @@ class KafkaLogWorld:
 
     def settle(self) -> None:
         """See :meth:`LogWorld.settle`."""
-        poll_until(self._is_settled, _READ_DEADLINE_S)
+        counts = PARTITION_COUNTS.items()
+        places = [(self.cluster.topic(topic), partition) for topic, count in counts for partition in range(count)]
+        await_end_markers(self.kafka.bootstrap_servers, places)
 
     def delete_before(self, place: TopicPartition, offset: int) -> None:
         """See :meth:`LogWorld.delete_before`."""
@@ -250,23 +253,6 @@ class KafkaLogWorld:
         # A broker that was frozen until a moment ago may first have to register again.
         self._admin.create_topics([wanted], operation_timeout=10)[name].result(_CREATE_DEADLINE_S)
         poll_until(lambda: self._has_leaders(name, PARTITION_COUNTS[topic]))
-
-    def _is_settled(self) -> bool:
-        """Whether nothing is hidden behind an open transaction; a client of before an outage may know it no more."""
-        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers, "log_level": 0})
-        latest = {
-            KafkaPosition(self.cluster.topic(topic), partition): OffsetSpec.latest()
-            for topic, count in PARTITION_COUNTS.items()
-            for partition in range(count)
-        }
-        try:
-            visible, written = (
-                [answer.result(10).offset for answer in admin.list_offsets(latest, isolation_level=level).values()]
-                for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
-            )
-        except KafkaException:
-            return False
-        return visible == written
 
     def _has_leaders(self, name: str, partition_count: int) -> bool:
         found = self._admin.list_topics(name, timeout=10).topics[name]

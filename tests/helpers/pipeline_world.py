@@ -16,6 +16,7 @@ from controlplane.core.records import BundleLoad, LoadReport, ResourceUsage
 from streaming import tables
 from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
 from streaming.table_contracts import TableContract
+from tests.helpers.end_markers import await_end_markers
 
 UNKNOWN_USAGE = ResourceUsage(-1.0, -1.0)
 
@@ -90,7 +91,7 @@ class PipelineWorld:
         assert self._producer.flush(20) == 0
 
     def send_in_transaction(self, topic: str, records: Iterable[tuple[bytes, bytes]], *, commit: bool) -> None:
-        """Append records in one transaction and commit or abort it."""
+        """Append records to a topic of one partition in one transaction, and commit or abort it."""
         producer = Producer(
             {"bootstrap.servers": self.kafka.bootstrap_servers, "transactional.id": self.cluster.transactional_id}
         )
@@ -103,6 +104,7 @@ class PipelineWorld:
             producer.commit_transaction(20)
         else:
             producer.abort_transaction(20)
+        await_end_markers(self.kafka.bootstrap_servers, [(self.cluster.topic(topic), 0)])
 
     def received(self, topic: str, count: int) -> list[tuple[bytes, bytes]]:
         """Keys and values of the first records of a topic of one partition."""

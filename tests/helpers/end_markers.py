@@ -1,0 +1,32 @@
+"""Waiting until readers see what was committed: a broker answers a commit before it has marked its end."""
+
+from collections.abc import Sequence
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from tests.helpers.polling import poll_until
+
+
+def await_end_markers(bootstrap_servers: str, places: Sequence[tuple[str, int]]) -> None:
+    """Wait until nothing in these partitions is hidden behind a transaction that is over; none may be left open.
+
+    Args:
+        bootstrap_servers: of the broker.
+        places: topic, with the cluster's prefix, and partition.
+    """
+    poll_until(lambda: _all_visible(bootstrap_servers, places))
+
+
+def _all_visible(bootstrap_servers: str, places: Sequence[tuple[str, int]]) -> bool:
+    # A client of its own each time: one from before an outage may not know the partitions' leaders any more.
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    latest = {TopicPartition(*place): OffsetSpec.latest() for place in places}
+    try:
+        visible, written = (
+            [answer.result(10).offset for answer in admin.list_offsets(latest, isolation_level=level).values()]
+            for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+        )
+    except KafkaException:
+        return False
+    return visible == written
