@@ -32,7 +32,7 @@ test: ## Run every test; the summary says why a test was skipped (ARGS="-k name"
 
 .PHONY: test-fast
 test-fast: ## Run the tests that need no Java, on every core: under a minute
-	@$(PREPARE) -- python -m pytest -n auto --hypothesis-profile=fast -m "$(FAST)" $(ARGS)
+	@$(PREPARE) -- python -m pytest -n logical --hypothesis-profile=fast -m "$(FAST)" $(ARGS)
 
 .PHONY: lint
 lint: ## Check style, formatting, types and the import contracts; all of them, even when one fails

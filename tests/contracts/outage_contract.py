@@ -56,7 +56,7 @@ class OutageContract:
         assert writer.commit([decision(b"first")]) is CommitOutcome.COMMITTED
 
     def test_a_record_is_given_up_after_its_time_and_the_next_one_arrives(self, world: LogWorld) -> None:
-        """A heartbeat that is older than the silence limit says nothing any more."""
+        """A heartbeat that has waited for long says nothing any more, and must not hold up the next one."""
         writer = world.open_events()
         send_all(writer, [decision(b"before")])
         world.take_away()

@@ -96,6 +96,7 @@ class Running:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )
 
     @property
@@ -111,9 +112,14 @@ class Running:
             assert time.monotonic() < deadline_s, f"{self._words}: not within {DEADLINE_S} s\n{self.output}"
             time.sleep(0.05)
 
-    def end(self, asked_by: signal.Signals = signal.SIGTERM) -> int:
-        """Ask it to end, as a service manager does or, with SIGINT, as Ctrl-C, and give its exit status."""
-        self._process.send_signal(asked_by)
+    def end(self) -> int:
+        """Ask it to end, as a service manager does, and give its exit status."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(DEADLINE_S)
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C, which reaches the processes that it started as well, and give its exit status."""
+        os.killpg(self._process.pid, signal.SIGINT)
         return self._process.wait(DEADLINE_S)
 
     def __enter__(self) -> Self:

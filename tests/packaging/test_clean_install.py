@@ -6,7 +6,6 @@ parts run from this checkout.
 
 import json
 import re
-import signal
 import subprocess
 import sys
 import venv
@@ -147,15 +146,16 @@ def test_extras_bring_the_controller(operators: CleanInstall, cluster: ReadmeClu
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(900)
 def test_pipeline_runs_until_ctrl_c_and_its_tables_are_asked(analysts: CleanInstall, cluster: ReadmeCluster) -> None:
     """Spark, its jars and its Python workers find everything in the wheel, and Ctrl-C is no error."""
     there = [analysts.command, "--bootstrap-servers", cluster.bootstrap_servers]
     tables = analysts.folder / "delta"
     with Running([*there, "pipeline", "run", "--tables-dir", str(tables)], analysts.folder, {}) as pipeline:
         pipeline.wait_until((tables / "decisions" / "_delta_log" / f"{1:020}.json").exists)
-        assert pipeline.end(signal.SIGINT) == 0, pipeline.output
+        assert pipeline.interrupt() == 0, pipeline.output
         assert "Traceback" not in pipeline.output
-    statement = "select epoch from decisions where epoch = 1"
+    statement = "select epoch from decisions where seq = 1"
     said = run([*there, "sql", statement, "--tables-dir", str(tables), "--format", "json"], analysts.folder)
     assert json.loads(said)[0]["rows"] == [{"epoch": 1}]
 
