@@ -22,6 +22,16 @@ class QueryResult(NamedTuple):
     rows: tuple[tuple[Plain, ...], ...]
 
 
+def refuse_without_tables(warehouse_dir: Path) -> None:
+    """Find out without Spark, which takes its time to start, whether there is anything to ask.
+
+    Raises:
+        PrerequisiteError: the folder holds none of the tables.
+    """
+    if not any((warehouse_dir / table.name / "_delta_log").is_dir() for table in ALL_TABLES):
+        raise _without_tables(warehouse_dir)
+
+
 def run_sql(session: SparkSession, warehouse_dir: Path, statement: str) -> QueryResult:
     """Run one statement over the tables of a pipeline.
 
@@ -36,8 +46,7 @@ def run_sql(session: SparkSession, warehouse_dir: Path, statement: str) -> Query
     """
     found = [table for table in _named(statement) if tables.exists(session, warehouse_dir, table)]
     if not found:
-        message = f"there are no tables in {warehouse_dir}: has the pipeline of this cluster ever run?"
-        raise PrerequisiteError(message)
+        raise _without_tables(warehouse_dir)
     for table in found:
         tables.read(session, warehouse_dir, table).createOrReplaceTempView(table.name)
     try:
@@ -48,6 +57,13 @@ def run_sql(session: SparkSession, warehouse_dir: Path, statement: str) -> Query
         message = f"the statement failed: {error.getMessage() or error} (tables: {names})"
         raise UserError(message) from error
     return QueryResult(tuple(result.columns), rows)
+
+
+def _without_tables(warehouse_dir: Path) -> PrerequisiteError:
+    return PrerequisiteError(
+        f"there are no tables in {warehouse_dir}: has the pipeline of this cluster ever run, "
+        "and did it run with this folder?"
+    )
 
 
 def _named(statement: str) -> tuple[TableContract, ...]:

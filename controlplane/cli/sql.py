@@ -27,10 +27,11 @@ def sql(
     Several statements share one start of Spark. As JSON there is an object for each statement, with its rows.
     """
     with needs_spark():
-        from streaming.query import run_sql
+        from streaming.query import refuse_without_tables, run_sql
         from streaming.session import build_session
 
     folder = (tables_dir or invocation.tables_dir).absolute()
+    refuse_without_tables(folder)
     click.echo("starting Spark ...", err=True)
     session = build_session(f"controlplane-sql-{invocation.cluster.name}", spark_config(1, 512))
     documents: list[Plain] = []

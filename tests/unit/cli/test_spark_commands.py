@@ -31,8 +31,14 @@ def fake_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def create_tables(folder: Path) -> None:
+    """As much of the tables as is looked at before Spark starts."""
+    (folder / "decisions" / "_delta_log").mkdir(parents=True)
+
+
 def test_sql_asks_the_tables_of_the_cluster(command: RunCommand, fake_spark: None, tmp_path: Path) -> None:
     """Without options the tables of the data folder are meant; several statements share a session."""
+    create_tables(tmp_path / "delta")
     ran = command("sql", "--data-dir", str(tmp_path), "select 1", "select 2", "--format", "json")
     documents = json.loads(ran.out)
     assert [document["rows"] for document in documents] == [
@@ -43,16 +49,25 @@ def test_sql_asks_the_tables_of_the_cluster(command: RunCommand, fake_spark: Non
 def test_sql_finds_the_tables_that_the_demo_left(command: RunCommand, fake_spark: None, tmp_path: Path) -> None:
     """Also after the demo's Kafka is gone."""
     tables = tmp_path / "demo" / "delta"
-    tables.mkdir(parents=True)
+    create_tables(tables)
     (document,) = json.loads(command("sql", "--data-dir", str(tmp_path), "select 1", "--format", "json").out)
     assert document["rows"][0]["folder"] == str(tables)
 
 
 def test_sql_prints_a_table(command: RunCommand, fake_spark: None, tmp_path: Path) -> None:
     """People see columns."""
+    create_tables(tmp_path)
     ran = command("sql", "--tables-dir", str(tmp_path), "select 1")
     assert ran.out.splitlines()[0].split() == ["statement", "folder"]
     assert ran.out.splitlines()[1].split("  ")[0] == "select 1"
+
+
+def test_sql_without_tables_says_so_before_spark_starts(command: RunCommand, tmp_path: Path) -> None:
+    """Half a minute of waiting for "there is nothing" is too long."""
+    ran = command("sql", "--tables-dir", str(tmp_path), "select 1")
+    assert ran.status == ExitStatus.FAILED
+    assert f"there are no tables in {tmp_path}: has the pipeline" in ran.err
+    assert "starting Spark" not in ran.err
 
 
 def test_missing_spark_is_named(command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
