@@ -1,0 +1,150 @@
+"""java.util.HashMap and HashSet, as far as the order decides in which they are iterated.
+
+SOFARegistry sorts by counts and nothing else, so ties keep the order of a Java hash map: bins ascending, within a bin
+the chain. The rules are those of Java 17 (``HashMap.putVal``, ``computeIfAbsent``, ``resize``, ``treeifyBin``).
+
+Not emulated: bins of more than seven keys in a table of 64 bins or more, which Java turns into trees. Only names that
+were made to collide get there.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, Generic, TypeVar
+
+JavaKey = TypeVar("JavaKey", str, int)
+JavaValue = TypeVar("JavaValue")
+
+_DEFAULT_CAPACITY: Final = 16
+_TREEIFY_THRESHOLD: Final = 8
+_MIN_TREEIFY_CAPACITY: Final = 64
+_MASK: Final = 0xFFFFFFFF
+
+
+@functools.lru_cache(1 << 16)
+def java_hash(key: str | int) -> int:
+    """``hashCode()`` of a String or an Integer, as an unsigned number of 32 bits."""
+    if isinstance(key, int):
+        return key & _MASK
+    code = 0
+    for unit in utf16_units(key):
+        code = 31 * code + unit & _MASK
+    return code
+
+
+def utf16_units(text: str) -> list[int]:
+    """The UTF-16 code units of a text: what Java's ``String.hashCode`` and ``compareTo`` go by."""
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    return [encoded[index] << 8 | encoded[index + 1] for index in range(0, len(encoded), 2)]
+
+
+class JavaMap(Generic[JavaKey, JavaValue]):
+    """A HashMap, empty at first with room for sixteen bins.
+
+    Args:
+        capacity: number of bins, a power of two.
+    """
+
+    def __init__(self, capacity: int = _DEFAULT_CAPACITY) -> None:
+        self._bins: list[list[JavaKey]] = [[] for _ in range(capacity)]
+        self._values: dict[JavaKey, JavaValue] = {}
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is such a key."""
+        return key in self._values
+
+    def __len__(self) -> int:
+        """The number of keys."""
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[JavaKey]:
+        """The keys in Java's order."""
+        for keys in self._bins:
+            yield from keys
+
+    def __getitem__(self, key: JavaKey) -> JavaValue:
+        """The value of a key.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return self._values[key]
+
+    def get(self, key: JavaKey, default: JavaValue) -> JavaValue:
+        """The value of a key, or another one if there is none."""
+        return self._values.get(key, default)
+
+    def values(self) -> Iterator[JavaValue]:
+        """The values in the order of their keys."""
+        return (self._values[key] for key in self)
+
+    def put(self, key: JavaKey, value: JavaValue) -> None:
+        """``put``: a new key goes to the end of its bin."""
+        is_new = key not in self._values
+        self._values[key] = value
+        if not is_new:
+            return
+        chain = self._bin_of(key)
+        chain.append(key)
+        if len(chain) > _TREEIFY_THRESHOLD:
+            self._split_crowded()
+        if len(self._values) > self._threshold:
+            self._double()
+
+    def put_if_absent(self, key: JavaKey, value: JavaValue) -> None:
+        """``putIfAbsent``: as ``put``, unless the key is there."""
+        if key not in self._values:
+            self.put(key, value)
+
+    def compute_if_absent(self, key: JavaKey, new: Callable[[], JavaValue]) -> JavaValue:
+        """``computeIfAbsent``: a new key goes to the front of its bin, and the table grows before, not afterwards."""
+        if len(self._values) > self._threshold:
+            self._double()
+        if key not in self._values:
+            chain = self._bin_of(key)
+            others = len(chain)
+            chain.insert(0, key)
+            self._values[key] = new()
+            if others >= _TREEIFY_THRESHOLD - 1:
+                self._split_crowded()
+        return self._values[key]
+
+    def remove(self, key: JavaKey) -> None:
+        """``remove``: the table keeps its capacity."""
+        if key in self._values:
+            del self._values[key]
+            self._bin_of(key).remove(key)
+
+    @property
+    def _threshold(self) -> int:
+        return len(self._bins) * 3 // 4
+
+    def _bin_of(self, key: JavaKey) -> list[JavaKey]:
+        code = java_hash(key)
+        return self._bins[(code ^ code >> 16) & len(self._bins) - 1]
+
+    def _split_crowded(self) -> None:
+        if len(self._bins) < _MIN_TREEIFY_CAPACITY:
+            self._double()
+
+    def _double(self) -> None:
+        keys = list(self)
+        self._bins = [[] for _ in range(2 * len(self._bins))]
+        for key in keys:
+            self._bin_of(key).append(key)
+
+
+def java_set(keys: Iterable[JavaKey]) -> JavaMap[JavaKey, None]:
+    """A HashSet that was filled one by one."""
+    found: JavaMap[JavaKey, None] = JavaMap()
+    for key in keys:
+        found.put(key, None)
+    return found
+
+
+def copied_set(keys: list[JavaKey]) -> JavaMap[JavaKey, None]:
+    """``new HashSet(collection)``: room for the collection from the start."""
+    wanted = max(len(keys) * 4 // 3 + 1, _DEFAULT_CAPACITY)
+    found: JavaMap[JavaKey, None] = JavaMap(1 << (wanted - 1).bit_length())
+    for key in keys:
+        found.put(key, None)
+    return found
