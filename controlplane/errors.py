@@ -6,6 +6,7 @@
     │   ├── LeaseStoreUnavailableError   Redis did not answer in time
     │   └── NoRouteError                 the routing table names nobody for this key yet
     ├── FencedError                      stop writing at once and stand again: another writer took over
+    ├── PlacementRefusedError            leave the slot table as it is: the policy cannot make one of what there is
     ├── InvalidInputError                refuse this one input (dead letter) and go on with the next
     ├── StopError                        stop the process and look: going on would make it worse
     │   ├── InvariantViolationError      our own state contradicts itself
@@ -42,6 +43,10 @@ class NoRouteError(RetryableError):
 
 class FencedError(ControlPlaneError):
     """Kafka or the lease store says that somebody else writes now; discard uncommitted work and stand again."""
+
+
+class PlacementRefusedError(ControlPlaneError):
+    """A slot policy cannot make a table of what it was given; the message says why, and the table stays as it is."""
 
 
 class InvalidInputError(ControlPlaneError):

@@ -4,9 +4,9 @@ The behaviour is that of SOFARegistry 6.3.0 to 6.6.3, which decide alike. `docs/
 surprising and what the default policy does instead.
 
 java_collections  java.util.HashMap and HashSet, as far as their iteration order decides
-table             the table, its epochs, and the node's view of it
+table             the table and its epochs
 refusals          where its classes throw, and the tick changes nothing
-builder           a table under construction, with the inverted view that the balancer iterates
+builder           a table under construction, with the view by node that the balancer iterates
 balance_numbers   the balance policy's thresholds
 assigner          gives slots without leader or followers to nodes (DefaultSlotAssigner)
 balancer          moves slots between nodes in five stages (DefaultSlotBalancer)
