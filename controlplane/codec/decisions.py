@@ -39,7 +39,7 @@ CUT_LISTS: Final[dict[str, str]] = {
 
 _NAME: Final = Decision.__name__
 _CERTIFICATE_MAPS: Final = ("node_prices", "leader_prices")
-_CERTIFICATE_LISTS: Final = ("lost_slots",)
+_CERTIFICATE_LISTS: Final = ("lost_slots", "ready_heirs")
 _WIDEST_PART_NUMBER: Final = 1 << 31
 """Stands for part numbers while sizes are tried, so that the real ones never take more bytes."""
 

@@ -40,6 +40,19 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadyHeirs:
+    """Who of the holders of a slot without a living leader had reported to have all its data: one of them has to lead.
+
+    Attributes:
+        slot_id: the slot.
+        node_ids: some of its holders, sorted by name; never none and never all of them.
+    """
+
+    slot_id: SlotId
+    node_ids: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The proof that the slot plan of a decision moves as little as possible (spec: minimal movement).
 
@@ -52,6 +65,7 @@ class Certificate:
         node_prices: one integer price a node, sorted by name: the dual that proves ``least_moved``.
         leader_prices: the same for the slot leaders.
         lost_slots: slots of which no living replica was left; their new replicas start empty.
+        ready_heirs: what the planner knew of readiness as far as it decides, by slot id.
     """
 
     policy: str
@@ -62,6 +76,7 @@ class Certificate:
     node_prices: Mapping[NodeId, int]
     leader_prices: Mapping[NodeId, int]
     lost_slots: tuple[SlotId, ...]
+    ready_heirs: tuple[ReadyHeirs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

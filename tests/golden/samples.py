@@ -10,7 +10,7 @@ from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import DEFAULT_MAX_PART_BYTES
 from controlplane.codec.framing import default_framing
 from controlplane.core.bundles import Bundle, Namespace
-from controlplane.core.decision import Cause, CauseKind, Certificate, Decision
+from controlplane.core.decision import Cause, CauseKind, Certificate, Decision, ReadyHeirs
 from controlplane.core.events import (
     BundlesAssigned,
     ClusterCreated,
@@ -101,7 +101,9 @@ _EVERYTHING = Decision(
     ),
     positions={f"heartbeats[{number}]": 100 + number for number in range(12)} | {"membership[0]": 18},
     policy_fingerprint="00112233445566aa",
-    certificate=Certificate("minimal", 4, 4, 2, 2, {"node-1": 0, "node-2": -3}, {"node-1": 1}, (11, 12)),
+    certificate=Certificate(
+        "minimal", 4, 4, 2, 2, {"node-1": 0, "node-2": -3}, {"node-1": 1}, (11, 12), (ReadyHeirs(13, ("node-2",)),)
+    ),
     previous_digest="ab" * 32,
     state_digest="cd" * 32,
 )

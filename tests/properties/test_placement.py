@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controlplane.core.decision import ReadyHeirs
 from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.placement.minimal import plan
@@ -53,9 +54,7 @@ def test_the_verifier_accepts_every_plan(problem: Problem) -> None:
     """Planner and verifier share no code and agree."""
     planned = problem.solve()
     after = applied(problem.previous, planned)
-    complaints = verify(
-        problem.previous, problem.nodes, problem.replica_count, after, planned.certificate, problem.ready
-    )
+    complaints = verify(problem.previous, problem.nodes, problem.replica_count, after, planned.certificate)
     assert complaints == []
     assert planned.certificate.least_moved == planned.certificate.moved
     assert planned.certificate.least_leader_changes == planned.certificate.leader_changes
@@ -201,8 +200,9 @@ def test_an_heir_that_is_ready_is_worth_a_second_change() -> None:
     after = applied(previous, known)
     assert [slot.leader for slot in after] == ["c", "b"]
     assert known.certificate.leader_changes == 2
-    assert verify(previous, nodes, 2, after, known.certificate, ready) == []
-    assert verify(previous, nodes, 2, after, known.certificate) == [
+    assert known.certificate.ready_heirs == (ReadyHeirs(0, ("c",)),)
+    assert verify(previous, nodes, 2, after, known.certificate) == []
+    assert verify(previous, nodes, 2, after, replace(known.certificate, ready_heirs=())) == [
         "leaders changed: they cost 2, but the prices prove only 1"
     ]
 

@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 
-from controlplane.core.decision import Certificate
+from controlplane.core.decision import Certificate, ReadyHeirs
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
 from controlplane.core.placement.bands import Band, Demand, demand
 from controlplane.core.placement.contract import PlacementNode, Plan
@@ -72,6 +72,7 @@ def plan(
         node_prices=zero | dict(zip(names, replicas.prices, strict=True)),
         leader_prices=zero | dict(zip(names, leaders.prices, strict=True)),
         lost_slots=_lost_slots(previous, nodes, replicas),
+        ready_heirs=tuple(_ready_heirs(previous, names, replicas, ready or frozenset())),
     )
     return Plan(tuple(after for _, after in changed), certificate)
 
@@ -175,3 +176,20 @@ def _lost_slots(previous: Sequence[Slot], nodes: Sequence[PlacementNode], replic
     living = {node.node_id for node in nodes}
     without_usable = (slot for slot, usable in zip(previous, replicas.before, strict=True) if not usable)
     return tuple(slot.slot_id for slot in without_usable if slot.replicas and living.isdisjoint(slot.replicas))
+
+
+def _ready_heirs(
+    previous: Sequence[Slot],
+    names: Sequence[NodeId],
+    replicas: _Replicas,
+    ready: AbstractSet[tuple[SlotId, NodeId]],
+) -> Iterator[ReadyHeirs]:
+    """Who may inherit, where readiness narrows that down: without it nobody else could check the choice."""
+    living = set(names)
+    for before, holders in zip(previous, replicas.members, strict=True):
+        if before.leader in living:
+            continue
+        heirs = sorted({names[holder] for holder in holders}.intersection(before.replicas))
+        chosen = tuple(name for name in heirs if (before.slot_id, name) in ready)
+        if 0 < len(chosen) < len(heirs):
+            yield ReadyHeirs(before.slot_id, chosen)

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from controlplane.core.decision import Certificate
-from controlplane.core.identifiers import NodeId, SlotId
+from controlplane.core.identifiers import NodeId
 from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.slot_table import Slot
 
@@ -24,7 +24,6 @@ def verify(
     replica_count: int,
     slots_after: Sequence[Slot],
     certificate: Certificate,
-    ready: AbstractSet[tuple[SlotId, NodeId]] | None = None,
 ) -> list[str]:
     """What is wrong with a plan, one sentence each; empty if it is accepted.
 
@@ -33,8 +32,7 @@ def verify(
         nodes: who may hold slots.
         replica_count: copies wished of each slot.
         slots_after: the whole table after, by slot id.
-        certificate: the proof to check.
-        ready: what the planner knew about readiness; it says who may inherit a slot whose leader is gone.
+        certificate: the proof to check. What it says of readiness is taken as what the planner knew.
     """
     if [slot.slot_id for slot in previous] != [slot.slot_id for slot in slots_after] or not previous:
         return ["the table after does not have the slots of the table before, in their order"]
@@ -45,7 +43,7 @@ def verify(
     return [
         *_names(certificate, nodes),
         *_replica_proof(previous, slots_after, rules, certificate),
-        *_leader_proof(previous, slots_after, rules, certificate, ready or frozenset()),
+        *_leader_proof(previous, slots_after, rules, certificate),
         *_lost(previous, nodes, certificate),
     ]
 
@@ -168,13 +166,14 @@ def _leader_proof(
     after: Sequence[Slot],
     rules: _Rules,
     certificate: Certificate,
-    ready: AbstractSet[tuple[SlotId, NodeId]],
 ) -> list[str]:
     """Do the prices prove the number of leader changes, given who holds what?
 
     A change costs 1. To pass over every heir of a slot whose leader is gone costs more than a change of all slots.
     """
     prices = {name: certificate.leader_prices.get(name, 0) for name in rules.leaders}
+    ready = {each.slot_id: each.node_ids for each in certificate.ready_heirs}
+    complaints: list[str] = []
     changes = paid = bound = 0
     for old, new in zip(previous, after, strict=True):
         changes += old.leader != new.leader
@@ -182,10 +181,14 @@ def _leader_proof(
             paid += old.leader is not None
             bound += old.leader is not None
             continue
-        heirs: set[NodeId] = set()
-        if old.leader not in rules.leaders:
-            heirs = set(old.followers) & set(new.replicas)
-            heirs = {name for name in heirs if (new.slot_id, name) in ready} or heirs
+        heirs = set(old.followers) & set(new.replicas) if old.leader not in rules.leaders else set()
+        if new.slot_id in ready:
+            ready_heirs = set(ready.pop(new.slot_id))
+            if not ready_heirs < heirs or not ready_heirs:
+                complaints.append(
+                    f"slot {new.slot_id}: {sorted(ready_heirs)} are not some of its heirs {sorted(heirs)}"
+                )
+            heirs &= ready_heirs
         costs = {
             name: int(name != old.leader) + (len(previous) + 1 if heirs and name not in heirs else 0)
             for name in new.replicas
@@ -193,7 +196,8 @@ def _leader_proof(
         paid += costs[new.leader]
         bound += min(cost + prices[name] for name, cost in costs.items())
     bound -= _band_value(prices, rules.leaders)
-    complaints = _compare(
+    complaints += [f"certificate: readiness of slot {slot_id}, which nobody inherits" for slot_id in sorted(ready)]
+    complaints += _compare(
         "leaders changed", changes, certificate.leader_changes, changes, certificate.least_leader_changes
     )
     if paid != bound:
