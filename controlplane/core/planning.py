@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from controlplane.core.bundles import assign_orphans
 from controlplane.core.draft import Draft
-from controlplane.core.events import BundlesAssigned, FencingCause, NodeFenced, SlotsAssigned
+from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
 from controlplane.core.identifiers import NodeId
 from controlplane.core.membership import Node
 from controlplane.core.observations import Observations
@@ -26,7 +26,7 @@ def plan_ownership(draft: Draft, observations: Observations) -> None:
 def _plan_slots(draft: Draft, observations: Observations) -> None:
     state = draft.state
     owners = _owners(draft)
-    previous = _without(state.slots, _superseded(draft))
+    previous = _without(state.slots, _newly_admitted(draft))
     members = [(node.node_id, node.incarnation) for node in owners]
     planned = plan(
         previous,
@@ -55,13 +55,9 @@ def _owners(draft: Draft) -> tuple[Node, ...]:
     return tuple(node for node in nodes if node.lives and node.role is NodeRole.DATA)
 
 
-def _superseded(draft: Draft) -> frozenset[NodeId]:
-    """Nodes whose process was replaced in this decision: the new one holds nothing of what the old one held."""
-    return frozenset(
-        event.node_id
-        for event in draft.events
-        if isinstance(event, NodeFenced) and event.cause is FencingCause.SUPERSEDED
-    )
+def _newly_admitted(draft: Draft) -> frozenset[NodeId]:
+    """Nodes that this decision admits: whatever a process of that name held until now, the new one holds nothing."""
+    return frozenset(event.node.node_id for event in draft.events if isinstance(event, NodeAdmitted))
 
 
 def _without(slots: tuple[Slot, ...], gone: frozenset[NodeId]) -> tuple[Slot, ...]:

@@ -52,6 +52,23 @@ def test_a_silent_node_is_fenced_and_its_slots_move() -> None:
     assert "n3" not in by_node(world.state.slots)
 
 
+def test_node_that_left_and_came_back_at_once_holds_nothing_of_before() -> None:
+    """Its new process has no data, also where its leaving and its join are taken up in one decision."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    before = world.state.slots
+    world.left("n1")
+    world.join("n1", incarnation=2)
+    (taken,) = world.run(400, ("n2", "n3"))
+    assert causes(taken) == [CauseKind.NODE_LEFT, CauseKind.NODE_JOINED]
+    for old, new in zip(before, world.state.slots, strict=True):
+        if old.leader == "n1":
+            assert new.leader in old.followers or new.leader_epoch == taken.epoch
+    held = by_node(world.state.slots)["n1"]
+    assert taken.certificate is not None
+    assert taken.certificate.moved == len(held.leads) + len(held.follows)
+
+
 def test_detection_takes_the_silence_limit_and_no_more_than_two_ticks() -> None:
     """The limit is counted in log time from the last heartbeat."""
     world = World()
