@@ -19,7 +19,7 @@ from controlplane.core.events import TermOpened
 from controlplane.core.identifiers import NodeId, TopicPartition
 from controlplane.core.records import Heartbeat
 from controlplane.core.table_replica import RoutingTable
-from controlplane.errors import InvalidInputError, LogUnavailableError
+from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.ports import LeaseStore, LogReader, RawRecord
 from controlplane.table_follower import TableFollower
 
@@ -99,6 +99,22 @@ def read_last_decisions(reader: LogReader, count: int, timeout_ms: int = READ_TI
     newest_first = decisions_backwards(reader, timeout_ms)
     found = [logged for logged, _ in zip(newest_first, range(count), strict=False)]
     return found[::-1]
+
+
+def read_decisions(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> Iterator[LoggedDecision]:
+    """The decisions from the oldest that is kept to the present end.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+        LogContinuityError: a record is no decision, or a part of one is missing.
+    """
+    assembler = DecisionAssembler()
+    offset = 0
+    for record in _read(reader, reader.start_offsets(DECISIONS), timeout_ms):
+        offset = record.offset
+        yield from _assemble([record], assembler)
+    if assembler.within_decision:
+        raise LogContinuityError(f"{DECISIONS}[0]@{offset}: the log ends within a decision, whose last part is missing")
 
 
 class DecisionFollower:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.cli.output import Row, Rows
 from controlplane.core.decision import Certificate
+from controlplane.core.log_verification import Complaint, LogVerification
 from controlplane.core.plain import Plain, to_plain
 
+COMPLAINT_COLUMNS = ("seq", "epoch", "complaint")
 COLUMNS = ("seq", "term", "epoch", "when", "causes", "moves", "leader_changes", "certificate")
 
 
@@ -62,3 +64,29 @@ def decision_documents(decisions: Sequence[LoggedDecision]) -> Plain:
         place = {"offset": logged.offset, "append_time_ms": logged.append_time_ms}
         documents.append({**place, **plain} if isinstance(plain, dict) else plain)
     return documents
+
+
+def complaint_rows(complaints: Sequence[Complaint]) -> Rows:
+    """A row for each thing that is wrong."""
+    return [{"seq": each.seq, "epoch": each.epoch, "complaint": each.sentence} for each in complaints]
+
+
+def verification_line(verification: LogVerification, complaints: Sequence[Complaint], epoch: int | None) -> str:
+    """What was checked and what came out, of the whole log or of one epoch, in a sentence."""
+    newest, certificates = verification.state.epoch, verification.certificates
+    checked = f"{verification.decisions:,} decisions up to epoch {newest}, {certificates:,} certificates"
+    checked += "" if epoch is None else f"; of epoch {epoch}"
+    outcome = "every one holds"
+    if complaints:
+        outcome = "1 complaint" if len(complaints) == 1 else f"{len(complaints):,} complaints"
+    return f"{checked}: {outcome}"
+
+
+def verification_document(verification: LogVerification, complaints: Sequence[Complaint]) -> Plain:
+    """The same for programs."""
+    return {
+        "decisions": verification.decisions,
+        "certificates": verification.certificates,
+        "epoch": verification.state.epoch,
+        "complaints": [dict(row) for row in complaint_rows(complaints)],
+    }

@@ -186,6 +186,11 @@ class DecisionAssembler:
         self._next_part = 0
         self._part_count = 0
 
+    @property
+    def within_decision(self) -> bool:
+        """Whether a decision was begun whose last part has not come."""
+        return self._pending is not None
+
     def add(self, value: bytes) -> Decision | None:
         """The decision that this record completes; None while parts are missing.
 

@@ -134,6 +134,14 @@ def test_nodes(command: RunHere) -> None:
     _expect_columns(command("nodes", "list").stdout, nodes_view.COLUMNS)
 
 
+def test_log_verifies(command: RunHere) -> None:
+    """Everything that two leaders decided while nodes were killed holds from outside, proof by proof."""
+    shown = json.loads(command("log", "verify", "--format", "json").stdout)
+    assert shown["complaints"] == []
+    assert shown["certificates"] > 0
+    assert "every one holds" in command("log", "verify").stdout
+
+
 def test_log(command: RunHere) -> None:
     """Each decision with its cause, its moves and its certificate; seq without a gap."""
     decisions = json.loads(command("log", "show", "--last", "20", "--format", "json").stdout)

@@ -16,55 +16,17 @@ from controlplane.core.identifiers import Term, TopicPartition
 from controlplane.core.invariants import check
 from controlplane.core.observations import Observations, observe
 from controlplane.core.plain import from_plain, to_plain
-from controlplane.core.policy import Policy
 from controlplane.core.publishing import changed_rows, rows_of
 from controlplane.core.snapshot import state_from_plain, state_to_plain
 from controlplane.core.state import State
 from controlplane.errors import LogContinuityError
+from tests.helpers.histories import History, operations, play
 from tests.helpers.world import World
-
-NODES = ("n1", "n2", "n3", "n4", "n5")
-
-operations = st.lists(
-    st.one_of(
-        st.tuples(st.just("join"), st.sampled_from(NODES), st.integers(1, 3)),
-        st.tuples(st.just("beat"), st.sampled_from(NODES), st.integers(1, 3)),
-        st.tuples(st.just("leave"), st.sampled_from(NODES), st.integers(1, 3)),
-        st.tuples(st.just("left"), st.sampled_from(NODES), st.integers(1, 3)),
-        st.tuples(st.just("run"), st.sampled_from((100, 700, 3_000)), st.sets(st.sampled_from(NODES))),
-        st.tuples(st.just("outage"), st.integers(1_000, 60_000), st.none()),
-        st.tuples(st.just("namespace"), st.sampled_from(("kv", "hot", "Bad Name")), st.none()),
-    ),
-    max_size=25,
-)
-
-
-def play(history: list[tuple[str, object, object]]) -> World:
-    """Run a history; the world itself checks every step."""
-    world = World(Policy(slot_count=8))
-    for index, (kind, subject, argument) in enumerate(history):
-        match kind:
-            case "join":
-                world.join(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
-            case "beat":
-                world.heartbeat(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
-            case "leave":
-                world.leave(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
-            case "left":
-                world.left(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
-            case "run":
-                world.run(int(subject), tuple(sorted(argument)))  # type: ignore[call-overload]
-            case "outage":
-                world.tick(int(subject))  # type: ignore[call-overload]
-            case _:
-                world.intent(f"i{index}", "create_namespace", namespace=str(subject))
-        world.decide()
-    return world
 
 
 @given(operations)
 @settings(max_examples=60)
-def test_every_step_of_every_history_keeps_the_invariants(history: list[tuple[str, object, object]]) -> None:
+def test_every_step_of_every_history_keeps_the_invariants(history: History) -> None:
     """Whatever nodes and operators do, each committed state is consistent and every plan is the least one."""
     world = play(history)
     for decision in world.decisions:
@@ -75,7 +37,7 @@ def test_every_step_of_every_history_keeps_the_invariants(history: list[tuple[st
 
 @given(operations)
 @settings(max_examples=30)
-def test_replay_from_any_snapshot_ends_in_the_same_state(history: list[tuple[str, object, object]]) -> None:
+def test_replay_from_any_snapshot_ends_in_the_same_state(history: History) -> None:
     """Folding everything equals a snapshot after any decision plus the rest, through JSON and back."""
     world = play(history)
     states = [State()]
@@ -90,7 +52,7 @@ def test_replay_from_any_snapshot_ends_in_the_same_state(history: list[tuple[str
 
 @given(operations)
 @settings(max_examples=30)
-def test_changed_rows_fold_to_the_rows_of_the_state(history: list[tuple[str, object, object]]) -> None:
+def test_changed_rows_fold_to_the_rows_of_the_state(history: History) -> None:
     """The rows that decisions change, folded over time, are the rows that the final state has."""
     world = play(history)
     state, rows = State(), {}
@@ -110,7 +72,7 @@ def test_changed_rows_fold_to_the_rows_of_the_state(history: list[tuple[str, obj
 @given(operations, st.integers(1, 7), st.randoms(use_true_random=False))
 @settings(max_examples=30)
 def test_observing_does_not_depend_on_batches_or_on_the_order_of_partitions(
-    history: list[tuple[str, object, object]], batch_size: int, random: object
+    history: History, batch_size: int, random: object
 ) -> None:
     """Partitions have no common order, so no reader may depend on how their records are interleaved."""
     world = play(history)
@@ -133,7 +95,7 @@ def test_observing_does_not_depend_on_batches_or_on_the_order_of_partitions(
 @given(operations)
 @settings(max_examples=30)
 def test_a_reader_that_looks_back_decides_like_one_that_ran_all_the_time(
-    history: list[tuple[str, object, object]],
+    history: History,
 ) -> None:
     """Observations depend on a bounded window: a cold start that looks back fences exactly the same nodes."""
     world = play([*history, ("run", 3_000, {"n1", "n2"})])
@@ -152,7 +114,7 @@ def test_a_reader_that_looks_back_decides_like_one_that_ran_all_the_time(
 
 @given(operations)
 @settings(max_examples=20)
-def test_what_was_seen_before_changes_nothing(history: list[tuple[str, object, object]]) -> None:
+def test_what_was_seen_before_changes_nothing(history: History) -> None:
     """A reader may be handed records again after a reconnect; positions say that they were observed."""
     world = play(history)
     assert observe(observe(Observations(), world.inputs), world.inputs) == observe(Observations(), world.inputs)
@@ -160,9 +122,7 @@ def test_what_was_seen_before_changes_nothing(history: list[tuple[str, object, o
 
 @given(operations, st.data())
 @settings(max_examples=20)
-def test_a_log_with_one_decision_changed_is_refused(
-    history: list[tuple[str, object, object]], data: st.DataObject
-) -> None:
+def test_a_log_with_one_decision_changed_is_refused(history: History, data: st.DataObject) -> None:
     """The chain of digests finds a decision that was altered, left out, or put in from another log."""
     world = play([*history, ("join", "n1", 3), ("run", 3_000, {"n1"})])
     index = data.draw(st.integers(0, len(world.decisions) - 2))

@@ -1,12 +1,14 @@
 """``table``, ``nodes``, ``log``, ``leader`` and ``namespaces list`` on an in-memory cluster, in both formats."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from controlplane.adapters.memory import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
 from controlplane.bootstrap import readers
+from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.cli import log_view, nodes_view, table_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
@@ -14,6 +16,7 @@ from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.identifiers import Epoch, Term
 from controlplane.core.records import Heartbeat, NodeRole
+from controlplane.errors import LogContinuityError
 from controlplane.ports import OutgoingRecord
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
@@ -170,6 +173,70 @@ def test_log_shows_the_last_decisions_with_moves_and_proof(cluster_command: RunC
     assert certificate is not None
     assert f"  {certificate.moved}/{certificate.least_moved}  " in fenced
     assert "minimal: proven least" in fenced
+
+
+def test_log_that_holds_is_verified(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """A sentence with what was checked; status 0 is the answer for scripts."""
+    certificates = sum(decision.certificate is not None for decision in played.decisions)
+    ran = cluster_command("log", "verify")
+    checked = f"{len(played.decisions)} decisions up to epoch {played.state.epoch}, {certificates} certificates"
+    assert (ran.status, ran.out) == (ExitStatus.DONE, f"{checked}: every one holds\n")
+    shown = json.loads(cluster_command("log", "verify", "--epoch", "2", "--format", "json").out)
+    assert shown == {
+        "decisions": len(played.decisions),
+        "certificates": certificates,
+        "epoch": played.state.epoch,
+        "complaints": [],
+    }
+    ahead = cluster_command("log", "verify", "--epoch", "999")
+    assert ahead.status == ExitStatus.FAILED
+    assert f"epoch 999 is not there yet: the newest one is {played.state.epoch}" in ahead.err
+
+
+def test_log_that_was_altered_is_named(
+    cluster_command: RunCommand, played: PublishedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decision, and what is wrong with it; what stands behind a broken chain is not judged."""
+    index = len(played.decisions) - 2
+    altered = [LoggedDecision(decision, offset, 0) for offset, decision in enumerate(played.decisions)]
+    altered[index] = replace(altered[index], decision=replace(altered[index].decision, decided_at_ms=1))
+    monkeypatch.setattr(readers, "read_decisions", lambda _reader: iter(altered))
+    ran = cluster_command("log", "verify")
+    seq = played.decisions[index].seq
+    assert ran.status == ExitStatus.FAILED
+    assert ran.out.splitlines()[1].split()[0] == str(seq)
+    assert f"decision {seq}: state digest" in ran.out
+    assert ran.out.splitlines()[-1].endswith(": 1 complaint")
+    (complaint,) = json.loads(cluster_command("log", "verify", "--format", "json").out)["complaints"]
+    assert (complaint["seq"], complaint["epoch"]) == (seq, altered[index].decision.epoch)
+    elsewhere = cluster_command("log", "verify", "--epoch", "1")
+    assert elsewhere.status == ExitStatus.DONE
+    assert elsewhere.out.endswith("; of epoch 1: every one holds\n")
+    behind = cluster_command("log", "verify", "--epoch", str(played.state.epoch + 5))
+    assert (behind.status, behind.out.count(f"decision {seq}: state digest")) == (ExitStatus.FAILED, 1)
+
+
+def test_log_that_ends_within_a_decision_is_no_whole_log(
+    cluster_command: RunCommand, played: PublishedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was judged until there stays judged, and the end is told like any other fault."""
+
+    def cut_off(_reader: object) -> Iterator[LoggedDecision]:
+        yield LoggedDecision(played.decisions[0], 0, 0)
+        raise LogContinuityError("decisions[0]@7: the log ends within a decision")
+
+    monkeypatch.setattr(readers, "read_decisions", cut_off)
+    ran = cluster_command("log", "verify")
+    assert ran.status == ExitStatus.FAILED
+    assert "the log ends within a decision" in ran.out
+
+
+def test_no_log_is_said_to_be_none(cluster_command: RunCommand, world: PublishedWorld) -> None:
+    """Nothing holds in a log without decisions, and nothing is wrong with it."""
+    world.broker.create_topic("local.decisions")
+    ran = cluster_command("log", "verify")
+    assert (ran.status, ran.out) == (ExitStatus.DONE, "")
+    assert "no decisions yet" in ran.err
 
 
 def test_certificate_above_the_least_is_not_called_proven(played: PublishedWorld) -> None:

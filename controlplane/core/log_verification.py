@@ -1,0 +1,164 @@
+"""The check of a decision log from outside: is it one chain, does every decision say what it does, and prove it?
+
+Folds the log as every reader does, and judges each planned slot table by the certificate's verifier. Who may hold slots
+is found out here again, apart from the planner's code: a planner that left a node out must not be believed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from controlplane.core.apply import follow
+from controlplane.core.decision import CauseKind, Decision
+from controlplane.core.events import (
+    NodeAdmitted,
+    NodeDraining,
+    NodeFenced,
+    NodeRemoved,
+    SlotsAssigned,
+)
+from controlplane.core.identifiers import Epoch, Seq
+from controlplane.core.invariants import check, check_step
+from controlplane.core.membership import NodeStatus
+from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.placement.verify import verify
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.publishing import changed_rows
+from controlplane.core.records import NodeRole
+from controlplane.core.slot_table import Slot
+from controlplane.core.state import State
+from controlplane.errors import InvariantViolationError, LogContinuityError, StopError
+
+_CALL_FOR_A_PLAN = (NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved, SlotsAssigned)
+"""After these it has to be proven that nothing, or nothing more, had to move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong with one decision, in a sentence."""
+
+    seq: Seq
+    epoch: Epoch
+    sentence: str
+
+
+class LogVerification:
+    """Judges a log from its first decision on, one decision after the other.
+
+    Attributes:
+        state: after the last decision that continued the log.
+        decisions: how many were judged.
+        certificates: how many of them carried a certificate.
+        broken: whether the log does not go on; what follows cannot be judged.
+    """
+
+    def __init__(self) -> None:
+        """Begin before the first decision."""
+        self.state = State()
+        self.decisions = 0
+        self.certificates = 0
+        self.broken = False
+
+    def judge(self, decision: Decision) -> list[Complaint]:
+        """What is wrong with the next decision of the log; nothing if it is right.
+
+        Raises:
+            InvariantViolationError: the log was found to be broken before (a defect of the caller).
+        """
+        if self.broken:
+            raise InvariantViolationError("the log is broken: what follows cannot be judged")
+        before = self.state
+        self.decisions += 1
+        self.certificates += decision.certificate is not None
+        try:
+            after = follow(before, decision)
+        except StopError as error:
+            self.broken = True
+            return [Complaint(decision.seq, decision.epoch, str(error))]
+        self.state = after
+        sentences = _invariant_complaints(lambda: check_step(before, decision, after))
+        sentences += _field_complaints(before, decision, after)
+        sentences += _plan_complaints(before, decision, after)
+        return [Complaint(decision.seq, decision.epoch, sentence) for sentence in sentences]
+
+    def break_off(self, error: LogContinuityError) -> Complaint:
+        """The log cannot be read any further."""
+        self.broken = True
+        return Complaint(Seq(self.state.seq + 1), self.state.epoch, str(error))
+
+    def judge_end(self) -> list[Complaint]:
+        """What is wrong with the whole state to which the log has led."""
+        sentences = _invariant_complaints(lambda: check(self.state)) if self.decisions else []
+        return [Complaint(self.state.seq, self.state.epoch, sentence) for sentence in sentences]
+
+
+def _invariant_complaints(check_now: Callable[[], None]) -> list[str]:
+    try:
+        check_now()
+    except InvariantViolationError as error:
+        return [str(error)]
+    return []
+
+
+def _field_complaints(before: State, decision: Decision, after: State) -> list[str]:
+    """What the decision says of itself against what it does."""
+    republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
+    epoch = before.epoch + bool(republished or changed_rows(before, after, decision.events))
+    feature_level = after.feature_level or FEATURE_LEVEL
+    fingerprint = after.policy.fingerprint()
+    return [
+        sentence
+        for holds, sentence in (
+            (decision.causes, "it has no cause"),
+            (
+                decision.epoch == epoch,
+                f"its epoch is {decision.epoch}, by the rows that it changes it has to be {epoch}",
+            ),
+            (decision.controller_id == after.leader, f"{decision.controller_id!r} decided, {after.leader!r} leads"),
+            (decision.feature_level == feature_level, f"feature level {decision.feature_level}, not {feature_level}"),
+            (
+                decision.policy_fingerprint == fingerprint,
+                f"policy {decision.policy_fingerprint} in the decision, {fingerprint} in the log",
+            ),
+        )
+        if not holds
+    ]
+
+
+def _plan_complaints(before: State, decision: Decision, after: State) -> list[str]:
+    """What is wrong with the decision's slot plan."""
+    if decision.certificate is None:
+        uncertified = [type(event).__name__ for event in decision.events if isinstance(event, _CALL_FOR_A_PLAN)]
+        return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
+    names = {node.node_id for node in after.nodes.values() if node.lives and node.role is NodeRole.DATA}
+    owners = {bundle.owner for bundle in after.bundles.values() if bundle.owner is not None}
+    return [
+        *(f"{name!r} owns bundles and does not live" for name in sorted(owners - names)),
+        *verify(
+            _purged(before.slots, decision),
+            _holders(after),
+            after.policy.replica_count,
+            after.slots,
+            decision.certificate,
+        ),
+    ]
+
+
+def _holders(state: State) -> list[PlacementNode]:
+    """Active data nodes, or draining ones if there is no other: slots are not left to nobody."""
+    data = [node for node in state.nodes.values() if node.role is NodeRole.DATA]
+    active = [node for node in data if node.status is NodeStatus.ACTIVE]
+    chosen = active or [node for node in data if node.status is NodeStatus.DRAINING]
+    return [PlacementNode(node.node_id, node.weight, node.capacity) for node in chosen]
+
+
+def _purged(slots: Sequence[Slot], decision: Decision) -> tuple[Slot, ...]:
+    """The table before, without those who are admitted now: a new process holds nothing of a former one's."""
+    gone = {event.node.node_id for event in decision.events if isinstance(event, NodeAdmitted)}
+    return tuple(
+        replace(
+            slot,
+            leader=None if slot.leader in gone else slot.leader,
+            followers=tuple(name for name in slot.followers if name not in gone),
+        )
+        for slot in slots
+    )

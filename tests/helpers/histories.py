@@ -1,0 +1,54 @@
+"""Random histories of a cluster: joins, heartbeats, leaves, silence, outages and intents."""
+
+from typing import TypeAlias
+
+from hypothesis import strategies as st
+
+from controlplane.core.policy import Policy
+from controlplane.core.records import NodeRole
+from tests.helpers.world import World
+
+History: TypeAlias = list[tuple[str, object, object]]
+NODES = ("n1", "n2", "n3", "n4", "n5")
+
+operations: st.SearchStrategy[History] = st.lists(
+    st.one_of(
+        st.tuples(st.just("join"), st.sampled_from(NODES), st.integers(1, 3)),
+        st.tuples(st.just("weigh"), st.sampled_from(NODES), st.integers(0, 5)),
+        st.tuples(st.just("session"), st.sampled_from(NODES), st.integers(1, 3)),
+        st.tuples(st.just("beat"), st.sampled_from(NODES), st.integers(1, 3)),
+        st.tuples(st.just("leave"), st.sampled_from(NODES), st.integers(1, 3)),
+        st.tuples(st.just("left"), st.sampled_from(NODES), st.integers(1, 3)),
+        st.tuples(st.just("run"), st.sampled_from((100, 700, 3_000)), st.sets(st.sampled_from(NODES))),
+        st.tuples(st.just("outage"), st.integers(1_000, 60_000), st.none()),
+        st.tuples(st.just("namespace"), st.sampled_from(("kv", "hot", "Bad Name")), st.none()),
+    ),
+    max_size=25,
+)
+
+
+def play(history: History) -> World:
+    """Run a history; the world itself checks every step."""
+    world = World(Policy(slot_count=8))
+    for index, (kind, subject, argument) in enumerate(history):
+        match kind:
+            case "join":
+                world.join(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
+            case "weigh":  # a process of another weight
+                world.join(str(subject), incarnation=10 + index, weight=int(argument))  # type: ignore[call-overload]
+            case "session":
+                world.join(f"s-{subject}", incarnation=int(argument), role=NodeRole.SESSION)  # type: ignore[call-overload]
+            case "beat":
+                world.heartbeat(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
+            case "leave":
+                world.leave(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
+            case "left":
+                world.left(str(subject), incarnation=int(argument))  # type: ignore[call-overload]
+            case "run":
+                world.run(int(subject), tuple(sorted(argument)))  # type: ignore[call-overload]
+            case "outage":
+                world.tick(int(subject))  # type: ignore[call-overload]
+            case _:
+                world.intent(f"i{index}", "create_namespace", namespace=str(subject))
+        world.decide()
+    return world
