@@ -31,7 +31,7 @@ def settled(table: SofaTable, nodes: list[str], setting: ArrangeSettings, mint: 
 @given(st.lists(fleets, min_size=1, max_size=4), st.sampled_from([1, 5, 16, 64]), st.integers(1, 4))
 @settings(max_examples=settings().max_examples // 2)
 def test_fleets_come_and_go(history: list[list[str]], slot_count: int, replicas: int) -> None:
-    """Every slot has its replicas on distinct living nodes, and nobody leads or follows more than the upper mark."""
+    """Every slot has its replicas on distinct living nodes, and nobody leads more than the upper mark."""
     setting = ArrangeSettings(slot_count, replicas)
     mint = itertools.count(1)
     table = INITIAL_TABLE

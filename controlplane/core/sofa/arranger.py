@@ -81,9 +81,8 @@ def arrange(
     elif stable:
         action = TickAction.BALANCE
         table = balance(builder, nodes, settings.numbers)
-    if table is None:
-        return Tick(action, published=False, table=before)
-    table.check()
-    if table.epoch <= before.epoch:
-        return Tick(action, published=False, table=before)
-    return Tick(action, published=True, table=table)
+    if table is not None:
+        table.check()
+        if table.epoch > before.epoch:
+            return Tick(action, published=True, table=table)
+    return Tick(action, published=False, table=before)

@@ -5,7 +5,7 @@ from sys import maxsize
 
 from controlplane.core.sofa.balance_numbers import BalanceNumbers, ceiling_mean
 from controlplane.core.sofa.builder import SlotTableBuilder, least_followers_first, least_leaders_first
-from controlplane.core.sofa.java_collections import JavaMap, java_set, utf16_units
+from controlplane.core.sofa.java_collections import JavaMap, java_set, tree_set
 from controlplane.core.sofa.refusals import NothingToArrangeError
 from controlplane.core.sofa.table import SofaTable
 
@@ -23,7 +23,7 @@ def assign(builder: SlotTableBuilder, nodes: Collection[str], numbers: BalanceNu
             lacking.put(slot.slot_id, slot.missing)
     if not nodes or not (len(leaderless) or len(lacking)):
         raise NothingToArrangeError("no slot lacks anything, or there are no nodes to assign slots to")
-    current = sorted(set(nodes), key=utf16_units)
+    current = tree_set(nodes)
     if len(leaderless):
         _assign_leaders(builder, list(leaderless), lacking, current, numbers)
         builder.mint_epoch()

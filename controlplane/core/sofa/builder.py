@@ -145,7 +145,7 @@ class SlotTableBuilder:
         """One node's view."""
         return self._views[node]
 
-    def beyond_or_below(self, wanted: Callable[[NodeView], bool], order: NodeOrder) -> list[NodeView]:
+    def views_where(self, wanted: Callable[[NodeView], bool], order: NodeOrder) -> list[NodeView]:
         """The views that are wanted, sorted; ties in Java's order."""
         return sorted(filter(wanted, self._views.values()), key=order)
 

@@ -133,9 +133,14 @@ class JavaMap(Generic[JavaKey, JavaValue]):
             self._bin_of(key).append(key)
 
 
-def java_set(keys: Iterable[JavaKey]) -> JavaMap[JavaKey, None]:
+def tree_set(texts: Iterable[str]) -> list[str]:
+    """A TreeSet of Strings: each once, by its UTF-16 code units."""
+    return sorted(set(texts), key=utf16_units)
+
+
+def java_set(keys: Iterable[JavaKey], capacity: int = _DEFAULT_CAPACITY) -> JavaMap[JavaKey, None]:
     """A HashSet that was filled one by one."""
-    found: JavaMap[JavaKey, None] = JavaMap()
+    found: JavaMap[JavaKey, None] = JavaMap(capacity)
     for key in keys:
         found.put(key, None)
     return found
@@ -144,7 +149,4 @@ def java_set(keys: Iterable[JavaKey]) -> JavaMap[JavaKey, None]:
 def copied_set(keys: list[JavaKey]) -> JavaMap[JavaKey, None]:
     """``new HashSet(collection)``: room for the collection from the start."""
     wanted = max(len(keys) * 4 // 3 + 1, _DEFAULT_CAPACITY)
-    found: JavaMap[JavaKey, None] = JavaMap(1 << (wanted - 1).bit_length())
-    for key in keys:
-        found.put(key, None)
-    return found
+    return java_set(keys, 1 << (wanted - 1).bit_length())

@@ -12,13 +12,10 @@ def balance_leaders_only(builder: SlotTableBuilder, current: list[str], numbers:
     most, nearly = numbers.high(mean), numbers.high(mean - 1)
     moved = 0
     while moved < numbers.max_leader_moves:
-        high = builder.beyond_or_below(lambda view: len(view.leads) > most, most_leaders_first)
+        high = builder.views_where(lambda view: len(view.leads) > most, most_leaders_first)
         if not high:
             break
-        full = {
-            view.name for view in builder.beyond_or_below(lambda view: len(view.leads) > nearly, most_leaders_first)
-        }
-        full.update(view.name for view in high)
+        full = {view.name for view in builder.views_where(lambda view: len(view.leads) > nearly, most_leaders_first)}
         takers = [name for name in copied_set(current) if name not in full]
         if not takers:
             break
