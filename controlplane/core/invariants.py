@@ -63,7 +63,7 @@ def check_step(before: State, decision: Decision, after: State) -> None:
                 problems += _slot_problems(after, tuple(after.slots[slot.slot_id] for slot in slots))
                 problems += _slot_leader_problems(before, after, slots)
             case BundlesAssigned(bundles=bundles):
-                problems += _owner_problems(after, bundles)
+                problems += owner_problems(after, bundles)
             case NodeAdmitted(node=node):
                 known = before.nodes.get(node.node_id)
                 if known is not None and node.incarnation < known.incarnation:
@@ -98,7 +98,8 @@ def _slot_leader_problems(before: State, after: State, changed: tuple[Slot, ...]
             yield f"slot {slot.slot_id} changes its leader and keeps slot leader epoch {new.leader_epoch}"
 
 
-def _owner_problems(state: State, bundles: tuple[Bundle, ...]) -> Iterator[str]:
+def owner_problems(state: State, bundles: tuple[Bundle, ...]) -> Iterator[str]:
+    """Each of these bundles whose owner is no living data node, in a sentence."""
     for bundle in bundles:
         node = state.nodes.get(bundle.owner) if bundle.owner is not None else None
         if bundle.owner is not None and (node is None or not node.lives or node.role is not NodeRole.DATA):
@@ -106,7 +107,7 @@ def _owner_problems(state: State, bundles: tuple[Bundle, ...]) -> Iterator[str]:
 
 
 def _bundle_problems(state: State) -> Iterator[str]:
-    yield from _owner_problems(state, tuple(state.bundles.values()))
+    yield from owner_problems(state, tuple(state.bundles.values()))
     for bundle_id, bundle in state.bundles.items():
         if bundle_id != bundle.bundle_id or bundle.namespace not in state.namespaces:
             yield f"bundle {bundle_id} is filed wrongly or has no namespace"

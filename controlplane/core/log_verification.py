@@ -4,8 +4,8 @@ Folds the log as every reader does, and judges each planned slot table by the ce
 is found out here again, apart from the planner's code: a planner that left a node out must not be believed.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from controlplane.core.apply import follow
 from controlplane.core.decision import CauseKind, Decision
@@ -17,14 +17,14 @@ from controlplane.core.events import (
     SlotsAssigned,
 )
 from controlplane.core.identifiers import Epoch, Seq
-from controlplane.core.invariants import check, check_step
+from controlplane.core.invariants import check, check_step, owner_problems
 from controlplane.core.membership import NodeStatus
 from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.placement.verify import verify
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.publishing import changed_rows
 from controlplane.core.records import NodeRole
-from controlplane.core.slot_table import Slot
+from controlplane.core.slot_table import without_nodes
 from controlplane.core.state import State
 from controlplane.errors import InvariantViolationError, LogContinuityError, StopError
 
@@ -125,16 +125,16 @@ def _field_complaints(before: State, decision: Decision, after: State) -> list[s
 
 
 def _plan_complaints(before: State, decision: Decision, after: State) -> list[str]:
-    """What is wrong with the decision's slot plan."""
+    """What is wrong with who owns what after the decision."""
     if decision.certificate is None:
         uncertified = [type(event).__name__ for event in decision.events if isinstance(event, _CALL_FOR_A_PLAN)]
         return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
-    names = {node.node_id for node in after.nodes.values() if node.lives and node.role is NodeRole.DATA}
-    owners = {bundle.owner for bundle in after.bundles.values() if bundle.owner is not None}
+    # A new process holds nothing of what a former one of its name held.
+    admitted = {event.node.node_id for event in decision.events if isinstance(event, NodeAdmitted)}
     return [
-        *(f"{name!r} owns bundles and does not live" for name in sorted(owners - names)),
+        *owner_problems(after, tuple(after.bundles.values())),
         *verify(
-            _purged(before.slots, decision),
+            without_nodes(before.slots, admitted),
             _holders(after),
             after.policy.replica_count,
             after.slots,
@@ -149,16 +149,3 @@ def _holders(state: State) -> list[PlacementNode]:
     active = [node for node in data if node.status is NodeStatus.ACTIVE]
     chosen = active or [node for node in data if node.status is NodeStatus.DRAINING]
     return [PlacementNode(node.node_id, node.weight, node.capacity) for node in chosen]
-
-
-def _purged(slots: Sequence[Slot], decision: Decision) -> tuple[Slot, ...]:
-    """The table before, without those who are admitted now: a new process holds nothing of a former one's."""
-    gone = {event.node.node_id for event in decision.events if isinstance(event, NodeAdmitted)}
-    return tuple(
-        replace(
-            slot,
-            leader=None if slot.leader in gone else slot.leader,
-            followers=tuple(name for name in slot.followers if name not in gone),
-        )
-        for slot in slots
-    )

@@ -1,7 +1,5 @@
 """Who is to own what after the membership changed: slots by the slot policy, bundles by the fewest."""
 
-from dataclasses import replace
-
 from controlplane.core.bundles import assign_orphans
 from controlplane.core.draft import Draft
 from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
@@ -10,7 +8,7 @@ from controlplane.core.membership import Node
 from controlplane.core.observations import Observations
 from controlplane.core.placement.minimal import PlacementNode, plan
 from controlplane.core.records import NodeRole
-from controlplane.core.slot_table import Slot
+from controlplane.core.slot_table import without_nodes
 
 
 def plan_ownership(draft: Draft, observations: Observations) -> None:
@@ -26,7 +24,7 @@ def plan_ownership(draft: Draft, observations: Observations) -> None:
 def _plan_slots(draft: Draft, observations: Observations) -> None:
     state = draft.state
     owners = _owners(draft)
-    previous = _without(state.slots, _newly_admitted(draft))
+    previous = without_nodes(state.slots, _newly_admitted(draft))
     members = [(node.node_id, node.incarnation) for node in owners]
     planned = plan(
         previous,
@@ -58,16 +56,3 @@ def _owners(draft: Draft) -> tuple[Node, ...]:
 def _newly_admitted(draft: Draft) -> frozenset[NodeId]:
     """Nodes that this decision admits: whatever a process of that name held until now, the new one holds nothing."""
     return frozenset(event.node.node_id for event in draft.events if isinstance(event, NodeAdmitted))
-
-
-def _without(slots: tuple[Slot, ...], gone: frozenset[NodeId]) -> tuple[Slot, ...]:
-    if not gone:
-        return slots
-    return tuple(
-        replace(
-            slot,
-            leader=None if slot.leader in gone else slot.leader,
-            followers=tuple(node_id for node_id in slot.followers if node_id not in gone),
-        )
-        for slot in slots
-    )

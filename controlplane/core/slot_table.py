@@ -1,6 +1,7 @@
 """The slot table's rows: which node leads and which nodes follow each hash slot."""
 
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
 from controlplane.core.plain import union_member
@@ -36,6 +37,20 @@ class NodeSlots:
     node_id: NodeId
     leads: tuple[SlotId, ...]
     follows: tuple[SlotId, ...]
+
+
+def without_nodes(slots: tuple[Slot, ...], gone: AbstractSet[NodeId]) -> tuple[Slot, ...]:
+    """The same rows, held and led by nobody who is gone."""
+    if not gone:
+        return slots
+    return tuple(
+        replace(
+            slot,
+            leader=None if slot.leader in gone else slot.leader,
+            followers=tuple(node_id for node_id in slot.followers if node_id not in gone),
+        )
+        for slot in slots
+    )
 
 
 def by_node(slots: tuple[Slot, ...]) -> dict[NodeId, NodeSlots]:
