@@ -6,6 +6,7 @@ import click
 
 from controlplane.bootstrap import readers
 from controlplane.cli import log_view
+from controlplane.cli.connecting import LONGEST_WAIT_S
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
@@ -13,8 +14,6 @@ from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.core.log_verification import Complaint, LogVerification
 from controlplane.errors import LogContinuityError, PrerequisiteError
 from controlplane.ports import LogReader
-
-_PROGRESS_EVERY_S = 2.0
 
 
 @click.group()
@@ -81,7 +80,7 @@ def _complaints(reader: LogReader, verification: LogVerification) -> list[Compla
             complaints += verification.judge(logged.decision)
             if verification.broken:
                 return complaints
-            if time.monotonic() - told_s > _PROGRESS_EVERY_S:
+            if time.monotonic() - told_s > LONGEST_WAIT_S:
                 told_s = time.monotonic()
                 click.echo(f"{verification.decisions:,} decisions checked ...", err=True)
     except LogContinuityError as error:

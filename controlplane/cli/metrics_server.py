@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
+from controlplane.config import MAX_PORT
 from controlplane.errors import PrerequisiteError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -14,7 +15,7 @@ def metrics_port_option(command: _Command) -> _Command:
     """The ``--metrics-port`` option."""
     return click.option(
         "--metrics-port",
-        type=click.IntRange(1, 65_535),
+        type=click.IntRange(1, MAX_PORT),
         help="Serve Prometheus metrics over HTTP on this port.",
     )(command)
 

@@ -4,14 +4,15 @@ import click
 
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.stopping import stop_on_signals
+from controlplane.config import MAX_PORT
 
 
 @click.command("up")
 @click.option(
-    "--kafka-port", type=click.IntRange(1, 65_535), help="Kafka's port.  [default: the former one, or a free one]"
+    "--kafka-port", type=click.IntRange(1, MAX_PORT), help="Kafka's port.  [default: the former one, or a free one]"
 )
 @click.option(
-    "--redis-port", type=click.IntRange(1, 65_535), help="Valkey's port.  [default: the former one, or a free one]"
+    "--redis-port", type=click.IntRange(1, MAX_PORT), help="Valkey's port.  [default: the former one, or a free one]"
 )
 @pass_invocation
 def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None) -> None:
