@@ -80,6 +80,10 @@ class UnsupportedFeatureLevelError(StopError):
     """The log holds decisions of a feature level that this version does not know: upgrade before reading on."""
 
 
+class UnknownSlotPolicyError(StopError):
+    """The log names a slot policy that this controller does not have: it must not lead."""
+
+
 class UserError(ControlPlaneError):
     """The user can mend it: a wrong setting, a missing package, a missing program."""
 

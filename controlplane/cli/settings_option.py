@@ -16,7 +16,8 @@ def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
     Args:
         option: the option's name, for messages.
         defaults: a dataclass, possibly of dataclasses.
-        settings: each ``name=value``; a field of a nested dataclass is named with a dot, as ``split.max_topics``.
+        settings: each ``name=value``; a field of a nested dataclass is named with a dot, as ``split.max_topics``, and
+            so is an entry of a map of texts.
 
     Raises:
         ConfigurationError: an unknown name, a value of another type, or settings that contradict each other.
@@ -25,9 +26,14 @@ def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
     known = dict(_leaves(plain, ""))
     for setting in settings:
         name, equals, text = setting.partition("=")
-        if not equals or name not in known:
-            raise ConfigurationError(f"{option} {setting!r}: write NAME=VALUE with a name of {', '.join(known)}")
-        _put(plain, name.split("."), _value(text))
+        path, dot, entry = name.partition(".")
+        if equals and dot and entry and known.get(path) == {}:
+            _put(plain, [path, entry], text)
+        elif equals and known.get(name, {}) != {}:
+            _put(plain, name.split("."), _value(text))
+        else:
+            names = (f"{name}.ENTRY" if value == {} else name for name, value in known.items())
+            raise ConfigurationError(f"{option} {setting!r}: write NAME=VALUE with a name of {', '.join(names)}")
     try:
         return from_plain(type(defaults), plain)
     except InvalidInputError as error:
@@ -35,8 +41,8 @@ def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
 
 
 def _leaves(plain: Plain, prefix: str) -> Iterator[tuple[str, Plain]]:
-    """Every field by its dotted name."""
-    if not isinstance(plain, dict):
+    """Every field by its dotted name; an empty map is one, open to entries of any name."""
+    if not isinstance(plain, dict) or not plain:
         yield prefix, plain
         return
     for name, value in plain.items():

@@ -27,6 +27,8 @@ from controlplane.core.observations import Observations
 from controlplane.core.planning import plan_ownership
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.records import InputRecord, NodeJoined, Refusal
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State, position_key
 
 
@@ -48,7 +50,7 @@ _OWNERSHIP_EVENTS = (NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved, Namesp
 """After these somebody may own too much, too little, or be gone."""
 
 
-def decide(state: State, observations: Observations) -> Verdict:
+def decide(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> Verdict:
     """The next decision of the leader whose term is open in ``state``.
 
     Nothing is decided before the first tick: without one there is no "now". Joins wait for the policy's linger so that
@@ -66,7 +68,7 @@ def decide(state: State, observations: Observations) -> Verdict:
         refusals.extend(_take_pending(draft, observations, silent, now_ms))
         observations = replace(observations, pending=())
     if any(isinstance(event, _OWNERSHIP_EVENTS) for event in draft.events):
-        plan_ownership(draft, observations)
+        plan_ownership(draft, observations, policies, now_ms)
     if not draft.events and now_ms - state.decided_at_ms >= state.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
     sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None

@@ -4,7 +4,7 @@ Folds the log as every reader does, and judges each planned slot table by the ce
 is found out here again, apart from the planner's code: a planner that left a node out must not be believed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from controlplane.core.apply import follow
@@ -19,7 +19,7 @@ from controlplane.core.events import (
 from controlplane.core.identifiers import Epoch, Seq
 from controlplane.core.invariants import check, check_step, owner_problems
 from controlplane.core.membership import NodeStatus
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules
 from controlplane.core.placement.verify import verify
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.publishing import changed_rows
@@ -129,23 +129,31 @@ def _plan_complaints(before: State, decision: Decision, after: State) -> list[st
     if decision.certificate is None:
         uncertified = [type(event).__name__ for event in decision.events if isinstance(event, _CALL_FOR_A_PLAN)]
         return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
-    # A new process holds nothing of what a former one of its name held.
-    admitted = {event.node.node_id for event in decision.events if isinstance(event, NodeAdmitted)}
     return [
         *owner_problems(after, tuple(after.bundles.values())),
-        *verify(
-            without_nodes(before.slots, admitted),
-            _holders(after),
-            after.policy.replica_count,
-            after.slots,
-            decision.certificate,
-        ),
+        *verify(_problem(before, decision, after), after.slots, decision.certificate),
     ]
 
 
-def _holders(state: State) -> list[PlacementNode]:
-    """Active data nodes, or draining ones if there is no other: slots are not left to nobody."""
+def _problem(before: State, decision: Decision, after: State) -> PlacementProblem:
+    """What the planner had to be asked; who was ready is only in the certificate."""
+    # A new process holds nothing of what a former one of its name held.
+    admitted = {event.node.node_id for event in decision.events if isinstance(event, NodeAdmitted)}
+    policy = after.policy
+    return PlacementProblem(
+        without_nodes(before.slots, admitted),
+        tuple(_holders(after)),
+        PlacementRules(policy.replica_count, policy.zone_rule, policy.replicas_per_zone, policy.tolerance_percent),
+        decision.epoch,
+    )
+
+
+def _holders(state: State) -> Iterator[PlacementNode]:
+    """Data nodes that live; draining ones are given nothing unless there is no other: slots are not left to nobody."""
     data = [node for node in state.nodes.values() if node.role is NodeRole.DATA]
     active = [node for node in data if node.status is NodeStatus.ACTIVE]
-    chosen = active or [node for node in data if node.status is NodeStatus.DRAINING]
-    return [PlacementNode(node.node_id, node.weight, node.capacity) for node in chosen]
+    draining = [node for node in data if node.status is NodeStatus.DRAINING]
+    for node in active:
+        yield PlacementNode(node.node_id, node.weight, node.capacity, node.zone)
+    for node in draining:
+        yield PlacementNode(node.node_id, 0 if active else node.weight, node.capacity, node.zone)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import Incarnation, NodeId, SlotId, TopicPartition
-from controlplane.core.records import Heartbeat, InputRecord, ReplicaStatus, Tick
+from controlplane.core.identifiers import Incarnation, NodeId, TopicPartition
+from controlplane.core.records import Heartbeat, InputRecord, SlotStatus, Tick
 
 MAX_TICK_GAP_MS: Final = 200
 """How much log time the gap between two ticks may count."""
@@ -148,18 +148,14 @@ class Observations:
         ]
         return max(heard, key=lambda each: each.append_time_ms, default=None)
 
-    def ready_replicas(self, members: Iterable[tuple[NodeId, Incarnation]]) -> frozenset[tuple[SlotId, NodeId]]:
-        """The replicas of which their holders say that they have all the data."""
-        ready: set[tuple[SlotId, NodeId]] = set()
+    def slot_reports(self, members: Iterable[tuple[NodeId, Incarnation]]) -> dict[NodeId, tuple[SlotStatus, ...]]:
+        """What each of these last said of its slots; those that were never heard are missing."""
+        reports = {}
         for node_id, incarnation in members:
             heard = self.latest_heartbeat(node_id, incarnation)
             if heard is not None:
-                ready.update(
-                    (status.slot_id, node_id)
-                    for status in heard.heartbeat.slot_statuses
-                    if status.status is ReplicaStatus.HEALTHY
-                )
-        return frozenset(ready)
+                reports[node_id] = heard.heartbeat.slot_statuses
+        return reports
 
 
 def observe(observations: Observations, records: Iterable[InputRecord]) -> Observations:

@@ -6,14 +6,15 @@ from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigne
 from controlplane.core.identifiers import NodeId
 from controlplane.core.membership import Node
 from controlplane.core.observations import Observations
-from controlplane.core.placement.minimal import PlacementNode, plan
+from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.records import NodeRole
-from controlplane.core.slot_table import without_nodes
+from controlplane.core.slot_policies import slot_policy
+from controlplane.core.slot_policy import SlotPolicies, SlotRequest
 
 
-def plan_ownership(draft: Draft, observations: Observations) -> None:
+def plan_ownership(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> None:
     """Add the least change that gives every slot its replicas and every bundle an owner among the nodes that place."""
-    _plan_slots(draft, observations)
+    _plan_slots(draft, observations, policies, now_ms)
     state = draft.state
     owners = tuple(node.node_id for node in _owners(draft))
     changed = assign_orphans(tuple(state.bundles.values()), owners)
@@ -21,27 +22,37 @@ def plan_ownership(draft: Draft, observations: Observations) -> None:
         draft.add(BundlesAssigned(changed))
 
 
-def _plan_slots(draft: Draft, observations: Observations) -> None:
+def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> None:
     state = draft.state
-    owners = _owners(draft)
-    previous = without_nodes(state.slots, _newly_admitted(draft))
-    members = [(node.node_id, node.incarnation) for node in owners]
-    planned = plan(
-        previous,
-        [PlacementNode(node.node_id, node.weight, node.capacity) for node in owners],
-        state.policy.replica_count,
-        draft.epoch,
-        observations.ready_replicas(members),
-    )
-    rows = {slot.slot_id: slot for slot in planned.slots}
+    request = _request(draft, observations, now_ms)
+    answer = slot_policy(policies, state.policy.slot_policy).plan(request)
+    rows = {slot.slot_id: slot for slot in answer.slots}
     changed = tuple(
         after
-        for before, purged in zip(state.slots, previous, strict=True)
-        if (after := rows.get(before.slot_id, purged)) != before
+        for before, held in zip(state.slots, request.held, strict=True)
+        if (after := rows.get(before.slot_id, held)) != before
     )
-    draft.certificate = planned.certificate
+    draft.certificate = answer.certificate
     if changed:
         draft.add(SlotsAssigned(changed))
+
+
+def _request(draft: Draft, observations: Observations, now_ms: int) -> SlotRequest:
+    state = draft.state
+    owners = {node.node_id for node in _owners(draft)}
+    living = [node for _, node in sorted(state.nodes.items()) if node.lives and node.role is NodeRole.DATA]
+    return SlotRequest(
+        slots=state.slots,
+        nodes=tuple(
+            PlacementNode(node.node_id, node.weight if node.node_id in owners else 0, node.capacity, node.zone)
+            for node in living
+        ),
+        renewed=_newly_admitted(draft),
+        policy=state.policy,
+        epoch=draft.epoch,
+        now_ms=now_ms,
+        reports=observations.slot_reports((node.node_id, node.incarnation) for node in living),
+    )
 
 
 def _owners(draft: Draft) -> tuple[Node, ...]:

@@ -4,7 +4,8 @@ It is state, recorded whole by every *term opened* decision, never read from a p
 cluster exists.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from controlplane.core.plain import digest_hex
@@ -19,6 +20,17 @@ class HashFunction(Enum):
 
     CRC32C = "crc32c"
     MD5 = "md5"
+
+
+class ZoneRule(Enum):
+    """What zones (failure domains) mean to the slot table. A node without a zone shares none with anybody."""
+
+    IGNORED = "ignored"
+    """Nothing."""
+    SOFT = "soft"
+    """No more than ``replicas_per_zone`` replicas of a slot in a zone, as far as balance allows."""
+    HARD = "hard"
+    """Never more; a slot rather has fewer replicas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +48,11 @@ class Policy:
             the cluster suspects itself and freezes evictions (Eureka's self-preservation).
         protection_window_ms: log time over which expiries are counted together.
         bundles_per_namespace: equal hash ranges that a new namespace gets (Pulsar's default is 4).
+        slot_policy: the name of the slot policy, which decides who holds and leads which slot.
+        slot_policy_options: what the slot policy lets an operator choose, by name; the policy says what it knows.
+        zone_rule: see :class:`ZoneRule`.
+        replicas_per_zone: how many replicas of a slot a zone may hold.
+        tolerance_percent: how far from its share of slots a node may be, in percent of the share.
     """
 
     slot_count: int = 256
@@ -47,6 +64,11 @@ class Policy:
     protected_ratio: float = 0.5
     protection_window_ms: int = 10_000
     bundles_per_namespace: int = 4
+    slot_policy: str = "minimal"
+    slot_policy_options: Mapping[str, str] = field(default_factory=dict)
+    zone_rule: ZoneRule = ZoneRule.SOFT
+    replicas_per_zone: int = 1
+    tolerance_percent: int = 0
 
     def __post_init__(self) -> None:
         """Refuse values under which the cluster could not work."""
@@ -73,6 +95,15 @@ class Policy:
             (
                 0 < self.bundles_per_namespace <= 128,  # noqa: PLR2004 - Pulsar's loadBalancerNamespaceMaximumBundles
                 f"bundles_per_namespace {self.bundles_per_namespace} is not between 1 and 128",
+            ),
+            (bool(self.slot_policy), "slot_policy is empty"),
+            (
+                1 <= self.replicas_per_zone <= 5,  # noqa: PLR2004
+                f"replicas_per_zone {self.replicas_per_zone} is not between 1 and 5",
+            ),
+            (
+                0 <= self.tolerance_percent <= 100,  # noqa: PLR2004
+                f"tolerance_percent {self.tolerance_percent} is not between 0 and 100",
             ),
         ]
 

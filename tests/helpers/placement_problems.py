@@ -8,9 +8,11 @@ from math import ceil, floor
 
 from hypothesis import strategies as st
 
+from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
-from controlplane.core.placement.contract import PlacementNode, Plan
-from controlplane.core.placement.minimal import plan
+from controlplane.core.placement import minimal
+from controlplane.core.placement import verify as verifier
+from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules, Plan
 from controlplane.core.slot_table import Slot
 
 NAMES = tuple("abcdefgh")
@@ -28,6 +30,30 @@ class Problem:
     def solve(self, epoch: int = 100) -> Plan:
         """The planner's answer."""
         return plan(self.previous, self.nodes, self.replica_count, Epoch(epoch), self.ready)
+
+
+def plan(
+    previous: tuple[Slot, ...],
+    nodes: Sequence[PlacementNode],
+    replica_count: int,
+    epoch: Epoch,
+    ready: frozenset[tuple[SlotId, NodeId]] | None = None,
+) -> Plan:
+    """The planner's answer to a problem without zones, pins and exclusions."""
+    rules = PlacementRules(replica_count)
+    return minimal.plan(PlacementProblem(previous, tuple(nodes), rules, epoch, ready or frozenset()))
+
+
+def verify(
+    previous: tuple[Slot, ...],
+    nodes: Sequence[PlacementNode],
+    replica_count: int,
+    after: Sequence[Slot],
+    certificate: Certificate,
+) -> list[str]:
+    """The verifier's opinion of an answer to such a problem."""
+    problem = PlacementProblem(previous, tuple(nodes), PlacementRules(replica_count), Epoch(0))
+    return verifier.verify(problem, after, certificate)
 
 
 def new_table(slot_count: int) -> tuple[Slot, ...]:

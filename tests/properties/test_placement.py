@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from controlplane.core.decision import ReadyHeirs
 from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.placement.minimal import plan
-from controlplane.core.placement.verify import verify
 from controlplane.core.plain import digest_hex
 from controlplane.core.slot_table import Slot
 from controlplane.errors import InvariantViolationError
@@ -26,7 +24,9 @@ from tests.helpers.placement_problems import (
     equal_nodes,
     naive_bounds,
     new_table,
+    plan,
     problems,
+    verify,
     without,
 )
 
@@ -97,9 +97,8 @@ def test_the_hash_seed_of_the_process_does_not_matter() -> None:
     program = """
 import random
 from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.placement.minimal import plan
 from controlplane.core.plain import digest_hex
-from tests.helpers.placement_problems import applied, equal_nodes, new_table
+from tests.helpers.placement_problems import applied, equal_nodes, new_table, plan
 table, choose, digests = new_table(64), random.Random(5), []
 for epoch in range(1, 12):
     nodes = choose.sample([PlacementNode(n.node_id, choose.randint(1, 3), 0) for n in equal_nodes(9)], 6)

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.placement.minimal import plan
-from controlplane.core.placement.verify import verify
 from controlplane.core.slot_table import Slot
-from tests.helpers.placement_problems import Problem, applied, equal_nodes, new_table, problems
+from tests.helpers.placement_problems import Problem, applied, equal_nodes, new_table, plan, problems, verify
 
 NODES = equal_nodes(4)
 BEFORE = applied(new_table(16), plan(new_table(16), NODES[:3], 2, Epoch(1)))

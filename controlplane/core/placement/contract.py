@@ -1,9 +1,11 @@
 """What a planner of slots is given and what it answers."""
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from controlplane.core.decision import Certificate
-from controlplane.core.identifiers import NodeId
+from controlplane.core.identifiers import Epoch, NodeId, SlotId
+from controlplane.core.policy import ZoneRule
 from controlplane.core.slot_table import Slot
 
 
@@ -15,11 +17,78 @@ class PlacementNode:
         node_id: its name.
         weight: its share of replicas relative to other nodes; 0 for one that lives but is to hold nothing.
         capacity: the most replicas it may hold; 0 means no limit.
+        zone: its failure domain; empty for a node that shares none with anybody.
     """
 
     node_id: NodeId
     weight: int
     capacity: int
+    zone: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pin:
+    """A replica that has to stand where an operator put it.
+
+    Attributes:
+        slot_id: of which slot.
+        node_id: on which node.
+        leads: whether the node also has to lead the slot.
+    """
+
+    slot_id: SlotId
+    node_id: NodeId
+    leads: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Exclusion:
+    """A slot that a node must not hold."""
+
+    slot_id: SlotId
+    node_id: NodeId
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRules:
+    """What a table has to be like.
+
+    Attributes:
+        replica_count: copies wished of each slot, the slot leader included; at least 1.
+        zone_rule: whether a zone may hold more than ``replicas_per_zone`` replicas of a slot.
+        replicas_per_zone: at least 1.
+        tolerance_percent: how far from its share a node's count may be, in percent of the share; 0 allows the floor
+            and the ceiling of the share and nothing else.
+    """
+
+    replica_count: int
+    zone_rule: ZoneRule = ZoneRule.IGNORED
+    replicas_per_zone: int = 1
+    tolerance_percent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementProblem:
+    """What a planner is asked.
+
+    Attributes:
+        previous: one row for each slot (leader None and no followers where it never had a node), by slot id. Holders
+            that are not among ``nodes`` are gone.
+        nodes: who lives, in any order.
+        rules: what the table has to be like.
+        epoch: the epoch of the table that is planned; a slot whose leader changes takes it as its leader epoch.
+        ready: replicas that report to be up to date, preferred as new leaders.
+        pins: replicas that have to be there.
+        exclusions: replicas that must not be there.
+    """
+
+    previous: tuple[Slot, ...]
+    nodes: tuple[PlacementNode, ...]
+    rules: PlacementRules
+    epoch: Epoch
+    ready: AbstractSet[tuple[SlotId, NodeId]] = frozenset()
+    pins: tuple[Pin, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +98,9 @@ class Plan:
     Attributes:
         slots: the rows that change, by slot id; rows that are not here stay as they are.
         certificate: the proof that nothing moved without need.
+        shortfalls: what was wished and is not possible, and why: a sentence each.
     """
 
     slots: tuple[Slot, ...]
     certificate: Certificate
+    shortfalls: tuple[str, ...] = ()

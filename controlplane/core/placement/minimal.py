@@ -13,38 +13,22 @@ from itertools import pairwise
 from controlplane.core.decision import Certificate, ReadyHeirs
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
 from controlplane.core.placement.bands import Band, Demand, demand
-from controlplane.core.placement.contract import PlacementNode, Plan
+from controlplane.core.placement.contract import PlacementNode, PlacementProblem, Plan
 from controlplane.core.placement.exchange import balance, prices
 from controlplane.core.placement.leaders import NO_LEADER, SlotLeaders
 from controlplane.core.placement.replicas import ReplicaSets
 from controlplane.core.slot_table import Slot
 from controlplane.errors import InvariantViolationError
 
-__all__ = ["POLICY_NAME", "PlacementNode", "Plan", "plan"]
-
 POLICY_NAME = "minimal"
 
 
-def plan(
-    previous: tuple[Slot, ...],
-    nodes: Sequence[PlacementNode],
-    replica_count: int,
-    epoch: Epoch,
-    ready: AbstractSet[tuple[SlotId, NodeId]] | None = None,
-) -> Plan:
+def plan(problem: PlacementProblem) -> Plan:
     """The slot table for these nodes that moves least, and the proof.
 
     Every slot gets the same number of replicas: ``replica_count``, or as many as the nodes can hold of each. If they
     cannot hold one of each, some slots stay without a node, and every node is full. Every node holds the floor or the
     ceiling of its water-filled share of the replicas, and leads the floor or the ceiling of its share of the slots.
-
-    Args:
-        previous: one row for each slot (leader None and no followers where it never had a node), by slot id. Holders
-            that are not among ``nodes`` are gone.
-        nodes: who may hold slots, in any order.
-        replica_count: copies wished of each slot, the slot leader included; at least 1.
-        epoch: the epoch of the table that is planned; a slot whose leader changes takes it as its leader epoch.
-        ready: replicas that report to be up to date, preferred as new leaders; None if nobody knows.
 
     Returns:
         The changed rows, by slot id, with the certificate. The same for every order of ``nodes``.
@@ -53,13 +37,15 @@ def plan(
         InvariantViolationError: there is no slot, two nodes have one name, rows are not in the order of their ids, or
             a weight, capacity or count is out of range.
     """
+    previous, nodes, replica_count = problem.previous, problem.nodes, problem.rules.replica_count
+    ready, epoch = problem.ready, problem.epoch
     _refuse_nonsense(previous, nodes, replica_count)
     usable = sorted((node for node in nodes if node.weight > 0), key=lambda node: node.node_id)
     names = [node.node_id for node in usable]
     asked = demand(len(previous), replica_count, [node.weight for node in usable], [node.capacity for node in usable])
     indexes = {name: index for index, name in enumerate(names)}
     replicas = _place_replicas(previous, names, indexes, asked)
-    leaders = _choose_leaders(previous, indexes, asked, replicas, ready or frozenset())
+    leaders = _choose_leaders(previous, indexes, asked, replicas, ready)
     changed = list(_changed_rows(previous, names, replicas, leaders, epoch))
     leader_changes = sum(before.leader != after.leader for before, after in changed)
     zero = {node.node_id: 0 for node in sorted(nodes, key=lambda node: node.node_id)}
@@ -72,7 +58,7 @@ def plan(
         node_prices=zero | dict(zip(names, replicas.prices, strict=True)),
         leader_prices=zero | dict(zip(names, leaders.prices, strict=True)),
         lost_slots=_lost_slots(previous, nodes, replicas),
-        ready_heirs=tuple(_ready_heirs(previous, names, replicas, ready or frozenset())),
+        ready_heirs=tuple(_ready_heirs(previous, names, replicas, ready)),
     )
     return Plan(tuple(after for _, after in changed), certificate)
 

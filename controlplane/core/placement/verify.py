@@ -12,28 +12,21 @@ from dataclasses import dataclass
 
 from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import NodeId
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.placement.contract import PlacementNode, PlacementProblem
 from controlplane.core.slot_table import Slot
 
 _POLICY_NAME = "minimal"
 
 
-def verify(
-    previous: Sequence[Slot],
-    nodes: Sequence[PlacementNode],
-    replica_count: int,
-    slots_after: Sequence[Slot],
-    certificate: Certificate,
-) -> list[str]:
+def verify(problem: PlacementProblem, slots_after: Sequence[Slot], certificate: Certificate) -> list[str]:
     """What is wrong with a plan, one sentence each; empty if it is accepted.
 
     Args:
-        previous: the table before, by slot id.
-        nodes: who may hold slots.
-        replica_count: copies wished of each slot.
+        problem: what was asked. Who was ready is taken from the certificate: it is what the planner knew.
         slots_after: the whole table after, by slot id.
-        certificate: the proof to check. What it says of readiness is taken as what the planner knew.
+        certificate: the proof to check.
     """
+    previous, nodes, replica_count = problem.previous, problem.nodes, problem.rules.replica_count
     if [slot.slot_id for slot in previous] != [slot.slot_id for slot in slots_after] or not previous:
         return ["the table after does not have the slots of the table before, in their order"]
     rules = _Rules.of(len(previous), nodes, replica_count)

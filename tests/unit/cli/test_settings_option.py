@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.cli.settings_option import parse_settings
 from controlplane.core.plain import to_plain
-from controlplane.core.policy import HashFunction, Policy
+from controlplane.core.policy import HashFunction, Policy, ZoneRule
 from controlplane.errors import ConfigurationError
 
 
@@ -22,12 +22,19 @@ def test_every_setting_can_be_given_by_name() -> None:
         protected_ratio=1,
         protection_window_ms=0,
         bundles_per_namespace=16,
+        slot_policy="sofa",
+        slot_policy_options={"threshold_percent": "5"},
+        zone_rule=ZoneRule.HARD,
+        replicas_per_zone=2,
+        tolerance_percent=10,
     )
     plain = to_plain(wanted)
     assert isinstance(plain, dict)
     assert set(plain) == {field.name for field in dataclasses.fields(Policy)}
     assert all(plain[name] != value for name, value in to_plain(Policy()).items())  # type: ignore[union-attr]  # a map
-    assert parse_settings("--policy", Policy(), [f"{name}={value}" for name, value in plain.items()]) == wanted
+    del plain["slot_policy_options"]
+    given = [f"{name}={value}" for name, value in plain.items()] + ["slot_policy_options.threshold_percent=5"]
+    assert parse_settings("--policy", Policy(), given) == wanted
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,7 @@ from controlplane.core.events import (
 )
 from controlplane.core.identifiers import Epoch, Seq, Term
 from controlplane.core.plain import canonical_bytes
-from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.slot_table import Slot
 from controlplane.errors import (
     ConfigurationError,
@@ -168,17 +168,7 @@ def test_what_a_newer_version_wrote_stops_the_reader(value: bytes) -> None:
 def test_a_policy_that_contradicts_itself_stops_the_reader() -> None:
     """A newer version may allow what this one does not: it has to stop, not to adjust."""
     datum: Any = to_datum(LARGE)
-    policy = {
-        "slot_count": 3,
-        "replica_count": 2,
-        "hash_function": "crc32c",
-        "silence_limit_ms": 2_500,
-        "join_linger_ms": 0,
-        "positions_interval_ms": 1,
-        "protected_ratio": 0.5,
-        "protection_window_ms": 1,
-        "bundles_per_namespace": 4,
-    }
+    policy = {**to_datum(Policy()), "slot_count": 3}
     datum["events"] = [("controlplane.ClusterCreated", {"log_id": "log", "policy": policy})]
     with pytest.raises(UnsupportedFeatureLevelError, match="power of two"):
         DecisionAssembler().add(_with(LARGE, **datum))
