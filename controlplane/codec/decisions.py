@@ -38,8 +38,8 @@ CUT_LISTS: Final[dict[str, str]] = {
 """Events whose list may be cut between parts, with the list's field. Every other event stays whole."""
 
 _NAME: Final = Decision.__name__
-_CERTIFICATE_MAPS: Final = ("node_prices", "leader_prices")
-_CERTIFICATE_LISTS: Final = ("lost_slots", "ready_heirs")
+_CERTIFICATE_MAPS: Final = ("node_prices", "leader_prices", "node_shares", "leader_shares")
+_CERTIFICATE_LISTS: Final = ("lost_slots", "ready_heirs", "shortfalls")
 _WIDEST_PART_NUMBER: Final = 1 << 31
 """Stands for part numbers while sizes are tried, so that the real ones never take more bytes."""
 

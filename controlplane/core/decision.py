@@ -1,7 +1,7 @@
 """A decision: the unit that is committed, explained, replayed and audited."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from controlplane.core.events import Event
@@ -66,6 +66,11 @@ class Certificate:
         leader_prices: the same for the slot leaders.
         lost_slots: slots of which no living replica was left; their new replicas start empty.
         ready_heirs: what the planner knew of readiness as far as it decides, by slot id.
+        node_shares: each node's fair share of replicas, a whole number or a fraction as ``164/3``.
+        leader_shares: each node's fair share of leaderships where it does not follow from ``node_shares``.
+        absence_price: the price of the absence of a node where the nodes' capacities are used up.
+        zone_violations: replicas in zones that hold enough of their slot already, the least possible (soft zones).
+        shortfalls: what was wished and could not be, and why: a sentence each.
     """
 
     policy: str
@@ -77,6 +82,11 @@ class Certificate:
     leader_prices: Mapping[NodeId, int]
     lost_slots: tuple[SlotId, ...]
     ready_heirs: tuple[ReadyHeirs, ...] = ()
+    node_shares: Mapping[NodeId, str] = field(default_factory=dict)
+    leader_shares: Mapping[NodeId, str] = field(default_factory=dict)
+    absence_price: int = 0
+    zone_violations: int = 0
+    shortfalls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import chain, combinations
-from math import ceil, floor
 
 from hypothesis import strategies as st
 
@@ -29,7 +26,12 @@ class Problem:
 
     def solve(self, epoch: int = 100) -> Plan:
         """The planner's answer."""
-        return plan(self.previous, self.nodes, self.replica_count, Epoch(epoch), self.ready)
+        return minimal.plan(self.asked(epoch))
+
+    def asked(self, epoch: int = 100) -> PlacementProblem:
+        """The problem in the planner's words."""
+        rules = PlacementRules(self.replica_count)
+        return PlacementProblem(self.previous, self.nodes, rules, Epoch(epoch), self.ready or frozenset())
 
 
 def plan(
@@ -91,47 +93,6 @@ def problems(draw: st.DrawFn, *, max_slots: int = 8, max_replicas: int = 3) -> P
     known = [(row.slot_id, name) for row in rows for name in (*row.replicas, *names[:1])]
     ready = draw(st.none() | st.frozensets(st.sampled_from(known))) if known else None
     return Problem(tuple(rows), nodes, draw(st.integers(1, max_replicas)), ready)
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What each node may hold and lead, and how many replicas each slot gets (least, most)."""
-
-    per_slot: tuple[int, int]
-    replicas: dict[NodeId, tuple[int, int]]
-    leaders: dict[NodeId, tuple[int, int]]
-
-
-def naive_bounds(problem: Problem) -> Bounds:
-    """The water-filled shares by trying every set of nodes that might be full."""
-    slots = len(problem.previous)
-    caps = {node.node_id: min(node.capacity or slots, slots) for node in problem.nodes if node.weight}
-    weights = {node.node_id: node.weight for node in problem.nodes if node.weight}
-    room = sum(caps.values())
-    fits = [count for count in range(1, problem.replica_count + 1) if count * slots <= room]
-    per_slot = max(fits, default=1)
-    total = per_slot * slots if fits else room
-    shares = _shares(caps, weights, total)
-    return Bounds(
-        (per_slot if fits else 0, per_slot),
-        {name: (floor(share), ceil(share)) for name, share in shares.items()},
-        {name: (floor(share / per_slot), ceil(share / per_slot)) for name, share in shares.items()},
-    )
-
-
-def _shares(caps: dict[NodeId, int], weights: dict[NodeId, int], total: int) -> dict[NodeId, Fraction]:
-    for full in chain.from_iterable(combinations(caps, size) for size in range(len(caps) + 1)):
-        left = total - sum(caps[name] for name in full)
-        weight = sum(weights[name] for name in caps if name not in full)
-        level = Fraction(left, weight) if weight else None
-        if level is None and left:
-            continue
-        if level is not None and any(weights[name] * level > caps[name] for name in caps if name not in full):
-            continue
-        if level is not None and any(weights[name] * level < caps[name] for name in full):
-            continue
-        return {name: Fraction(caps[name]) if name in full or level is None else weights[name] * level for name in caps}
-    raise AssertionError("every total within the caps has a level")
 
 
 def without(problem: Problem, name: NodeId) -> Problem:

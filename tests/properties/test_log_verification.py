@@ -143,7 +143,7 @@ FORGED: dict[str, tuple[list[Decision], str]] = {
         certified(JOIN, ready_heirs=(ReadyHeirs(0, ("n1",)),)),
         "are not some of its heirs",
     ),
-    "a follower dropped": (moved(JOIN, lambda slot: replace(slot, followers=())), "1 replicas, not 2 to 2"),
+    "a follower dropped": (moved(JOIN, lambda slot: replace(slot, followers=())), "do not add up"),
     "a slot given to a stranger": (moved(JOIN, lambda slot: replace(slot, followers=("zz",))), "zz"),
     "a slot led by nobody": (moved(JOIN, lambda slot: replace(slot, leader=None)), "it has holders and no leader"),
     "a slot leader epoch that falls": (moved(DEATH, lambda slot: replace(slot, leader_epoch=Epoch(0))), "leader epoch"),

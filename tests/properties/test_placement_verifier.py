@@ -64,7 +64,7 @@ def _certificate(**changes: object) -> Certificate:
 
 CASES: dict[str, tuple[Callable[[], tuple[Slot, ...]], Certificate, str]] = {
     "a row missing": (lambda: AFTER[:-1], PLANNED.certificate, "does not have the slots"),
-    "a replica missing": (lambda: _with_row(followers=()), PLANNED.certificate, f"slot {LED_BY_OTHERS}: 1 replicas"),
+    "a replica missing": (lambda: _with_row(followers=()), PLANNED.certificate, "do not add up to what there is"),
     "a replica twice": (
         lambda: _with_row(followers=(AFTER[LED_BY_OTHERS].leader,)),
         PLANNED.certificate,

@@ -98,9 +98,7 @@ class Plan:
     Attributes:
         slots: the rows that change, by slot id; rows that are not here stay as they are.
         certificate: the proof that nothing moved without need.
-        shortfalls: what was wished and is not possible, and why: a sentence each.
     """
 
     slots: tuple[Slot, ...]
     certificate: Certificate
-    shortfalls: tuple[str, ...] = ()

@@ -8,18 +8,35 @@ Ford; costs may be negative, cycles never are) and hands units along disjoint sh
 Dinic does with distances in arcs). Because every path was a shortest one, the result costs the least possible, and
 the distances are the prices that prove it.
 
+What the holders of one slot may be is a matroid with costs (so many nodes, so many of a zone), so this is the
+intersection of valuated matroids (Murota, "Valuated matroid intersection", 1996): exchanges within a slot suffice, and
+along a shortest path with the fewest hand-overs even several of them in one slot keep it legal and cheapest.
+
 Ties fall by the number of hand-overs, then by the index of the node: equal inputs give equal answers.
 """
 
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from controlplane.core.placement.bands import Band
 from controlplane.errors import InvariantViolationError
 
-_UNREACHED = 1 << 80
-"""Farther than any path: a hand-over costs less than 2^45, and a path has fewer than 2^20 of them."""
+Numbers: TypeAlias = NDArray[np.int64]
+Truths: TypeAlias = NDArray[np.bool_]
+
+IMPOSSIBLE: Final = 1 << 60
+"""More than any path costs: a hand-over costs less than 2^45, and a path has fewer than 2^11 of them."""
+
+
+class HandOver(NamedTuple):
+    """One unit from one node to another, in a slot."""
+
+    giver: int
+    taker: int
+    slot: int
 
 
 class Exchange(Protocol):
@@ -29,21 +46,24 @@ class Exchange(Protocol):
         counts: how many units each node holds.
     """
 
-    counts: list[int]
+    counts: Numbers
 
-    def offers(self) -> list[dict[int, int]]:
-        """For each giver: from the cost of a hand-over to the set of possible takers, as a bit set of node indexes."""
+    def costs(self) -> Numbers:
+        """For each giver (row) and taker (column) what the cheapest hand-over costs, or ``IMPOSSIBLE``."""
         ...
 
-    def units(self, giver: int) -> Sequence[int]:
-        """The slots in which a node held a unit when ``offers`` was last called, those to be given first in front."""
+    def offers(self, giver: int, prices: Numbers) -> Iterator[HandOver]:
+        """The giver's hand-overs that cost just ``prices`` of their taker, in the order of preference.
+
+        They are found once and may be out of date when their turn comes: ``cost`` tells.
+        """
         ...
 
-    def takers(self, giver: int, slot: int, wanted: Mapping[int, int]) -> int:
-        """Of the nodes ``wanted`` (cost to bit set), those that can have this unit at just that cost."""
+    def cost(self, hand_over: HandOver) -> int:
+        """What a hand-over costs now; ``IMPOSSIBLE`` if it cannot be."""
         ...
 
-    def hand_over(self, giver: int, taker: int, slot: int) -> None:
+    def carry_out(self, hand_over: HandOver) -> None:
         """Move one unit and keep ``counts``."""
         ...
 
@@ -56,11 +76,13 @@ def balance(exchange: Exchange, bands: Sequence[Band]) -> bool:
     Raises:
         InvariantViolationError: no distribution of the units is in the bands.
     """
+    least = np.array([band.least for band in bands], np.int64)
+    most = np.array([band.most for band in bands], np.int64)
     exchanged = False
-    while any(not band.least <= count <= band.most for count, band in zip(exchange.counts, bands, strict=True)):
-        if not _Round(exchange, bands).run():
+    while ((exchange.counts < least) | (exchange.counts > most)).any():
+        if not _Round(exchange, least, most).run():
             raise InvariantViolationError(
-                f"placement: no exchange brings counts {exchange.counts} into the bands "
+                f"placement: no exchange brings counts {exchange.counts.tolist()} into the bands "
                 f"{[(band.least, band.most) for band in bands]}; report the slot table that it started from"
             )
         exchanged = True
@@ -73,106 +95,74 @@ def prices(exchange: Exchange, bands: Sequence[Band]) -> list[int]:
     A unit cannot be handed over for less than the difference of prices; only a full node may have a positive price,
     and only a node at its lower bound a negative one.
     """
-    arcs = _arcs(exchange, bands)
-    distances = _distances(arcs, range(len(arcs)))
-    scale = len(arcs) + 1
-    costs = [distance // scale for distance in distances]  # what the arcs added stays under the scale
-    return [costs[-1] - cost for cost in costs[:-1]]
+    least = np.array([band.least for band in bands], np.int64)
+    most = np.array([band.most for band in bands], np.int64)
+    lengths = _lengths(exchange.costs(), exchange.counts, least, most)
+    distances = _distances(lengths, np.zeros(len(lengths), np.int64))
+    costs = distances // _scale(len(bands))  # what the number of arcs added stays under the scale
+    return [int(costs[-1] - cost) for cost in costs[:-1]]
 
 
-def _arcs(exchange: Exchange, bands: Sequence[Band]) -> list[list[tuple[int, int]]]:
-    """For each vertex (the hub is the last) its arcs (vertex, length); a length is the cost times a scale plus one."""
-    hub = len(bands)
-    scale = hub + 2
-    arcs: list[list[tuple[int, int]]] = []
-    for offer in exchange.offers():
-        found: list[tuple[int, int]] = []
-        seen = 0
-        for cost in sorted(offer):
-            length = cost * scale + 1
-            found.extend((taker, length) for taker in bits(offer[cost] & ~seen))
-            seen |= offer[cost]
-        arcs.append(found)
-    for index, (count, band) in enumerate(zip(exchange.counts, bands, strict=True)):
-        if count < band.most:
-            arcs[index].append((hub, 1))
-    arcs.append(
-        [(index, 1) for index, band in enumerate(bands) if exchange.counts[index] > band.least],
-    )
-    return arcs
+def _scale(width: int) -> int:
+    """What costs are multiplied by, so that the number of arcs decides between paths of equal cost."""
+    return width + 2
 
 
-def _distances(arcs: list[list[tuple[int, int]]], starts: Sequence[int]) -> list[int]:
-    """The shortest distance of every vertex from the nearest start, by Bellman and Ford with a queue.
+def _lengths(costs: Numbers, counts: Numbers, least: Numbers, most: Numbers) -> Numbers:
+    """The arcs between all vertices (the hub is the last): cost times the scale plus one."""
+    width = len(counts)
+    lengths = np.full((width + 1, width + 1), IMPOSSIBLE, np.int64)
+    known = costs < IMPOSSIBLE
+    lengths[:width, :width][known] = costs[known] * _scale(width) + 1
+    lengths[:width, width][counts < most] = 1
+    lengths[width, :width][counts > least] = 1
+    return lengths
+
+
+def _distances(lengths: Numbers, begin: Numbers) -> Numbers:
+    """The shortest distance of every vertex, with what it begins at as a first bound (Bellman and Ford).
 
     Raises:
-        InvariantViolationError: a cycle gains; each vertex would be visited more often than there are vertices.
+        InvariantViolationError: a cycle gains; distances would fall more often than there are vertices.
     """
-    distances = [_UNREACHED] * len(arcs)
-    for start in starts:
-        distances[start] = 0
-    queue = deque(starts)
-    queued = [distance == 0 for distance in distances]
-    visits_left = len(arcs) ** 2
-    while queue:
-        visits_left -= 1
-        if visits_left < 0:
-            raise InvariantViolationError("placement: an exchange that gains was left out of an earlier round")
-        vertex = queue.popleft()
-        queued[vertex] = False
-        here = distances[vertex]
-        for target, length in arcs[vertex]:
-            if here + length < distances[target]:
-                distances[target] = here + length
-                if not queued[target]:
-                    queued[target] = True
-                    queue.append(target)
-    return distances
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The indexes in a bit set, ascending."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+    distances = begin
+    for _ in range(len(lengths) + 1):
+        shorter = np.minimum(distances, (distances[:, None] + lengths).min(axis=0))
+        if (shorter == distances).all():
+            return distances
+        distances = shorter
+    raise InvariantViolationError("placement: an exchange that gains was left out of an earlier round")
 
 
 class _Round:
     """One round: distances once, then as many disjoint shortest paths as there are, to whichever node lacks a unit.
 
-    Hand-overs within a round never create a new shortest path (each makes its reverse longer by two), so a slot that
-    a giver has tried in vain need not be tried again before the next round.
+    Hand-overs within a round never create a new shortest path (each makes its reverse longer by two), so a hand-over
+    that was tried in vain need not be tried again before the next round.
     """
 
-    def __init__(self, exchange: Exchange, bands: Sequence[Band]) -> None:
+    def __init__(self, exchange: Exchange, least: Numbers, most: Numbers) -> None:
         self._exchange = exchange
-        self._bands = bands
-        self._hub = len(bands)
-        self._scale = self._hub + 2
-        arcs = _arcs(exchange, bands)
+        self._least: list[int] = least.tolist()
+        self._most: list[int] = most.tolist()
+        self._hub = width = len(least)
         counts = exchange.counts
-        self._surplus = [max(0, count - band.most) for count, band in zip(counts, bands, strict=True)]
-        lack = sum(max(0, band.least - count) for count, band in zip(counts, bands, strict=True))
-        self._hub_need = sum(self._surplus) - lack
+        self._surplus: list[int] = np.maximum(counts - most, 0).tolist()
+        self._hub_need: int = sum(self._surplus) - int(np.maximum(least - counts, 0).sum())
         starts = [index for index, units in enumerate(self._surplus) if units]
         if self._hub_need < 0:
             starts.append(self._hub)
         self._starts = starts
-        self._distances = _distances(arcs, starts)
-        self._wanted = [self._on_shortest(vertex, arcs[vertex]) for vertex in range(self._hub + 1)]
-        self._cursors = [0] * self._hub
-        self._dead = 0
-
-    def _on_shortest(self, vertex: int, arcs: list[tuple[int, int]]) -> dict[int, int]:
-        """The arcs of a vertex that lie on shortest paths: cost to bit set."""
-        here = self._distances[vertex]
-        found: dict[int, int] = {}
-        for target, length in arcs:
-            if here + length == self._distances[target]:
-                cost = length // self._scale
-                found[cost] = found.get(cost, 0) | 1 << target
-        return found
+        lengths = _lengths(exchange.costs(), counts, least, most)
+        begin = np.full(width + 1, IMPOSSIBLE, np.int64)
+        begin[starts] = 0
+        distances = _distances(lengths, begin)
+        self._on_shortest = (distances[:, None] < IMPOSSIBLE) & (distances[:, None] + lengths == distances)
+        self._prices = (lengths - 1) // _scale(width)
+        self._spares = np.flatnonzero(self._on_shortest[width, :width]).tolist()
+        self._offers: dict[int, Iterator[HandOver]] = {}
+        self._offer: list[HandOver | None] = [None] * width
+        self._dead = [False] * (width + 1)
 
     def run(self) -> bool:
         """Hand units over along shortest paths until none is left; whether there was one."""
@@ -186,21 +176,21 @@ class _Round:
 
     def _push(self, start: int) -> bool:
         """Hand one unit along one shortest path from ``start``, if there is one left."""
-        path: list[tuple[int, int, int]] = []
+        path: list[HandOver] = []
         at = start
         while not self._ends(at):
             step = self._step(at)
             if step is not None:
                 path.append(step)
-                at = step[1]
+                at = step.taker
                 continue
-            self._dead |= 1 << at
+            self._dead[at] = True
             if not path:
                 return False
-            at = path.pop()[0]
-        for giver, taker, slot in path:
-            if slot >= 0:
-                self._exchange.hand_over(giver, taker, slot)
+            at = path.pop().giver
+        for hand_over in path:
+            if hand_over.slot >= 0:
+                self._exchange.carry_out(hand_over)
         if at == self._hub:
             self._hub_need -= 1
         return True
@@ -209,24 +199,25 @@ class _Round:
         """Whether a unit that comes to this vertex is wanted there."""
         if vertex == self._hub:
             return self._hub_need > 0
-        return self._exchange.counts[vertex] < self._bands[vertex].least
+        count = int(self._exchange.counts[vertex])
+        return count < self._least[vertex]
 
-    def _step(self, vertex: int) -> tuple[int, int, int] | None:
-        """The next arc (giver, taker, slot) of a shortest path; the slot is -1 on the way to and from the hub."""
-        wanted = self._wanted[vertex]
-        counts, bands = self._exchange.counts, self._bands
+    def _step(self, vertex: int) -> HandOver | None:
+        """The next arc of a shortest path; its slot is -1 on the way to and from the hub."""
+        counts = self._exchange.counts
         if vertex == self._hub:
-            spare = (index for index in bits(wanted.get(0, 0) & ~self._dead) if counts[index] > bands[index].least)
-            index = next(spare, None)
-            return None if index is None else (vertex, index, -1)
-        if wanted.get(0, 0) >> self._hub & ~self._dead >> self._hub & 1 and counts[vertex] < bands[vertex].most:
-            return vertex, self._hub, -1
-        alive = {cost: mask & ~self._dead for cost, mask in wanted.items()}
-        units = self._exchange.units(vertex)
-        while self._cursors[vertex] < len(units):
-            slot = units[self._cursors[vertex]]
-            takers = self._exchange.takers(vertex, slot, alive)
-            if takers:
-                return vertex, (takers & -takers).bit_length() - 1, slot
-            self._cursors[vertex] += 1
+            for index in self._spares:
+                if not self._dead[index] and counts[index] > self._least[index]:
+                    return HandOver(vertex, index, -1)
+            return None
+        if self._on_shortest[vertex, self._hub] and not self._dead[self._hub] and counts[vertex] < self._most[vertex]:
+            return HandOver(vertex, self._hub, -1)
+        if vertex not in self._offers:
+            wanted = np.where(self._on_shortest[vertex, :-1], self._prices[vertex, :-1], IMPOSSIBLE)
+            self._offers[vertex] = self._exchange.offers(vertex, wanted)
+            self._offer[vertex] = next(self._offers[vertex], None)
+        while (offer := self._offer[vertex]) is not None:
+            if not self._dead[offer.taker] and self._exchange.cost(offer) == self._prices[vertex, offer.taker]:
+                return offer
+            self._offer[vertex] = next(self._offers[vertex], None)
         return None

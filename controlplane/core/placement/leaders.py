@@ -1,11 +1,13 @@
-"""Second stage: which of its holders leads each slot, with the fewest changes of leader that exact balance allows."""
+"""Second stage: which of its holders leads each slot, with the fewest changes of leader that balance allows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from controlplane.core.placement.bands import Band, aims
-from controlplane.core.placement.exchange import bits
+from controlplane.core.placement.exchange import IMPOSSIBLE, HandOver, Numbers, Truths
 
-NO_LEADER = -1
+NOBODY = -1
 
 
 class SlotLeaders:
@@ -19,105 +21,121 @@ class SlotLeaders:
     3. A new leader that is not known to be ready, and more so one that did not hold the slot before.
 
     Attributes:
-        leaders: for each slot the index of its leader; ``NO_LEADER`` if nobody holds it.
+        leaders: for each slot the index of its leader; ``NOBODY`` if nobody holds it.
         counts: leaderships of each node.
     """
 
-    def __init__(
-        self,
-        members: Sequence[Sequence[int]],
-        kept: Sequence[int],
-        before: Sequence[int],
-        ready: Sequence[int],
-        width: int,
-    ) -> None:
-        self._kept = kept
-        self._change_cost = 2 * len(members) + 1
-        self._groups = [
-            self._priced(holders, leader, held, is_ready)
-            for holders, leader, held, is_ready in zip(members, kept, before, ready, strict=True)
-        ]
-        self.leaders = [NO_LEADER] * len(members)
-        self._paid = [0] * len(members)
-        self.counts = [0] * width
-        self._units: list[list[int]] = []
+    def __init__(self, holders: Truths, kept: Numbers, before: Truths, ready: Truths, pinned: Numbers) -> None:
+        """All by index of slot (and node); ``kept`` and ``pinned`` name a node, or ``NOBODY``."""
+        self._members = _padded(holders)
+        self._change_cost = 2 * len(holders) + 1
+        self._costs = self._priced(kept, before, ready)
+        fixed = (pinned != NOBODY)[:, None] & (self._members != pinned[:, None])
+        self._costs[fixed] = IMPOSSIBLE
+        self.leaders = np.full(len(holders), NOBODY, np.int64)
+        self._seats = np.zeros(len(holders), np.int64)
+        self.counts = np.zeros(holders.shape[1], np.int64)
 
-    def _priced(self, holders: Sequence[int], leader: int, held: int, is_ready: int) -> list[tuple[int, int]]:
-        """A slot's holders in groups of equal cost as leader, cheapest first: (cost, bit set)."""
-        everybody = sum([1 << holder for holder in holders])
-        kept = everybody & 1 << leader if leader != NO_LEADER else 0
-        others = everybody & ~kept
-        heirs = 0
-        if leader == NO_LEADER:
-            heirs = everybody & held & is_ready or everybody & held
-        change, passed_over = self._change_cost, self._change_cost * (2 + len(self._kept))
-        ready, warm, cold = others & is_ready, others & held & ~is_ready, others & ~(held | is_ready)
-        groups = [(0, kept)]
-        for rank, group in enumerate((ready, warm, cold)):
-            groups.append((change + rank, group & heirs if heirs else group))
-        if heirs:
-            groups.extend((passed_over + rank, group & ~heirs) for rank, group in enumerate((ready, warm, cold)))
-        return [(cost, group) for cost, group in groups if group]
+    def _priced(self, kept: Numbers, before: Truths, ready: Truths) -> Numbers:
+        """What each holder costs as leader."""
+        members = self._members
+        rows = np.arange(len(members))[:, None]
+        there = members != NOBODY
+        held, is_ready = before[rows, members] & there, ready[rows, members] & there
+        keeps = there & (members == kept[:, None])
+        orphaned = (kept == NOBODY)[:, None]
+        ready_heirs = held & is_ready
+        heirs = orphaned & np.where(ready_heirs.any(axis=1)[:, None], ready_heirs, held)
+        passed_over = heirs.any(axis=1)[:, None] & ~heirs
+        rank = np.where(is_ready, 0, np.where(held, 1, 2))
+        costs = np.where(keeps, 0, self._change_cost + rank)
+        costs += passed_over * (self._change_cost * (1 + len(members)))
+        return np.where(there, costs, IMPOSSIBLE)
 
     def choose_cheapest(self, bands: Sequence[Band]) -> None:
         """Give each slot one of its cheapest leaders; kept ones first, then where most is lacking."""
-        open_slots = []
-        for slot, groups in enumerate(self._groups):
-            if groups and groups[0][0] == 0:
-                self._appoint(slot, self._kept[slot])
-            elif groups:
-                open_slots.append(slot)
-        targets = aims(self.counts, bands, sum(self.counts) + len(open_slots))
+        if not self._members.shape[1]:
+            return
+        cheapest = self._costs.min(axis=1)
+        best = self._costs == cheapest[:, None]
+        led = cheapest < IMPOSSIBLE
+        settled = led & (best.sum(axis=1) == 1)
+        rows = np.flatnonzero(settled)
+        self._seats[rows] = best[rows].argmax(axis=1)
+        self.leaders[rows] = self._members[rows, self._seats[rows]]
+        self.counts += np.bincount(self.leaders[rows], minlength=len(self.counts))
+        counts = self.counts.tolist()
+        open_slots = np.flatnonzero(led & ~settled).tolist()
+        targets = aims(counts, bands, sum(counts) + len(open_slots))
         for slot in open_slots:
-            cost, cheapest = self._groups[slot][0]
-            self._paid[slot] = cost
-            self._appoint(slot, min(bits(cheapest), key=lambda index: (self.counts[index] - targets[index], index)))
-
-    def _appoint(self, slot: int, leader: int) -> None:
-        self.leaders[slot] = leader
-        self.counts[leader] += 1
+            seats = np.flatnonzero(best[slot]).tolist()
+            candidates = [int(index) for index in self._members[slot, seats]]
+            chosen = min(range(len(seats)), key=lambda at: (counts[candidates[at]] - targets[candidates[at]], at))
+            self._seats[slot], self.leaders[slot] = seats[chosen], candidates[chosen]
+            counts[candidates[chosen]] += 1
+        self.counts = np.array(counts, np.int64)
 
     def drop_preferences(self) -> None:
         """From now on costs are those that the certificate proves: without the third, in whole changes."""
-        change = self._change_cost
-        self._groups = [[(cost // change, group) for cost, group in groups] for groups in self._groups]
-        self._paid = [paid // change for paid in self._paid]
+        self._costs = np.where(self._costs < IMPOSSIBLE, self._costs // self._change_cost, IMPOSSIBLE)
         self._change_cost = 1
 
     def all_cheapest(self) -> bool:
         """Whether no slot could have a cheaper leader even without bands."""
-        return all(not groups or paid == groups[0][0] for paid, groups in zip(self._paid, self._groups, strict=True))
+        led = np.flatnonzero(self.leaders != NOBODY)
+        return not len(led) or bool((self._costs[led, self._seats[led]] == self._costs[led].min(axis=1)).all())
 
-    def offers(self) -> list[dict[int, int]]:
-        """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        offers: list[dict[int, int]] = [{} for _ in self.counts]
-        self._units = [[] for _ in self.counts]
-        for slot, (leader, own, groups) in enumerate(zip(self.leaders, self._paid, self._groups, strict=True)):
-            if leader == NO_LEADER:
-                continue
-            self._units[leader].append(slot)
-            offer, others = offers[leader], ~(1 << leader)
-            for cost, group in groups:
-                offer[cost - own] = offer.get(cost - own, 0) | group & others
-        return offers
+    def _differences(self, slots: Numbers) -> Numbers:
+        """What it costs more to give each of these slots to each of its holders."""
+        costs = self._costs[slots]
+        own = costs[np.arange(len(slots)), self._seats[slots]]
+        more = np.where(costs < IMPOSSIBLE, costs - own[:, None], IMPOSSIBLE)
+        more[np.arange(len(slots)), self._seats[slots]] = IMPOSSIBLE
+        return more
 
-    def units(self, giver: int) -> Sequence[int]:
+    def costs(self) -> Numbers:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        return self._units[giver]
+        width = len(self.counts)
+        cheapest = np.full((width, width), IMPOSSIBLE, np.int64)
+        slots = np.flatnonzero(self.leaders != NOBODY)
+        more = self._differences(slots)
+        rows, seats = np.nonzero(more < IMPOSSIBLE)
+        np.minimum.at(cheapest, (self.leaders[slots[rows]], self._members[slots[rows], seats]), more[rows, seats])
+        return cheapest
 
-    def takers(self, giver: int, slot: int, wanted: Mapping[int, int]) -> int:
+    def offers(self, giver: int, prices: Numbers) -> Iterator[HandOver]:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
+        slots = np.flatnonzero(self.leaders == giver)
+        more = self._differences(slots)
+        members = self._members[slots]
+        rows, seats = np.nonzero((more < IMPOSSIBLE) & (more == prices[members]))
+        for row, seat in zip(rows.tolist(), seats.tolist(), strict=True):
+            yield HandOver(giver, int(members[row, seat]), int(slots[row]))
+
+    def cost(self, hand_over: HandOver) -> int:
+        """See :class:`controlplane.core.placement.exchange.Exchange`."""
+        giver, taker, slot = hand_over
         if self.leaders[slot] != giver:
-            return 0
-        own = self._paid[slot]
-        takers = 0
-        for cost, group in self._groups[slot]:
-            takers |= wanted.get(cost - own, 0) & group
-        return takers
+            return IMPOSSIBLE
+        return int(self._costs[slot, self._seat(slot, taker)] - self._costs[slot, self._seats[slot]])
 
-    def hand_over(self, giver: int, taker: int, slot: int) -> None:
+    def carry_out(self, hand_over: HandOver) -> None:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
+        giver, taker, slot = hand_over
         self.leaders[slot] = taker
-        self._paid[slot] = next(cost for cost, group in self._groups[slot] if group >> taker & 1)
+        self._seats[slot] = self._seat(slot, taker)
         self.counts[giver] -= 1
         self.counts[taker] += 1
+
+    def _seat(self, slot: int, index: int) -> int:
+        return int(np.flatnonzero(self._members[slot] == index)[0])
+
+
+def _padded(holders: Truths) -> Numbers:
+    """For each slot the indexes of its holders, ascending, filled up with ``NOBODY``."""
+    counts = holders.sum(axis=1)
+    members = np.full((len(holders), int(counts.max(initial=0))), NOBODY, np.int64)
+    rows, indexes = np.nonzero(holders)
+    first = np.cumsum(counts) - counts
+    members[rows, np.arange(len(rows)) - first[rows]] = indexes
+    return members

@@ -1,147 +1,306 @@
-"""First stage: which nodes hold each slot, with the fewest new replicas that exact balance allows."""
+"""First stage: which nodes hold each slot, with the fewest new replicas that balance allows."""
 
 import heapq
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from controlplane.core.identifiers import NodeId
 from controlplane.core.placement.bands import Band, aims
-from controlplane.core.slot_table import Slot
+from controlplane.core.placement.exchange import IMPOSSIBLE, HandOver, Numbers, Truths
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneLimit:
+    """How many replicas of a slot a zone may hold.
+
+    Attributes:
+        zones: each node's zone, by index.
+        most: for each zone, of one slot.
+        hard: never more; otherwise each one more costs ``violation``.
+        violation: more than all moves of a table together.
+    """
+
+    zones: Numbers
+    most: Numbers
+    hard: bool
+    violation: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotLimits:
+    """What is wanted of each slot, by index of slot and node.
+
+    Attributes:
+        units: replicas of each slot.
+        eligible: the nodes that may hold it; None where all may.
+        pinned: the nodes that have to; None where none has to.
+        zones: None where zones do not matter.
+    """
+
+    units: Numbers
+    eligible: Truths | None
+    pinned: Truths | None
+    zones: ZoneLimit | None
 
 
 class ReplicaSets:
     """The holders of every slot while they are planned; units to exchange are replicas, a new one costs 1.
 
-    Nodes are indexes into the sorted names. Where the nodes together cannot hold one replica of each slot, one more
-    index, ``nobody``, stands for the absence of a node: a slot may be there at no cost.
-
     Attributes:
-        members: for each slot the indexes of its holders.
-        before: for each slot the bit set of its previous holders among the nodes.
+        before: slots by nodes: who held what.
+        now: slots by nodes: who holds what now.
         counts: replicas on each node.
     """
 
-    def __init__(self, previous: Sequence[Slot], indexes: Mapping[NodeId, int], nobody: int | None) -> None:
-        self.before: list[int] = []
-        self.members: list[list[int]] = []
-        self._leaders = [-1 if slot.leader is None else indexes.get(slot.leader, -1) for slot in previous]
-        for slot in previous:
-            holders = [indexes[name] for name in slot.replicas if name in indexes]
-            before = 0
-            for holder in holders:
-                before |= 1 << holder
-            self.before.append(before if nobody is None else before | 1 << nobody)
-            self.members.append(holders if nobody is None or holders else [nobody])
-        width = len(indexes) if nobody is None else len(indexes) + 1
-        self._everybody = (1 << width) - 1
-        self._now: list[int] = []
-        self._units: list[list[int]] = []
-        self.counts = [0] * width
-        for holders in self.members:
-            for holder in holders:
-                self.counts[holder] += 1
+    def __init__(self, before: Truths, leaders: Numbers, limits: SlotLimits) -> None:
+        """``leaders`` names each slot's former leader, -1 for none."""
+        self.before = before
+        self.now = before.copy()
+        self._limits = limits
+        self._leaders = leaders
+        if limits.eligible is not None:
+            self.now &= limits.eligible
+        if limits.pinned is not None:
+            self.now |= limits.pinned
+        self.counts: Numbers = self.now.sum(axis=0, dtype=np.int64)
+        zones = limits.zones
+        self._zone_counts: Numbers | None = None
+        if zones is not None:
+            members = np.zeros((before.shape[1], len(zones.most)), np.float32)
+            members[np.arange(before.shape[1]), zones.zones] = 1
+            self._zone_counts = (self.now.astype(np.float32) @ members).astype(np.int64)  # small numbers: exact
 
-    def fill(self, names: Sequence[NodeId], replicas_per_slot: int, bands: Sequence[Band]) -> None:
+    def fill(self, names: Sequence[NodeId], bands: Sequence[Band]) -> None:
         """Give each slot its number of replicas, keeping all previous ones that it may.
 
-        This costs the least that it could if there were no bands: a slot gets a new replica only if it has kept
-        every previous one. The bands are aimed at, and met whenever nothing has to be exchanged.
+        This costs the least that it could if there were no bands: a slot gets a new replica only if it has kept every
+        previous one that it may keep. The bands are aimed at, and met whenever nothing has to be exchanged.
         """
-        targets = aims(self.counts, bands, replicas_per_slot * len(self.members))
-        for slot, holders in enumerate(self.members):
-            if len(holders) > replicas_per_slot:
-                self._drop_most_loaded(slot, replicas_per_slot, targets)
-        seeds = [zlib.crc32(name.encode("utf-8", "surrogatepass")) for name in names]
-        heap = [
-            (count - target, _mixed(seeds[index], count), index)
-            for index, (count, target) in enumerate(zip(self.counts, targets, strict=True))
-            if index < len(seeds)
-        ]
-        heapq.heapify(heap)
-        for holders in self.members:
-            missing = replicas_per_slot - len(holders)
-            if missing > 0:
-                self._add_least_loaded(holders, missing, heap, seeds)
-        self._now = [sum([1 << holder for holder in holders]) for holders in self.members]
+        units = self._limits.units
+        targets = aims(self.counts.tolist(), bands, int(units.sum()))
+        held = self.now.sum(axis=1)
+        crowded = held > units
+        if self._limits.zones is not None and self._zone_counts is not None:
+            crowded |= (self._zone_counts > self._limits.zones.most).any(axis=1)
+        spared: dict[int, list[int]] = {}
+        for slot in np.flatnonzero(crowded).tolist():
+            spared[slot] = self._drop_what_may_not_stay(slot, targets)
+        missing = units - self.now.sum(axis=1)
+        seats = _Seats(names, self.counts.tolist(), targets, self._zones_of_nodes())
+        for slot in np.flatnonzero(missing > 0).tolist():
+            self._complete(slot, int(missing[slot]), spared.get(slot, []), seats)
 
-    def _drop_most_loaded(self, slot: int, keep: int, targets: Sequence[int]) -> None:
-        """Drop replicas that a slot has too many of; its leader stays if that costs nothing."""
-        holders = self.members[slot]
-        leader = self._leaders[slot]
-        ranked = sorted(holders, key=lambda index: (index != leader, self.counts[index] - targets[index], index))
-        for dropped in ranked[keep:]:
-            self.counts[dropped] -= 1
-        self.members[slot] = ranked[:keep]
+    def _zones_of_nodes(self) -> list[int]:
+        zones = self._limits.zones
+        return [0] * self.now.shape[1] if zones is None else [int(zone) for zone in zones.zones]
 
-    def _add_least_loaded(
-        self, holders: list[int], missing: int, heap: list[tuple[int, int, int]], seeds: Sequence[int]
-    ) -> None:
-        """Give a slot its missing replicas on the nodes that lack most, as Ryser's construction does.
+    def _drop_what_may_not_stay(self, slot: int, targets: Sequence[int]) -> list[int]:
+        """Drop replicas that a slot has too many of; what a zone has too many of is named, to come back at need."""
+        pinned = self._pins(slot)
+        leader = int(self._leaders[slot])
+        counts = self.counts
+        ranked = sorted(
+            np.flatnonzero(self.now[slot]).tolist(),
+            key=lambda index: (index not in pinned, index != leader, int(counts[index]) - targets[index], index),
+        )
+        for index in ranked:
+            self._put(slot, index, held=False)
+        kept, over = 0, []
+        for index in ranked:
+            if kept < int(self._limits.units[slot]) and (index in pinned or not self._is_full(slot, index)):
+                self._put(slot, index, held=True)
+                kept += 1
+            else:
+                over.append(index)
+        return over
 
-        Among equals a hash chooses, so that the slots of one node share their other replicas with many nodes, and
-        what the node leaves when it dies is spread.
-        """
-        taken: list[tuple[int, int, int]] = []
-        while missing:
-            entry = heapq.heappop(heap)
-            index = entry[2]
-            if index in holders:
-                taken.append(entry)
-                continue
-            holders.append(index)
-            self.counts[index] += 1
-            taken.append((entry[0] + 1, _mixed(seeds[index], self.counts[index]), index))
+    def _complete(self, slot: int, missing: int, spared: Sequence[int], seats: "_Seats") -> None:
+        """Give a slot its missing replicas at the least cost, on the nodes that lack most."""
+        zones, counts = self._limits.zones, self._zone_counts
+        open_zones = None
+        if zones is not None and counts is not None:
+            open_zones = (zones.most - counts[slot]).tolist()
+        for index in seats.take(missing, lambda index: self._may_take(slot, index), open_zones):
+            self._put(slot, index, held=True)
             missing -= 1
-        for entry in taken:
-            heapq.heappush(heap, entry)
+        for index in spared:  # back into a zone that is full: a violation, and no move
+            if missing and zones is not None and not zones.hard:
+                self._put(slot, index, held=True)
+                seats.sit(index)
+                missing -= 1
+        for index in seats.take(missing, lambda index: self._may_take(slot, index), None):
+            self._put(slot, index, held=True)
 
-    def offers(self) -> list[dict[int, int]]:
+    def _may_take(self, slot: int, index: int) -> bool:
+        eligible = self._limits.eligible
+        return not self.now[slot, index] and (eligible is None or bool(eligible[slot, index]))
+
+    def _pins(self, slot: int) -> frozenset[int]:
+        pinned = self._limits.pinned
+        return frozenset() if pinned is None else frozenset(np.flatnonzero(pinned[slot]).tolist())
+
+    def _is_full(self, slot: int, index: int) -> bool:
+        zones, counts = self._limits.zones, self._zone_counts
+        return (
+            zones is not None
+            and counts is not None
+            and bool(counts[slot, zones.zones[index]] >= zones.most[zones.zones[index]])
+        )
+
+    def _put(self, slot: int, index: int, *, held: bool) -> None:
+        self.now[slot, index] = held
+        change = 1 if held else -1
+        self.counts[index] += change
+        if self._limits.zones is not None and self._zone_counts is not None:
+            self._zone_counts[slot, self._limits.zones.zones[index]] += change
+
+    def costs(self) -> Numbers:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        width = len(self.counts)
-        regained, level, paid = [0] * width, [0] * width, [0] * width
-        followed: list[list[int]] = [[] for _ in range(width)]
-        led: list[list[int]] = [[] for _ in range(width)]
-        everybody = self._everybody
-        for slot, (holders, now, before) in enumerate(zip(self.members, self._now, self.before, strict=True)):
-            previous = before & ~now
-            strangers = everybody & ~(before | now)
-            leader = self._leaders[slot]
-            for holder in holders:
-                if before >> holder & 1:
-                    paid[holder] |= strangers
-                    level[holder] |= previous
-                else:
-                    level[holder] |= strangers
-                    regained[holder] |= previous
-                (led if holder == leader else followed)[holder].append(slot)
+        width = self.now.shape[1]
+        cheapest = np.full((width, width), IMPOSSIBLE, np.int64)
+        for giver in range(width):
+            slots = self._units(giver)
+            if len(slots):
+                cheapest[giver] = self._hand_over_costs(giver, slots).min(axis=0)
+        return cheapest
+
+    def _units(self, giver: int) -> Numbers:
+        """The slots in which a node has a replica to give, ascending."""
+        has = self.now[:, giver]
+        if self._limits.pinned is not None:
+            has = has & ~self._limits.pinned[:, giver]
+        return np.flatnonzero(has)
+
+    def _hand_over_costs(self, giver: int, slots: Numbers) -> Numbers:
+        """What it costs to give each of these slots to each node."""
+        new = ~self.before[slots]
+        possible = ~self.now[slots]
+        if self._limits.eligible is not None:
+            possible &= self._limits.eligible[slots]
+        costs = new.astype(np.int64)
+        costs -= new[:, giver, None]
+        zones = self._limits.zones
+        if zones is not None and self._zone_counts is not None:
+            own = int(zones.zones[giver])
+            counts = self._zone_counts[slots]
+            counts[:, own] -= 1
+            full = (counts >= zones.most)[:, zones.zones]
+            if zones.hard:
+                possible &= ~full
+            else:
+                costs += zones.violation * full
+                costs -= zones.violation * (counts[:, own, None] >= zones.most[own])
+        costs[~possible] = IMPOSSIBLE
+        return costs
+
+    def offers(self, giver: int, prices: Numbers) -> Iterator[HandOver]:
+        """See :class:`controlplane.core.placement.exchange.Exchange`."""
+        slots = self._units(giver)
         # A follower goes before a leader: a slot whose leader stays need not change it.
-        self._units = [first + then for first, then in zip(followed, led, strict=True)]
-        return [{-1: less, 0: same, 1: more} for less, same, more in zip(regained, level, paid, strict=True)]
+        slots = slots[np.argsort(self._leaders[slots] == giver, kind="stable")]
+        fits = (self._hand_over_costs(giver, slots) == prices) & (prices < IMPOSSIBLE)
+        for row in np.flatnonzero(fits.any(axis=1)).tolist():
+            slot = int(slots[row])
+            for taker in np.flatnonzero(fits[row]).tolist():
+                yield HandOver(giver, taker, slot)
 
-    def units(self, giver: int) -> Sequence[int]:
+    def cost(self, hand_over: HandOver) -> int:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        return self._units[giver]
+        giver, taker, slot = hand_over
+        now, before = self.now[slot], self.before[slot]
+        if not now[giver] or now[taker]:
+            return IMPOSSIBLE
+        cost = int(before[giver]) - int(before[taker])
+        zones = self._limits.zones
+        if zones is not None and self._zone_counts is not None and zones.zones[giver] != zones.zones[taker]:
+            counts = self._zone_counts[slot]
+            full = bool(counts[zones.zones[taker]] >= zones.most[zones.zones[taker]])
+            if full and zones.hard:
+                return IMPOSSIBLE
+            over = bool(counts[zones.zones[giver]] > zones.most[zones.zones[giver]])
+            cost += zones.violation * (full - over)
+        return cost
 
-    def takers(self, giver: int, slot: int, wanted: Mapping[int, int]) -> int:
+    def carry_out(self, hand_over: HandOver) -> None:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        now, before = self._now[slot], self.before[slot]
-        if not now >> giver & 1:
-            return 0
-        cost = before >> giver & 1
-        strangers = self._everybody & ~(before | now)
-        return (before & ~now & wanted.get(cost - 1, 0)) | (strangers & wanted.get(cost, 0))
-
-    def hand_over(self, giver: int, taker: int, slot: int) -> None:
-        """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        holders = self.members[slot]
-        holders[holders.index(giver)] = taker
-        self._now[slot] ^= 1 << giver | 1 << taker
-        self.counts[giver] -= 1
-        self.counts[taker] += 1
+        self._put(hand_over.slot, hand_over.giver, held=False)
+        self._put(hand_over.slot, hand_over.taker, held=True)
 
     def moved(self) -> int:
         """How many replicas are new."""
-        return sum((now & ~before).bit_count() for now, before in zip(self._now, self.before, strict=True))
+        return int((self.now & ~self.before).sum())
+
+    def violations(self) -> int:
+        """How many replicas are more than their zones may hold."""
+        zones = self._limits.zones
+        if zones is None or self._zone_counts is None:
+            return 0
+        return int(np.maximum(self._zone_counts - zones.most, 0).sum())
+
+
+class _Seats:
+    """The nodes by what they lack, those that lack most in front.
+
+    Among equals a hash chooses, so that the slots of one node share their other replicas with many nodes, and what
+    the node leaves when it dies is spread; and so that sets of zones are mixed, or later tables would cost more.
+    """
+
+    def __init__(
+        self, names: Sequence[NodeId], counts: list[int], targets: Sequence[int], zones: Sequence[int]
+    ) -> None:
+        self._seeds = [zlib.crc32(name.encode("utf-8", "surrogatepass")) for name in names]
+        self._counts = counts
+        self._targets = targets
+        self._zones = zones
+        self._heaps: list[list[tuple[int, int, int]]] = [[] for _ in range(max(zones, default=-1) + 1)]
+        for index in range(len(names)):
+            self._heaps[zones[index]].append(self._entry(index))
+        for heap in self._heaps:
+            heapq.heapify(heap)
+
+    def _entry(self, index: int) -> tuple[int, int, int]:
+        count = self._counts[index]
+        return count - self._targets[index], _mixed(self._seeds[index], count), index
+
+    def sit(self, index: int) -> None:
+        """A node has got a replica otherwise."""
+        self._counts[index] += 1
+        zone = self._zones[index]
+        self._heaps[zone] = [self._entry(entry[2]) for entry in self._heaps[zone]]
+        heapq.heapify(self._heaps[zone])
+
+    def take(self, wanted: int, fits: Callable[[int], bool], open_zones: list[int] | None) -> list[int]:
+        """Up to ``wanted`` nodes that fit and lack most, no more from a zone than are open there; they have it now."""
+        chosen: list[int] = []
+        aside: list[tuple[int, int, int]] = []
+        while len(chosen) < wanted:
+            heap = min(
+                (
+                    heap
+                    for zone, heap in enumerate(self._heaps)
+                    if heap and (open_zones is None or open_zones[zone] > 0)
+                ),
+                default=None,
+                key=lambda heap: heap[0],
+            )
+            if heap is None:
+                break
+            entry = heapq.heappop(heap)
+            index = entry[2]
+            if fits(index):
+                chosen.append(index)
+                self._counts[index] += 1
+                aside.append(self._entry(index))
+                if open_zones is not None:
+                    open_zones[self._zones[index]] -= 1
+            else:
+                aside.append(entry)
+        for entry in aside:
+            heapq.heappush(self._heaps[self._zones[entry[2]]], entry)
+        return chosen
 
 
 def _mixed(seed: int, count: int) -> int:
