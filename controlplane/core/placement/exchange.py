@@ -55,7 +55,7 @@ class Exchange(Protocol):
     def offers(self, giver: int, prices: Numbers) -> Iterator[HandOver]:
         """The giver's hand-overs that cost just ``prices`` of their taker, in the order of preference.
 
-        They are found once and may be out of date when their turn comes: ``cost`` tells.
+        They are found once, after ``costs``, and may be out of date when their turn comes: ``cost`` tells.
         """
         ...
 

@@ -24,7 +24,6 @@ class IndexedProblem:
     Attributes:
         problem: as it was asked.
         nodes: the nodes that may hold slots, by name.
-        rows: slot ids to indexes.
         indexes: names to indexes.
         before: slots by nodes: who holds what.
         holders_before: how many nodes held each slot, those that are gone included.
@@ -38,7 +37,6 @@ class IndexedProblem:
 
     problem: PlacementProblem
     nodes: tuple[PlacementNode, ...]
-    rows: Mapping[SlotId, int]
     indexes: Mapping[NodeId, int]
     before: Truths
     holders_before: Numbers
@@ -70,18 +68,25 @@ class IndexedProblem:
     def ready(self) -> Truths:
         """Slots by nodes: who reports to have all the data."""
         ready = np.zeros(self.before.shape, np.bool_)
+        rows = self._rows if self.problem.ready else {}
         known = [
             (row, index)
             for slot_id, node_id in self.problem.ready
-            if (row := self.rows.get(slot_id)) is not None and (index := self.indexes.get(node_id)) is not None
+            if (row := rows.get(slot_id)) is not None and (index := self.indexes.get(node_id)) is not None
         ]
         if known:
             ready[tuple(np.array(known).T)] = True
         return ready
 
+    @property
+    def _rows(self) -> Mapping[SlotId, int]:
+        """Slot ids to indexes."""
+        return dict(zip(map(attrgetter("slot_id"), self.problem.previous), range(len(self.before)), strict=True))
+
     def _cells(self, pins: Sequence[Pin]) -> tuple[Numbers, Numbers]:
+        rows = self._rows if pins else {}
         return (
-            np.array([self.rows[pin.slot_id] for pin in pins], np.int64),
+            np.array([rows[pin.slot_id] for pin in pins], np.int64),
             np.array([self.indexes[pin.node_id] for pin in pins], np.int64),
         )
 
@@ -91,10 +96,10 @@ def index_problem(problem: PlacementProblem) -> IndexedProblem:
     nodes = tuple(sorted((node for node in problem.nodes if node.weight > 0), key=lambda node: node.node_id))
     indexes = {node.node_id: index for index, node in enumerate(nodes)}
     previous = problem.previous
-    rows = {slot_id: row for row, slot_id in enumerate(map(attrgetter("slot_id"), previous))}
     slot_count, width = len(previous), len(nodes)
-    leaders = np.fromiter(map(indexes.get, map(attrgetter("leader"), previous), repeat(NOBODY)), np.int64, slot_count)
-    has_leader = np.fromiter((slot.leader is not None for slot in previous), np.bool_, slot_count)
+    names = list(map(attrgetter("leader"), previous))
+    leaders = np.fromiter(map(indexes.get, names, repeat(NOBODY)), np.int64, slot_count)
+    has_leader = np.fromiter(map(bool, names), np.bool_, slot_count)
     followers = list(map(attrgetter("followers"), previous))
     lengths = np.fromiter(map(len, followers), np.int64, slot_count)
     columns = np.fromiter(map(indexes.get, chain.from_iterable(followers), repeat(NOBODY)), np.int64, lengths.sum())
@@ -104,15 +109,16 @@ def index_problem(problem: PlacementProblem) -> IndexedProblem:
     before = np.ascontiguousarray(before[:, :width])
     zone_names, zones = _zones(problem, nodes)
     eligible = None
-    barred = [(rows[each.slot_id], indexes[each.node_id]) for each in problem.exclusions if each.node_id in indexes]
-    if barred:
+    excluded = [each for each in problem.exclusions if each.node_id in indexes]
+    if excluded:
+        rows = {slot.slot_id: row for row, slot in enumerate(previous)}
+        barred = [(rows[each.slot_id], indexes[each.node_id]) for each in excluded]
         eligible = np.ones(before.shape, np.bool_)
         eligible[tuple(np.array(barred).T)] = False
     pins, sleeping = _sort_out_pins(problem, indexes, zones)
     return IndexedProblem(
         problem=problem,
         nodes=nodes,
-        rows=rows,
         indexes=indexes,
         before=before,
         holders_before=lengths + has_leader,

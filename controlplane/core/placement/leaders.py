@@ -35,6 +35,8 @@ class SlotLeaders:
         self.leaders = np.full(len(holders), NOBODY, np.int64)
         self._seats = np.zeros(len(holders), np.int64)
         self.counts = np.zeros(holders.shape[1], np.int64)
+        self._slots = self._begins = np.zeros(0, np.int64)
+        self._more = self._costs[:0]
 
     def _priced(self, kept: Numbers, before: Truths, ready: Truths) -> Numbers:
         """What each holder costs as leader."""
@@ -85,32 +87,31 @@ class SlotLeaders:
         led = np.flatnonzero(self.leaders != NOBODY)
         return not len(led) or bool((self._costs[led, self._seats[led]] == self._costs[led].min(axis=1)).all())
 
-    def _differences(self, slots: Numbers) -> Numbers:
-        """What it costs more to give each of these slots to each of its holders."""
-        costs = self._costs[slots]
-        own = costs[np.arange(len(slots)), self._seats[slots]]
-        more = np.where(costs < IMPOSSIBLE, costs - own[:, None], IMPOSSIBLE)
-        more[np.arange(len(slots)), self._seats[slots]] = IMPOSSIBLE
-        return more
-
     def costs(self) -> Numbers:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
         width = len(self.counts)
-        cheapest = np.full((width, width), IMPOSSIBLE, np.int64)
         slots = np.flatnonzero(self.leaders != NOBODY)
-        more = self._differences(slots)
+        self._slots = slots = slots[np.argsort(self.leaders[slots], kind="stable")]
+        self._begins = np.searchsorted(self.leaders[slots], np.arange(width + 1))
+        own, rows = self._seats[slots], np.arange(len(slots))
+        costs = self._costs[slots]
+        more = np.where(costs < IMPOSSIBLE, costs - costs[rows, own][:, None], IMPOSSIBLE)
+        more[rows, own] = IMPOSSIBLE
+        self._more = more
+        cheapest = np.full((width, width), IMPOSSIBLE, np.int64)
         rows, seats = np.nonzero(more < IMPOSSIBLE)
         np.minimum.at(cheapest, (self.leaders[slots[rows]], self._members[slots[rows], seats]), more[rows, seats])
         return cheapest
 
     def offers(self, giver: int, prices: Numbers) -> Iterator[HandOver]:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        slots = np.flatnonzero(self.leaders == giver)
-        more = self._differences(slots)
+        own = slice(self._begins[giver], self._begins[giver + 1])
+        slots, more = self._slots[own], self._more[own]
         members = self._members[slots]
         rows, seats = np.nonzero((more < IMPOSSIBLE) & (more == prices[members]))
-        for row, seat in zip(rows.tolist(), seats.tolist(), strict=True):
-            yield HandOver(giver, int(members[row, seat]), int(slots[row]))
+        takers = members[rows, seats]
+        for slot, taker in zip(slots[rows].tolist(), takers.tolist(), strict=True):
+            yield HandOver(giver, taker, slot)
 
     def cost(self, hand_over: HandOver) -> int:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
@@ -133,7 +134,7 @@ class SlotLeaders:
 
 def _padded(holders: Truths) -> Numbers:
     """For each slot the indexes of its holders, ascending, filled up with ``NOBODY``."""
-    counts = holders.sum(axis=1)
+    counts = np.count_nonzero(holders, axis=1)
     members = np.full((len(holders), int(counts.max(initial=0))), NOBODY, np.int64)
     rows, indexes = np.nonzero(holders)
     first = np.cumsum(counts) - counts

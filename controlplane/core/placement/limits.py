@@ -37,7 +37,7 @@ class TableLimits:
     @property
     def units_of_all(self) -> int | None:
         """How many replicas every slot has that has any; None if they differ."""
-        units = set(self.slots.units.tolist()) - {0}
+        units = set(np.unique(self.slots.units).tolist()) - {0}
         return units.pop() if len(units) == 1 and not self.unserved else None
 
 
@@ -179,7 +179,7 @@ def _shortfalls(asked: IndexedProblem, units: Numbers, unserved: int) -> Iterato
     rules = asked.problem.rules
     for pin, reason in asked.sleeping:
         yield f"slot {pin.slot_id} is pinned to {pin.node_id!r}: {reason}"
-    for count in sorted(set(units.tolist())):
+    for count in np.unique(units).tolist():
         short = int((units == count).sum())
         if count < rules.replica_count:
             hard = rules.zone_rule is ZoneRule.HARD and any(asked.zones)

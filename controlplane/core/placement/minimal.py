@@ -9,7 +9,7 @@ formulation.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from operator import attrgetter, ge
 
 import numpy as np
 
@@ -97,7 +97,8 @@ def _refuse_nonsense(problem: PlacementProblem) -> None:
         raise InvariantViolationError(
             f"placement: {rules.replicas_per_zone} replicas in a zone, a tolerance of {rules.tolerance_percent} %"
         )
-    if any(before.slot_id >= after.slot_id for before, after in pairwise(previous)):
+    slot_ids = list(map(attrgetter("slot_id"), previous))
+    if any(map(ge, slot_ids, slot_ids[1:])):
         raise InvariantViolationError("placement: the previous table's rows are not in the order of distinct slot ids")
     if len({node.node_id for node in nodes}) < len(nodes):
         raise InvariantViolationError(f"placement: a node is named twice in {sorted(node.node_id for node in nodes)}")
@@ -108,7 +109,7 @@ def _refuse_nonsense(problem: PlacementProblem) -> None:
                 "neither may be negative"
             )
     wishes = {pin.slot_id for pin in problem.pins} | {exclusion.slot_id for exclusion in problem.exclusions}
-    unknown = wishes.difference(slot.slot_id for slot in previous) if wishes else ()
+    unknown = wishes.difference(slot_ids)
     if unknown:
         raise InvariantViolationError(f"placement: pins or exclusions of slots {sorted(unknown)}, which do not exist")
 
@@ -143,16 +144,17 @@ def _changed_rows(asked: IndexedProblem, replicas: _Replicas, leaders: _Leaders)
     """The rows that change, before and after."""
     names = [node.node_id for node in asked.nodes]
     other = (replicas.holders != asked.before).any(axis=1)
-    other |= asked.holders_before != asked.before.sum(axis=1)
+    other |= asked.holders_before != np.count_nonzero(asked.before, axis=1)
     other |= leaders.of_slots != asked.leaders
     epoch = asked.problem.epoch
-    for row in np.flatnonzero(other).tolist():
+    rows = np.flatnonzero(other)
+    holders: list[list[int]] = [[] for _ in rows]
+    for place, holder in np.argwhere(replicas.holders[rows]).tolist():
+        holders[place].append(holder)
+    for row, members, chosen in zip(rows.tolist(), holders, leaders.of_slots[rows].tolist(), strict=True):
         before = asked.problem.previous[row]
-        chosen = int(leaders.of_slots[row])
         leader = None if chosen == NOBODY else names[chosen]
-        followers = tuple(
-            names[holder] for holder in np.flatnonzero(replicas.holders[row]).tolist() if holder != chosen
-        )
+        followers = tuple([names[holder] for holder in members if holder != chosen])
         leader_epoch = before.leader_epoch if leader == before.leader else epoch
         after = Slot(before.slot_id, leader, followers, leader_epoch)
         if after != before:

@@ -81,14 +81,14 @@ class ReplicaSets:
         """
         units = self._limits.units
         targets = aims(self.counts.tolist(), bands, int(units.sum()))
-        held = self.now.sum(axis=1)
+        held = np.count_nonzero(self.now, axis=1)
         crowded = held > units
         if self._limits.zones is not None and self._zone_counts is not None:
             crowded |= (self._zone_counts > self._limits.zones.most).any(axis=1)
         spared: dict[int, list[int]] = {}
         for slot in np.flatnonzero(crowded).tolist():
             spared[slot] = self._drop_what_may_not_stay(slot, targets)
-        missing = units - self.now.sum(axis=1)
+        missing = units - np.count_nonzero(self.now, axis=1)
         seats = _Seats(names, self.counts.tolist(), targets, self._zones_of_nodes())
         for slot in np.flatnonzero(missing > 0).tolist():
             self._complete(slot, int(missing[slot]), spared.get(slot, []), seats)
@@ -231,12 +231,12 @@ class ReplicaSets:
 
     def moved(self) -> int:
         """How many replicas are new."""
-        return int((self.now & ~self.before).sum())
+        return int(np.count_nonzero(self.now & ~self.before))
 
     def violations(self) -> int:
         """How many replicas are more than their zones may hold."""
         zones = self._limits.zones
-        if zones is None or self._zone_counts is None:
+        if zones is None or zones.hard or self._zone_counts is None:
             return 0
         return int(np.maximum(self._zone_counts - zones.most, 0).sum())
 
@@ -277,15 +277,10 @@ class _Seats:
         chosen: list[int] = []
         aside: list[tuple[int, int, int]] = []
         while len(chosen) < wanted:
-            heap = min(
-                (
-                    heap
-                    for zone, heap in enumerate(self._heaps)
-                    if heap and (open_zones is None or open_zones[zone] > 0)
-                ),
-                default=None,
-                key=lambda heap: heap[0],
-            )
+            heap: list[tuple[int, int, int]] | None = None
+            for zone, each in enumerate(self._heaps):
+                if each and (heap is None or each[0] < heap[0]) and (open_zones is None or open_zones[zone] > 0):
+                    heap = each
             if heap is None:
                 break
             entry = heapq.heappop(heap)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 from operator import ne
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -19,12 +19,15 @@ from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import NodeId
 from controlplane.core.placement.contract import PlacementProblem
 from controlplane.core.placement.verify_bound import FORBIDDEN, cheapest_rows
-from controlplane.core.placement.verify_rules import UNKNOWN, Matrix, Rules, Table, Vector
+from controlplane.core.placement.verify_rules import UNKNOWN, Matrix, Rules, Table, Vector, count_by_zone
 from controlplane.core.placement.verify_shares import NOBODY, AlikeSlots, Limits, prove_shares
 from controlplane.core.policy import ZoneRule
 from controlplane.core.slot_table import Slot
 
 _POLICY_NAME: Final = "minimal"
+
+_Bands: TypeAlias = Mapping[NodeId, tuple[int, int]]
+"""Each node's least and greatest number of units."""
 
 
 def verify(problem: PlacementProblem, slots_after: Sequence[Slot], certificate: Certificate) -> list[str]:
@@ -42,8 +45,8 @@ def verify(problem: PlacementProblem, slots_after: Sequence[Slot], certificate: 
     if complaints:
         return complaints
     rules = Rules.of(problem)
-    before, after = Table.of(previous, rules.places), Table.of(slots_after, rules.places)
-    case = _Case(rules, before, after, certificate)
+    before = Table.of(previous, rules.places)
+    case = _Case(rules, before, before.changed_to(slots_after, rules.places), certificate)
     complaints = case.rows()
     if complaints:
         return complaints
@@ -51,10 +54,13 @@ def verify(problem: PlacementProblem, slots_after: Sequence[Slot], certificate: 
         complaints = case.shares()
     except (ValueError, ZeroDivisionError) as error:
         return [f"certificate: its shares are no fractions: {error}"]
-    complaints += case.counts() if not complaints else []
     if complaints:
         return complaints
-    return [*case.replica_proof(), *case.leader_proof(), *case.lost()]
+    bands, leader_bands = case.bands()
+    complaints = case.counts(bands, leader_bands)
+    if complaints:
+        return complaints
+    return [*case.replica_proof(bands), *case.leader_proof(leader_bands), *case.lost()]
 
 
 def _names(certificate: Certificate, problem: PlacementProblem) -> list[str]:
@@ -131,7 +137,7 @@ class _Case:
 
     def _zone_counts(self) -> Vector:
         zones, limits = self.rules.zones, self.rules.zone_limits
-        return np.stack([self.after.holds[:, zones == zone].sum(axis=1) for zone in range(len(limits))], axis=1)
+        return count_by_zone(self.after.holds, zones, len(limits))
 
     def _row(self, row: int) -> list[str]:
         rules, old, new = self.rules, self.before.slots[row], self.after.slots[row]
@@ -212,7 +218,7 @@ class _Case:
 
     def _leader_shares(self) -> list[str]:
         rules, after = self.rules, self.after
-        follow = not self.absences.any() and len(set(self.units.tolist()) - {0}) == 1
+        follow = not self.absences.any() and len(set(np.unique(self.units).tolist()) - {0}) == 1
         follow = follow and not any(leader for _, leader in rules.pins.values())
         if follow or not self.certificate.leader_shares:
             needed = not follow and bool(rules.nodes)
@@ -235,7 +241,7 @@ class _Case:
         limits = Limits(held, dict.fromkeys(names, ""), {"": len(names) + 1})
         return prove_shares("leaderships", groups, limits, weights, shares)
 
-    def _bands(self) -> tuple[dict[NodeId, tuple[int, int]], dict[NodeId, tuple[int, int]]]:
+    def bands(self) -> tuple[_Bands, _Bands]:
         """For each node its bounds of replicas and of leaderships."""
         rules, after = self.rules, self.after
         slack = Fraction(rules.problem.rules.tolerance_percent, 100)
@@ -257,9 +263,8 @@ class _Case:
             leaders[name] = _band(leadership, slack, pinned_leaders[name], int(held[place]))
         return replicas, leaders
 
-    def counts(self) -> list[str]:
+    def counts(self, replicas: _Bands, leaders: _Bands) -> list[str]:
         """Each node's count of replicas and of leaderships against its bands."""
-        replicas, leaders = self._bands()
         held = self.after.holds.sum(axis=0).tolist()
         led = np.bincount(self.after.leaders[self.after.leaders != UNKNOWN], minlength=len(held)).tolist()
         return [
@@ -269,11 +274,7 @@ class _Case:
             if not least <= count[self.rules.places[name]] <= most
         ]
 
-    def _worth(self, prices: Mapping[NodeId, int], bounds: Mapping[NodeId, tuple[int, int]]) -> int:
-        """The most that the nodes' units are worth at these prices."""
-        return sum(prices[name] * bounds[name][prices[name] >= 0] for name in bounds)
-
-    def replica_proof(self) -> list[str]:
+    def replica_proof(self, bands: _Bands) -> list[str]:
         """Do the prices prove the number of violations and moves?"""
         rules, certificate = self.rules, self.certificate
         prices = np.array([certificate.node_prices[node.node_id] for node in rules.nodes], np.int64)
@@ -284,7 +285,7 @@ class _Case:
         if rules.problem.rules.zone_rule is ZoneRule.SOFT:
             crowd = int(np.maximum(self._zone_counts() - rules.zone_limits, 0).sum())
         rows = cheapest_rows(rules, self.before.holds, self.units, prices, violation, self._absence(absent))
-        bound = int(rows.sum()) - self._worth(certificate.node_prices, self._bands()[0])
+        bound = int(rows.sum()) - _worth(certificate.node_prices, bands)
         bound -= absent * certificate.absence_price
         complaints = _compare("replicas moved", moved, certificate.moved, certificate.least_moved)
         if crowd != certificate.zone_violations:
@@ -302,7 +303,7 @@ class _Case:
         spare = self.rules.possible >= self.level
         return np.where(spare, 1 + self.certificate.absence_price, FORBIDDEN)
 
-    def leader_proof(self) -> list[str]:
+    def leader_proof(self, bands: _Bands) -> list[str]:
         """Do the prices prove the number of leader changes, given who holds what?
 
         A change costs 1. To pass over every heir of a slot whose leader is gone costs more than a change of all slots.
@@ -325,7 +326,7 @@ class _Case:
         bound = int(np.minimum.reduceat(costs + prices[places], starts).sum()) if len(led) else 0
         given_up = int(changed[after.sizes == 0].sum())
         paid, bound = paid + given_up, bound + given_up
-        bound -= self._worth(self.certificate.leader_prices, self._bands()[1])
+        bound -= _worth(self.certificate.leader_prices, bands)
         changes = int(changed.sum())
         certificate = self.certificate
         complaints += _compare("leaders changed", changes, certificate.leader_changes, certificate.least_leader_changes)
@@ -361,6 +362,11 @@ class _Case:
             return []
         claimed = list(self.certificate.lost_slots)
         return [f"slots lost with their last holder: {list(lost)}, but the certificate says {claimed}"]
+
+
+def _worth(prices: Mapping[NodeId, int], bands: _Bands) -> int:
+    """The most that the nodes' units are worth at these prices."""
+    return sum(prices[name] * bounds[prices[name] >= 0] for name, bounds in bands.items())
 
 
 def _band(share: Fraction, slack: Fraction, least: int, room: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from controlplane.core.placement.verify_rules import Matrix, Rules, Vector
+from controlplane.core.placement.verify_rules import Matrix, Rules, Vector, count_by_zone
 from controlplane.core.policy import ZoneRule
 
 FORBIDDEN: Final = 1 << 50
@@ -27,6 +27,8 @@ def cheapest_rows(
         violation: see above.
         absence: for each slot what one replica less costs; None if that cannot be.
     """
+    if absence is None and rules.eligible is None and not rules.pins and not prices.any():
+        return _free_rows(rules, before, units, violation)
     pinned = _pinned(rules)
     columns, costs = _choices(rules, before, units, prices, pinned)
     zones = rules.zones[columns] if len(rules.zones) else columns
@@ -37,7 +39,7 @@ def cheapest_rows(
     paid = np.zeros(len(costs), np.int64)
     if pinned is not None:
         paid += np.where(pinned, prices + ~before, 0).sum(axis=1)
-        taken += np.stack([pinned[:, rules.zones == zone].sum(axis=1) for zone in range(taken.shape[1])], axis=1)
+        taken += count_by_zone(pinned, rules.zones, taken.shape[1])
         units = units - pinned.sum(axis=1)
         if rules.problem.rules.zone_rule is ZoneRule.SOFT:
             paid += violation * np.maximum(taken - rules.zone_limits, 0).sum(axis=1)
@@ -56,6 +58,20 @@ def cheapest_rows(
     wanted = np.arange(costs.shape[1]) < units[:, None]
     paid += np.where(wanted, costs, 0).sum(axis=1)
     return paid
+
+
+def _free_rows(rules: Rules, before: Matrix, units: Vector, violation: int) -> Vector:
+    """The same where every node is free and may hold everything: what was held is kept, as far as zones let it."""
+    held = count_by_zone(before, rules.zones, len(rules.zone_limits))
+    kept = np.minimum(np.minimum(held, rules.zone_limits).sum(axis=1), units)
+    if rules.problem.rules.zone_rule is ZoneRule.HARD:
+        free: Vector = units - kept
+        return free
+    nodes = np.bincount(rules.zones, minlength=len(rules.zone_limits))
+    crowd = np.maximum(units - int(np.minimum(nodes, rules.zone_limits).sum()), 0)
+    kept_crowd = np.minimum(held.sum(axis=1) - kept, crowd)
+    crowded: Vector = units - kept - kept_crowd + violation * crowd
+    return crowded
 
 
 def _pinned(rules: Rules) -> Matrix | None:

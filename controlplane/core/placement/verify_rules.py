@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from operator import attrgetter
+from operator import attrgetter, is_not
 from typing import TypeAlias
 
 import numpy as np
@@ -41,7 +41,7 @@ class Table:
     holds: Matrix
     sizes: Vector
     leader_epochs: Vector
-    names: Sequence[NodeId | None]
+    names: list[NodeId | None]
     disordered: Matrix
 
     @classmethod
@@ -57,12 +57,31 @@ class Table:
         holds[np.repeat(np.arange(count), lengths), columns] = True
         holds[np.arange(count), leaders] = True
         leaders[leaders == width] = UNKNOWN
-        leaderless = np.fromiter((name is None for name in names), np.bool_, count)
+        led = np.fromiter(map(bool, names), np.bool_, count)
         epochs = np.fromiter(map(attrgetter("leader_epoch"), slots), np.int64, count)
         rows = np.repeat(np.arange(count), lengths)
         disordered = np.zeros(count, np.bool_)
         disordered[rows[1:][(np.diff(columns) <= 0) & (np.diff(rows) == 0)]] = True
-        return cls(slots, leaders, holds[:, :width], lengths + ~leaderless, epochs, names, disordered)
+        return cls(slots, leaders, holds[:, :width], lengths + led, epochs, names, disordered)
+
+    def changed_to(self, slots: Sequence[Slot], places: Mapping[NodeId, int]) -> "Table":
+        """The table of these rows; only those that are not the very rows of this one are looked at."""
+        other = np.flatnonzero(np.fromiter(map(is_not, self.slots, slots), np.bool_, len(slots)))
+        new = Table.of([slots[row] for row in other.tolist()], places)
+        changed = Table(
+            slots,
+            self.leaders.copy(),
+            self.holds.copy(),
+            self.sizes.copy(),
+            self.leader_epochs.copy(),
+            list(self.names),
+            self.disordered.copy(),
+        )
+        changed.leaders[other], changed.holds[other], changed.sizes[other] = new.leaders, new.holds, new.sizes
+        changed.leader_epochs[other], changed.disordered[other] = new.leader_epochs, new.disordered
+        for row, name in zip(other.tolist(), new.names, strict=True):
+            changed.names[row] = name
+        return changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +143,7 @@ class Rules:
     def _possible(problem: PlacementProblem, zones: Vector, limits: Vector, eligible: Matrix | None) -> Vector:
         count = len(problem.previous)
         allowed = np.ones((1, len(zones)), np.bool_) if eligible is None else eligible
-        by_zone = np.stack([allowed[:, zones == zone].sum(axis=1) for zone in range(len(limits))], axis=1)
+        by_zone = count_by_zone(allowed, zones, len(limits))
         if problem.rules.zone_rule is ZoneRule.HARD:
             by_zone = np.minimum(by_zone, limits)
         return np.broadcast_to(by_zone.sum(axis=1), (count,)).astype(np.int64)
@@ -137,6 +156,13 @@ class Rules:
         wished = self.problem.rules.replica_count
         short = sizes[sizes < np.minimum(self.possible, wished)]
         return int(short.min()) + 1 if len(short) else wished
+
+
+def count_by_zone(chosen: Matrix, zones: Vector, zone_count: int) -> Vector:
+    """For each row, how many of the chosen nodes are in each zone."""
+    members = np.zeros((len(zones), zone_count), np.float32)
+    members[np.arange(len(zones)), zones] = 1
+    return (chosen.astype(np.float32) @ members).astype(np.int64)
 
 
 def _held_pins(
