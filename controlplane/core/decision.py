@@ -22,6 +22,7 @@ class CauseKind(Enum):
     INTENT = "intent"
     POSITIONS = "positions"
     TABLE_REPUBLISHED = "table_republished"
+    PLACEMENT_REFUSED = "placement_refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,9 @@ class Cause:
 
     Attributes:
         kind: see :class:`CauseKind`.
-        subject: the node, namespace, controller or intent that it is about.
-        evidence: the input's coordinates as ``topic[partition]@offset``, or the measured silence.
+        subject: the node, namespace, controller, intent or slot policy that it is about.
+        evidence: the input's coordinates as ``topic[partition]@offset``, the measured silence, or why a slot policy's
+            answer was refused.
     """
 
     kind: CauseKind

@@ -22,7 +22,7 @@ def check(state: State) -> None:
     Raises:
         InvariantViolationError: naming everything that does not hold.
     """
-    problems = [*_slot_problems(state, state.slots), *_bundle_problems(state), *_namespace_problems(state)]
+    problems = [*slot_problems(state, state.slots), *_bundle_problems(state), *_namespace_problems(state)]
     problems += [
         f"slot at index {index} is slot {slot.slot_id}"
         for index, slot in enumerate(state.slots)
@@ -60,7 +60,7 @@ def check_step(before: State, decision: Decision, after: State) -> None:
     for event in decision.events:
         match event:
             case SlotsAssigned(slots=slots):
-                problems += _slot_problems(after, tuple(after.slots[slot.slot_id] for slot in slots))
+                problems += slot_problems(after, tuple(after.slots[slot.slot_id] for slot in slots))
                 problems += _slot_leader_problems(before, after, slots)
             case BundlesAssigned(bundles=bundles):
                 problems += owner_problems(after, bundles)
@@ -73,7 +73,8 @@ def check_step(before: State, decision: Decision, after: State) -> None:
     _raise(after, problems)
 
 
-def _slot_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
+def slot_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
+    """What is wrong with who holds and leads these slots, in sentences."""
     for slot in slots:
         if len(set(slot.replicas)) != len(slot.replicas):
             yield f"slot {slot.slot_id} has a node twice: {slot.replicas}"

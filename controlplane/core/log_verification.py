@@ -17,7 +17,7 @@ from controlplane.core.events import (
     SlotsAssigned,
 )
 from controlplane.core.identifiers import Epoch, Seq
-from controlplane.core.invariants import check, check_step, owner_problems
+from controlplane.core.invariants import check, check_step, owner_problems, slot_problems
 from controlplane.core.membership import NodeStatus
 from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules
 from controlplane.core.placement.verify import verify
@@ -30,6 +30,9 @@ from controlplane.errors import InvariantViolationError, LogContinuityError, Sto
 
 _CALL_FOR_A_PLAN = (NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved, SlotsAssigned)
 """After these it has to be proven that nothing, or nothing more, had to move."""
+
+_CERTIFYING_POLICIES = frozenset({"minimal"})
+"""The slot policies that prove every plan; a plan of another one without a certificate only has to be legal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,10 @@ def _plan_complaints(before: State, decision: Decision, after: State) -> list[st
     """What is wrong with who owns what after the decision."""
     if decision.certificate is None:
         uncertified = [type(event).__name__ for event in decision.events if isinstance(event, _CALL_FOR_A_PLAN)]
-        return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
+        if after.policy.slot_policy in _CERTIFYING_POLICIES:
+            return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
+        owners = [*slot_problems(after, after.slots), *owner_problems(after, tuple(after.bundles.values()))]
+        return owners if uncertified else []
     return [
         *owner_problems(after, tuple(after.bundles.values())),
         *verify(_problem(before, decision, after), after.slots, decision.certificate),

@@ -1,6 +1,7 @@
 """Who is to own what after the membership changed: slots by the slot policy, bundles by the fewest."""
 
 from controlplane.core.bundles import assign_orphans
+from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
 from controlplane.core.identifiers import NodeId
@@ -8,6 +9,7 @@ from controlplane.core.membership import Node
 from controlplane.core.observations import Observations
 from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.records import NodeRole
+from controlplane.core.slot_answers import ask
 from controlplane.core.slot_policies import slot_policy
 from controlplane.core.slot_policy import SlotPolicies, SlotRequest
 
@@ -25,7 +27,9 @@ def plan_ownership(draft: Draft, observations: Observations, policies: SlotPolic
 def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> None:
     state = draft.state
     request = _request(draft, observations, now_ms)
-    answer = slot_policy(policies, state.policy.slot_policy).plan(request)
+    answer, refusal = ask(slot_policy(policies, state.policy.slot_policy), request)
+    if refusal is not None:
+        draft.because(CauseKind.PLACEMENT_REFUSED, state.policy.slot_policy, refusal)
     rows = {slot.slot_id: slot for slot in answer.slots}
     changed = tuple(
         after

@@ -1,5 +1,6 @@
 """The slot table's rows: which node leads and which nodes follow each hash slot."""
 
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,17 @@ class Slot:
     def replicas(self) -> tuple[NodeId, ...]:
         """Every node that holds a copy, the slot leader first."""
         return self.followers if self.leader is None else (self.leader, *self.followers)
+
+    def assigned(self, leader: NodeId | None, holders: Iterable[NodeId], epoch: Epoch) -> "Slot":
+        """The row with another leader and other holders.
+
+        Args:
+            leader: who leads from now on; None if nobody holds the slot.
+            holders: the followers in any order; the leader may be among them.
+            epoch: the epoch of the new table, which becomes the leader epoch if the leader changes.
+        """
+        followers = tuple(sorted({*holders} - {leader}))
+        return Slot(self.slot_id, leader, followers, self.leader_epoch if leader == self.leader else epoch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ operations: st.SearchStrategy[History] = st.lists(
 )
 
 
-def play(history: History) -> World:
-    """Run a history; the world itself checks every step."""
-    world = World(Policy(slot_count=8))
+def play(history: History, world: World | None = None) -> World:
+    """Run a history; the world, of eight slots unless one is given, itself checks every step."""
+    world = world or World(Policy(slot_count=8))
     for index, (kind, subject, argument) in enumerate(history):
         match kind:
             case "join":

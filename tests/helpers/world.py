@@ -24,6 +24,8 @@ from controlplane.core.records import (
     Refusal,
     Tick,
 )
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
 
 PARTITIONS = 3
@@ -33,8 +35,9 @@ START_MS = 1_000_000
 class World:
     """One leader over a log of inputs. Time moves only by :meth:`tick`."""
 
-    def __init__(self, policy: Policy | None = None) -> None:
+    def __init__(self, policy: Policy | None = None, slot_policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
         """A cluster whose first term is open."""
+        self.slot_policies = slot_policies
         self.now_ms = START_MS
         self.offsets: dict[tuple[str, int], int] = defaultdict(int)
         self.inputs: list[InputRecord] = []
@@ -92,8 +95,9 @@ class World:
         """Observe what was appended, decide, commit; every step is checked."""
         self.observations = observe(self.observations, self.inputs[self._observed :])
         self._observed = len(self.inputs)
-        verdict = decide(self.state, self.observations)
-        assert verdict == decide(self.state, self.observations), "deciding twice gives two answers"
+        verdict = decide(self.state, self.observations, self.slot_policies)
+        again = decide(self.state, self.observations, self.slot_policies)
+        assert verdict == again, "deciding twice gives two answers"
         self.observations = verdict.observations
         self.refusals.extend(verdict.refusals)
         if verdict.sealed is None:

@@ -10,25 +10,14 @@ from controlplane.core.apply import apply_all, stamp
 from controlplane.core.decision import Certificate, Decision, ReadyHeirs
 from controlplane.core.events import NodeFenced, SlotsAssigned
 from controlplane.core.identifiers import Epoch, Seq, Term
-from controlplane.core.log_verification import LogVerification
 from controlplane.core.policy import Policy
+from controlplane.core.slot_policies.minimal import MinimalPolicy
+from controlplane.core.slot_policy import SlotAnswer, SlotRequest
 from controlplane.core.slot_table import Slot
 from controlplane.core.state import State
 from tests.helpers.histories import History, operations, play
+from tests.helpers.logs import complaints_of
 from tests.helpers.world import World
-
-
-def complaints_of(decisions: Sequence[Decision]) -> list[str]:
-    """Everything that is wrong with a log."""
-    verification = LogVerification()
-    found = []
-    for decision in decisions:
-        found += verification.judge(decision)
-        if verification.broken:
-            break
-    else:
-        found += verification.judge_end()
-    return [f"seq {each.seq}, epoch {each.epoch}: {each.sentence}" for each in found]
 
 
 @given(operations)
@@ -164,3 +153,26 @@ def test_forged_log_is_found(case: str) -> None:
     decisions, expected = FORGED[case]
     complaints = complaints_of(resealed(decisions))
     assert any(expected in complaint for complaint in complaints), complaints
+
+
+class Uncertified(MinimalPolicy):
+    """Plans like the default policy and proves nothing."""
+
+    name = "other"
+
+    def plan(self, request: SlotRequest) -> SlotAnswer:
+        """See :class:`controlplane.core.slot_policy.SlotPolicy`."""
+        return replace(super().plan(request), certificate=None)
+
+
+def test_plans_of_a_policy_that_proves_nothing_have_to_be_legal() -> None:
+    """Nobody can prove a user's policy right, but a death that leaves the dead as owner is found all the same."""
+    world = World(Policy(slot_count=16, slot_policy="other"), {"other": Uncertified()})
+    world.admit("n1", "n2", "n3")
+    world.run(4_000, ("n1", "n2"))
+    assert [decision.certificate for decision in world.decisions] == [None] * len(world.decisions)
+    assert complaints_of(world.decisions) == []
+    death = world.decisions[-1]
+    kept = tuple(event for event in death.events if not isinstance(event, SlotsAssigned))
+    complaints = complaints_of(resealed([*world.decisions[:-1], replace(death, events=kept)]))
+    assert any(f"seq {death.seq}" in complaint and "held by 'n3'" in complaint for complaint in complaints)

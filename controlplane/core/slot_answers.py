@@ -1,0 +1,144 @@
+"""Asking a slot policy, which may be a user's own: its answer is judged before it is believed.
+
+A wrong answer must harm nobody. It is refused with a sentence, and the table stays as it is, except that nobody owns
+what he cannot: who is gone is taken out of the rows, and of the holders that are left one leads.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+from controlplane.core.decision import Certificate
+from controlplane.core.identifiers import NodeId, SlotId
+from controlplane.core.plain import from_plain, to_plain
+from controlplane.core.slot_policy import SlotAnswer, SlotPolicy, SlotRequest
+from controlplane.core.slot_table import Slot
+from controlplane.errors import InvalidInputError, PlacementRefusedError, StopError
+
+_LONGEST_REFUSAL: Final = 500
+"""Characters; the refusal becomes part of a decision."""
+_ADDRESS: Final = re.compile(r"0x[0-9a-f]+")
+
+
+class Answered(NamedTuple):
+    """What becomes of the table.
+
+    Attributes:
+        answer: the policy's, or after a refusal the table as it is without those who are gone.
+        refusal: why the policy's own answer is not taken; None if it is.
+    """
+
+    answer: SlotAnswer
+    refusal: str | None
+
+
+def ask(policy: SlotPolicy, request: SlotRequest) -> Answered:
+    """The policy's answer if it can be believed, else one that moves nothing.
+
+    Raises:
+        StopError: the policy found that going on would do harm.
+    """
+    try:
+        answer = policy.plan(request)
+        problem = next(_problems(request, answer), None)
+        if problem is None:
+            return Answered(answer, None)
+    except StopError:
+        raise
+    except PlacementRefusedError as error:
+        problem = str(error)
+    except Exception as error:  # noqa: BLE001 - a user's code: whatever it raises, the dead must not stay owners
+        problem = _sentence(error)
+    return Answered(SlotAnswer(tuple(_survivors(request))), problem[:_LONGEST_REFUSAL])
+
+
+def _sentence(error: Exception) -> str:
+    """What was raised and where. Addresses of objects are cut: equal requests have to give equal decisions."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f" in {PurePath(frame.tb_frame.f_code.co_filename).name}, line {frame.tb_lineno}" if frame else ""
+    return _ADDRESS.sub("0x...", f"{type(error).__name__}{where}: {error}")
+
+
+def _problems(request: SlotRequest, answer: object) -> Iterator[str]:
+    """What is wrong with an answer, in sentences; the first is meant: those after it may follow from it."""
+    if not isinstance(answer, SlotAnswer):
+        yield f"the answer is a {type(answer).__name__}, not a SlotAnswer"
+        return
+    yield from _malformed_slots(answer.slots)
+    yield from _malformed_rest(answer.remembered, answer.certificate)
+    held = {slot.slot_id: slot for slot in request.held}
+    living = frozenset(node.node_id for node in request.nodes)
+    answered: set[SlotId] = set()
+    for slot in answer.slots:
+        if slot.slot_id not in held:
+            yield f"slot {slot.slot_id} is none of the table's {len(held)} slots"
+        if slot.slot_id in answered:
+            yield f"slot {slot.slot_id} is answered twice"
+        answered.add(slot.slot_id)
+        yield from _row_problems(slot, held[slot.slot_id], living, request)
+    for slot_id, slot in held.items():
+        if slot_id not in answered:
+            yield from (f"{problem}, and the answer leaves it so" for problem in _holder_problems(slot, living))
+
+
+def _malformed_slots(slots: object) -> Iterator[str]:
+    """What could not even be written into the log."""
+    if not isinstance(slots, tuple) or not all(type(slot) is Slot for slot in slots):
+        yield "the answer's slots are not a tuple of Slot"
+        return
+    for slot in slots:
+        if type(slot.slot_id) is not int or type(slot.leader_epoch) is not int or type(slot.followers) is not tuple:
+            yield f"{slot}: slot_id and leader_epoch are int, followers is a tuple"
+
+
+def _malformed_rest(remembered: object, certificate: object) -> Iterator[str]:
+    if not isinstance(remembered, Mapping) or not all(
+        isinstance(name, str) and (text is None or isinstance(text, str)) for name, text in remembered.items()
+    ):
+        yield "what is to be remembered is not a map of texts"
+    if certificate is not None:
+        try:
+            from_plain(Certificate, to_plain(certificate))
+        except (InvalidInputError, TypeError) as error:
+            yield f"the certificate is none: {error}"
+
+
+def _row_problems(slot: Slot, held: Slot, living: AbstractSet[NodeId], request: SlotRequest) -> Iterator[str]:
+    yield from _holder_problems(slot, living)
+    if len(set(slot.replicas)) != len(slot.replicas):
+        yield f"slot {slot.slot_id} has a node twice: {slot.replicas}"
+    if slot.followers != tuple(sorted(slot.followers)):
+        yield f"slot {slot.slot_id}: its followers {slot.followers} are not sorted by name"
+    changes = slot.leader != held.leader
+    expected = request.epoch if changes else held.leader_epoch
+    if slot.leader_epoch != expected:
+        verb = "changes" if changes else "keeps"
+        yield (
+            f"slot {slot.slot_id} {verb} its leader: its leader epoch has to be {expected}, not {slot.leader_epoch}; "
+            "Slot.assigned sets it"
+        )
+
+
+def _holder_problems(slot: Slot, living: AbstractSet[NodeId]) -> Iterator[str]:
+    for node_id in slot.replicas:
+        if node_id not in living:
+            yield f"slot {slot.slot_id} is held by {node_id!r}, which is no living data node"
+    if slot.leader is None and slot.followers:
+        yield f"slot {slot.slot_id} has followers {slot.followers} and no leader"
+
+
+def _survivors(request: SlotRequest) -> Iterator[Slot]:
+    """The rows that lose somebody, with the holders that are left: a ready one leads, else the first by name."""
+    living = {node.node_id for node in request.nodes}
+    ready = request.ready
+    for slot in request.held:
+        if next(_holder_problems(slot, living), None) is None:
+            continue
+        left = sorted(living.intersection(slot.replicas))
+        heirs = [node_id for node_id in left if (slot.slot_id, node_id) in ready] or left
+        leader = slot.leader if slot.leader in left else next(iter(heirs), None)
+        yield slot.assigned(leader, left, request.epoch)
