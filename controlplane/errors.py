@@ -11,7 +11,8 @@
     ├── StopError                        stop the process and look: going on would make it worse
     │   ├── InvariantViolationError      our own state contradicts itself
     │   ├── LogContinuityError           the log is not the one that we know (recreated, gap, broken chain)
-    │   └── UnsupportedFeatureLevelError the log was written by a newer version
+    │   ├── UnsupportedFeatureLevelError the log was written by a newer version
+    │   └── UnknownSlotPolicyError       the log names a slot policy that this controller does not have
     └── UserError                        change the call, the configuration or the machine
         ├── ConfigurationError           a setting is wrong or contradicts another
         ├── MissingExtraError            an optional part of the package is not installed

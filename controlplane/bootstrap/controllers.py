@@ -14,6 +14,8 @@ from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.framing import framing_with
 from controlplane.config import ControllerConfig
 from controlplane.core.policy import Policy
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policy import SlotPolicies
 from controlplane.ports import Clock, EventWriter, LeaseStore, LogReader, TransactionalWriter
 from controlplane.service.controller import Controller
 from controlplane.service.dead_letters import DeadLetterWriter
@@ -28,16 +30,19 @@ TRANSACTION_TIMEOUT_MS = 5_000
 """How long a dead leader's open transaction may hold readers back."""
 
 
-def run_controller(config: ControllerConfig, policy: Policy, stop: threading.Event) -> None:
+def run_controller(
+    config: ControllerConfig, policy: Policy, slot_policies: SlotPolicies, stop: threading.Event
+) -> None:
     """Run a controller until ``stop`` is set.
 
     Args:
         config: this process's settings.
         policy: the first policy of a cluster that does not exist yet; an existing one has its own in the log.
+        slot_policies: what this controller can decide by, by name.
         stop: set it to resign and return.
 
     Raises:
-        ConfigurationError: a topic is missing or its settings break a promise.
+        ConfigurationError: a topic is missing or its settings break a promise, or the slot policy refuses its options.
         StopError: going on would do harm; the message says what to look at.
     """
     structlog.contextvars.bind_contextvars(cluster=config.cluster.name, controller=config.controller_id)
@@ -49,6 +54,7 @@ def run_controller(config: ControllerConfig, policy: Policy, stop: threading.Eve
         controller = compose_controller(
             config,
             policy,
+            slot_policies=slot_policies,
             clock=SystemClock(),
             metrics=ControllerMetrics(),
             lease_stores=(stores[0], stores[1]),
@@ -68,6 +74,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
     config: ControllerConfig,
     policy: Policy,
     *,
+    slot_policies: SlotPolicies = BUILT_IN_POLICIES,
     clock: Clock,
     metrics: ControllerMetrics,
     lease_stores: tuple[LeaseStore, LeaseStore],
@@ -81,6 +88,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
     Args:
         config: this process's settings.
         policy: the first policy of a new cluster.
+        slot_policies: what this controller can decide by, by name.
         clock: monotonic and wall time.
         metrics: where it counts.
         lease_stores: two connections to the same store: one for the renewing thread, one for take-overs.
@@ -101,6 +109,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
     parts = Parts(
         config=config,
         first_policy=policy,
+        slot_policies=slot_policies,
         clock=clock,
         metrics=metrics,
         lease_store=lease_stores[1],

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from pathlib import Path
 
 import click
 import structlog
@@ -14,6 +15,8 @@ from controlplane.cli.settings_option import parse_settings
 from controlplane.cli.stopping import stop_on_signals
 from controlplane.config import ControllerConfig, LeaseConfig
 from controlplane.core.policy import Policy
+from controlplane.core.slot_policies import check_slot_policy
+from controlplane.errors import ConfigurationError, UnknownSlotPolicyError
 
 
 @click.group()
@@ -37,9 +40,19 @@ def controller() -> None:
     help="A setting of the cluster's policy, such as slot_count=1024; repeatable. Used only by the controller that "
     "creates the cluster: afterwards the policy is in the log.",
 )
+@click.option(
+    "--slot-policy-file",
+    "slot_policy_files",
+    envvar="CONTROLPLANE_CONTROLLER_RUN_SLOT_POLICY_FILE",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE.py",
+    help="A Python file with slot policies of your own in SLOT_POLICIES; repeatable. Every controller of a cluster "
+    "that uses one needs it.",
+)
 @metrics_port_option
 @pass_invocation
-def run(
+def run(  # noqa: PLR0913 - one parameter for each option
     invocation: Invocation,
     *,
     controller_id: str | None,
@@ -48,10 +61,18 @@ def run(
     follow_only: bool,
     stop_when_lease_store_is_lost: bool,
     policy_settings: tuple[str, ...],
+    slot_policy_files: tuple[Path, ...],
     metrics_port: int | None,
 ) -> None:
     """Run one controller until Ctrl-C or SIGTERM; a leader gives its lease back when it ends."""
+    from controlplane.bootstrap.slot_policies import load_slot_policies
+
     policy = parse_settings("--policy", Policy(), policy_settings)
+    slot_policies = load_slot_policies(slot_policy_files)
+    try:
+        check_slot_policy(slot_policies, policy)
+    except UnknownSlotPolicyError as error:
+        raise ConfigurationError(f"--policy: {error}") from error
     config = ControllerConfig(
         cluster=invocation.cluster,
         kafka=invocation.kafka,
@@ -74,4 +95,4 @@ def run(
         structlog.get_logger(__name__).info(
             "following the log; Ctrl-C ends", controller=config.controller_id, stands_for_election=not follow_only
         )
-        run_controller(config, policy, stop)
+        run_controller(config, policy, slot_policies, stop)

@@ -15,7 +15,7 @@ from controlplane.core.state import State
 from controlplane.errors import FencedError, RetryableError
 from controlplane.service.leading import Leadership, Standing
 from controlplane.service.lease_keeper import LeaseKeeper
-from controlplane.service.takeover import UNRESOLVED_LIMIT_MS, Parts, take_over
+from controlplane.service.takeover import UNRESOLVED_LIMIT_MS, Parts, require_slot_policy, take_over
 from controlplane.service.ticker import Ticker
 
 _POLL_MS: Final = 20
@@ -43,6 +43,7 @@ class Controller:
 
         Raises:
             StopError: going on would do harm; the message says what to look at.
+            ConfigurationError: the slot policy refuses the options that the log gives it.
         """
         parts = self._parts
         try:
@@ -96,6 +97,8 @@ class Controller:
         self._show(parts.follower.state, leading=False)
         if self._keeper is None:
             return
+        # Before it would fence a leader that can decide: who cannot take over is no standby, and had better say so.
+        require_slot_policy(parts, parts.follower.state)
         term = self._keeper.term
         if term is not None and cut_off:
             _log.warning("cut off from Kafka, leaving the lease to others", term=term)

@@ -8,11 +8,14 @@ from typing import Final
 import structlog
 
 from controlplane.core.decide import decide
+from controlplane.core.decision import CauseKind, Decision
 from controlplane.core.draft import SealedDecision
+from controlplane.core.events import SlotsAssigned
 from controlplane.core.identifiers import Term
 from controlplane.core.invariants import check_step
 from controlplane.core.observations import Observations
 from controlplane.core.rows import Row
+from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
 from controlplane.ports import Clock, CommitOutcome, TransactionalWriter
 from controlplane.service.dead_letters import DeadLetterWriter
@@ -42,6 +45,7 @@ class Leadership:
     def __init__(  # noqa: PLR0917 - one collaborator each
         self,
         state: State,
+        slot_policies: SlotPolicies,
         writer: TransactionalWriter,
         publisher: TablePublisher,
         intake: Intake,
@@ -52,6 +56,7 @@ class Leadership:
         """``writer`` is open; ``state`` is what the log says after the writer's opening fenced all others."""
         self.state = state
         self.writer = writer
+        self._slot_policies = slot_policies
         self._publisher = publisher
         self._intake = intake
         self._dead_letters = dead_letters
@@ -81,7 +86,7 @@ class Leadership:
             return self._conclude(self.writer.resolve(_RESOLVE_MS), sealed, publication, began_at_ms)
         if self._intake.observations is self._looked_at:
             return Standing.LEADS  # equal inputs would give an equal answer
-        verdict = decide(self.state, self._intake.observations)
+        verdict = decide(self.state, self._intake.observations, self._slot_policies)
         self._dead_letters.write((*self._intake.take_refusals(), *verdict.refusals))
         if verdict.sealed is None:
             self._intake.observations = self._looked_at = verdict.observations
@@ -97,8 +102,8 @@ class Leadership:
         match outcome:
             case CommitOutcome.COMMITTED:
                 self._publisher.committed(publication)
-                self.state = sealed.state
-                self._report(sealed, self._clock.monotonic_ms() - began_at_ms)
+                before, self.state = self.state, sealed.state
+                self._report(before, sealed, self._clock.monotonic_ms() - began_at_ms)
                 self._intake.settle(self.state)
                 return Standing.LEADS
             case CommitOutcome.ABORTED:
@@ -111,14 +116,16 @@ class Leadership:
                 self._unresolved = (sealed, publication, began_at_ms)
                 return Standing.UNRESOLVED
 
-    def _report(self, sealed: SealedDecision, commit_ms: int) -> None:
+    def _report(self, before: State, sealed: SealedDecision, commit_ms: int) -> None:
         decision = sealed.decision
         certificate = decision.certificate
-        moved = certificate.moved if certificate else 0
+        moved = certificate.moved if certificate else _moved(before, decision)
         self._metrics.commit_seconds.observe(commit_ms / 1_000)
         self._metrics.moves.inc(moved)
         for cause in decision.causes:
             self._metrics.decisions.labels(cause.kind.value).inc()
+            if cause.kind is CauseKind.PLACEMENT_REFUSED:
+                _log.error("slot policy refused", slot_policy=cause.subject, reason=cause.evidence, seq=decision.seq)
         _log.info(
             "decision committed",
             seq=decision.seq,
@@ -129,3 +136,9 @@ class Leadership:
             rows=len(sealed.rows),
             commit_ms=commit_ms,
         )
+
+
+def _moved(before: State, decision: Decision) -> int:
+    """Replicas on nodes that did not hold the slot before, where no certificate counts them."""
+    rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
+    return sum(len({*slot.replicas}.difference(before.slots[slot.slot_id].replicas)) for slot in rows)

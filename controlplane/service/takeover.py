@@ -18,6 +18,8 @@ from controlplane.config import HEARTBEATS, ROUTING_TABLE, ControllerConfig
 from controlplane.core.decide import open_term
 from controlplane.core.identifiers import Term, TopicPartition
 from controlplane.core.policy import Policy
+from controlplane.core.slot_policies import check_slot_policy
+from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
 from controlplane.core.table_replica import TableReplica
 from controlplane.errors import LeaseStoreUnavailableError, LogContinuityError
@@ -46,6 +48,7 @@ class Parts(NamedTuple):
 
     config: ControllerConfig
     first_policy: Policy
+    slot_policies: SlotPolicies
     clock: Clock
     metrics: ControllerMetrics
     lease_store: LeaseStore
@@ -56,6 +59,16 @@ class Parts(NamedTuple):
     dead_letters: DeadLetterWriter
 
 
+def require_slot_policy(parts: Parts, state: State) -> None:
+    """Refuse to lead a cluster under whose policy, or first policy, this controller could not decide.
+
+    Raises:
+        UnknownSlotPolicyError: this controller does not know the slot policy.
+        ConfigurationError: the slot policy refuses its options.
+    """
+    check_slot_policy(parts.slot_policies, state.policy if state.log_id else parts.first_policy)
+
+
 def take_over(parts: Parts, keeper: LeaseKeeper, term: Term) -> Leadership | None:
     """Run the whole take-over under ``term``; None if somebody or something else comes first.
 
@@ -64,6 +77,8 @@ def take_over(parts: Parts, keeper: LeaseKeeper, term: Term) -> Leadership | Non
         FencedError: a later contender initialised its transactions meanwhile.
         LogContinuityError: log, table and lease store do not belong together: nobody may lead this.
         UnsupportedFeatureLevelError: a newer version wrote the log or the table.
+        UnknownSlotPolicyError: this controller could not decide under the log's policy.
+        ConfigurationError: the slot policy refuses its options.
     """
     if not keeper.confirm(term):
         return None
@@ -93,13 +108,23 @@ def _take_over(parts: Parts, keeper: LeaseKeeper, term: Term, writer: Transactio
     publisher = TablePublisher(replica.row_hashes)
     republish = bool(state.log_id) and not _stands(state, replica, publisher)
     new_log = None if state.log_id else (uuid4().hex, parts.first_policy)
+    require_slot_policy(parts, state)
     _catch_up(parts.intake, ends, parts.clock)
     if not keeper.confirm(term):
         return None
     parts.intake.settle(state)
     # Before the first decision of the term, after which others take the letters of all that was refused for written.
     parts.dead_letters.write(parts.intake.take_refusals())
-    leadership = Leadership(state, writer, publisher, parts.intake, parts.dead_letters, parts.clock, parts.metrics)
+    leadership = Leadership(
+        state,
+        parts.slot_policies,
+        writer,
+        publisher,
+        parts.intake,
+        parts.dead_letters,
+        parts.clock,
+        parts.metrics,
+    )
     now_ms = parts.intake.observations.now_ms or state.decided_at_ms
     sealed = open_term(
         state,

@@ -39,6 +39,8 @@ from controlplane.core.identifiers import Epoch
 from controlplane.core.outputs import DeadLetter
 from controlplane.core.policy import Policy
 from controlplane.core.records import Heartbeat, Intent, NodeJoined, NodeRole
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.table_replica import RoutingTable
 from controlplane.ports import EventWriter, LogReader, OutgoingRecord, PolledBatch, RawRecord
 from controlplane.service.controller import Controller
@@ -131,7 +133,14 @@ class MemoryCluster:
             controller.end()
         self._beater.join(DEADLINE_S)
 
-    def start(self, controller_id: str, tick_writer: EventWriter | None = None) -> RunningController:
+    def start(
+        self,
+        controller_id: str,
+        tick_writer: EventWriter | None = None,
+        slot_policies: SlotPolicies = BUILT_IN_POLICIES,
+        *,
+        follow_only: bool = False,
+    ) -> RunningController:
         """A controller that runs until the end of the test; it ticks through ``tick_writer`` if one is given."""
         config = ControllerConfig(
             self.cluster,
@@ -140,10 +149,12 @@ class MemoryCluster:
             controller_id,
             LeaseConfig(duration_ms=300, renew_interval_ms=80, store_timeout_ms=50),
             tick_interval_ms=20,
+            follow_only=follow_only,
         )
         controller = compose_controller(
             config,
             self.policy,
+            slot_policies=slot_policies,
             clock=self.clock,
             metrics=ControllerMetrics(CollectorRegistry()),
             lease_stores=(MemoryLeaseStore(self.leases), MemoryLeaseStore(self.leases)),

@@ -1,4 +1,4 @@
-"""The README as it runs: its marked blocks, its commands, and the cluster that it tells people to start."""
+"""Pages as they run: their marked blocks and commands, and the cluster that the README tells people to start."""
 
 import os
 import re
@@ -24,14 +24,14 @@ _OWN_TERMINAL: Final = "# a terminal of its own"
 _KAFKA_PORT: Final = "9092"
 
 
-def blocks() -> dict[str, str]:
-    """The marked code blocks: the name after the language, and the text."""
-    return {found["name"]: found["text"] for found in _BLOCK.finditer(README.read_text(encoding="utf-8"))}
+def blocks(page: Path = README) -> dict[str, str]:
+    """The marked code blocks of a page: the name after the language, and the text."""
+    return {found["name"]: found["text"] for found in _BLOCK.finditer(page.read_text(encoding="utf-8"))}
 
 
-def commands(program: str) -> list[list[str]]:
-    """Every command line of a program in the README, on a console or in a sentence, without the program's name."""
-    text = README.read_text(encoding="utf-8")
+def commands(program: str, page: Path = README) -> list[list[str]]:
+    """Every command line of a program in a page, on a console or in a sentence, without the program's name."""
+    text = page.read_text(encoding="utf-8")
     lines = [*re.findall(r"^\$ (.*)$", text, re.MULTILINE), *re.findall(r"`([^`\n]+)`", text)]
     split = [shlex.split(line, comments=True) for line in lines if line.startswith(f"{program} ")]
     return [words[1:] for words in split]

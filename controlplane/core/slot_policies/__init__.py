@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from controlplane.core.policy import Policy
 from controlplane.core.slot_policies.minimal import MinimalPolicy
 from controlplane.core.slot_policy import SlotPolicies, SlotPolicy
-from controlplane.errors import UnknownSlotPolicyError
+from controlplane.errors import ConfigurationError, ControlPlaneError, UnknownSlotPolicyError
 
 _BUILT_IN: Final = (MinimalPolicy(),)
 
@@ -24,3 +25,19 @@ def slot_policy(policies: SlotPolicies, name: str) -> SlotPolicy:
             "with the policy's file, or choose another policy"
         )
     return found
+
+
+def check_slot_policy(policies: SlotPolicies, policy: Policy) -> None:
+    """Refuse a cluster's policy under which a controller that knows these slot policies could not decide.
+
+    Raises:
+        UnknownSlotPolicyError: this controller does not know the slot policy.
+        ConfigurationError: the slot policy refuses its options.
+    """
+    chosen = slot_policy(policies, policy.slot_policy)
+    try:
+        chosen.check_options(policy.slot_policy_options)
+    except ControlPlaneError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"slot policy {chosen.name!r} failed to check its options: {error!r}") from error

@@ -218,6 +218,12 @@ def _commands(group: click.Group, path: tuple[str, ...]) -> list[tuple[tuple[str
         (("node", "run", "--address", "a=h:1", "--address", "a=h:2"), "'a' is given twice"),
         (("controller", "run", "--controller-id", ""), "controller_id is empty"),
         (("controller", "run", "--lease-duration-ms", "-4"), "duration_ms is -4"),
+        (("controller", "run", "--policy", "slot_policy=mine"), "--policy: slot policy 'mine' is not known here"),
+        (
+            ("controller", "run", "--policy", "slot_policy_options.a=1"),
+            "slot_policy_options: a: minimal has no options",
+        ),
+        (("controller", "run", "--slot-policy-file", "no.py"), "no.py: there is no such Python file"),
         (("table", "show", "--bootstrap-servers", "k:99999"), "'99999' is no port"),
     ],
 )

@@ -1,0 +1,84 @@
+"""Slot policies from users' own files, beside the built-in ones."""
+
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policy import SlotPolicies, SlotPolicy
+from controlplane.errors import ConfigurationError
+
+ATTRIBUTE: Final = "SLOT_POLICIES"
+"""Where a file has its policies: a tuple of objects that are each a ``SlotPolicy``."""
+
+
+def load_slot_policies(paths: Iterable[Path]) -> SlotPolicies:
+    """The built-in policies and those of the files, by name.
+
+    A file is run as a module of its own, once, in this process: trust it as you trust this package.
+
+    Raises:
+        ConfigurationError: a file cannot be run, has no ``SLOT_POLICIES``, holds something else than slot policies, or
+            takes a name that is taken.
+    """
+    policies = dict(BUILT_IN_POLICIES)
+    origins = dict.fromkeys(policies, "a built-in policy")
+    for path in paths:
+        for policy in _policies_of(path):
+            if policy.name in policies:
+                raise ConfigurationError(
+                    f"{path}: the name {policy.name!r} is that of {origins[policy.name]} already; take another"
+                )
+            policies[policy.name] = policy
+            origins[policy.name] = f"one in {path}"
+    return policies
+
+
+def _policies_of(path: Path) -> Sequence[SlotPolicy]:
+    listed = getattr(_run(path), ATTRIBUTE, None)
+    if not isinstance(listed, tuple | list) or not listed:
+        raise ConfigurationError(f"{path}: no slot policies in it; end it with {ATTRIBUTE} = (MyPolicy(),)")
+    for index, policy in enumerate(listed):
+        problems = _problems(policy)
+        if problems:
+            raise ConfigurationError(f"{path}: {ATTRIBUTE}[{index}] is no slot policy: {'; '.join(problems)}")
+    return listed
+
+
+def _run(path: Path) -> object:
+    name = f"slot_policy_file {path.resolve().with_suffix('')}".replace(".", "_")
+    spec = importlib.util.spec_from_file_location(name, path) if path.suffix == ".py" and path.is_file() else None
+    if spec is None or spec.loader is None:
+        raise ConfigurationError(f"{path}: there is no such Python file (its name has to end with .py)")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # a dataclass looks its own module up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
+        place = f", line {lines[-1]}" if lines else ""
+        raise ConfigurationError(f"{path}{place}: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _problems(policy: object) -> list[str]:
+    """What it lacks of the protocol, found before a leader would stumble over it."""
+    if isinstance(policy, type):
+        return [f"it is the class {policy.__name__}; write {policy.__name__}()"]
+    name, interval_ms = getattr(policy, "name", None), getattr(policy, "interval_ms", 0)
+    return [
+        sentence
+        for holds, sentence in (
+            (isinstance(name, str) and name != "", f"name is {name!r}, not a text"),
+            (
+                interval_ms is None or (type(interval_ms) is int and interval_ms > 0),
+                "interval_ms has to be None or a positive number of milliseconds",
+            ),
+            (callable(getattr(policy, "check_options", None)), "it has no method check_options(options)"),
+            (callable(getattr(policy, "plan", None)), "it has no method plan(request)"),
+        )
+        if not holds
+    ]

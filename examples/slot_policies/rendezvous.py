@@ -1,0 +1,58 @@
+"""A slot policy of one's own: rendezvous hashing (Thaler and Ravishankar, 1998), "highest random weight".
+
+Each node draws a number for each slot, always the same one; the nodes with the greatest numbers hold the slot. A node
+of weight 3 draws three times. Nobody's numbers depend on who else is there, so only slots of nodes that come, go or
+change their weight move. How many slots a node gets is left to chance; zones and capacities mean nothing here.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+from math import gcd
+
+from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.slot_policy import SlotAnswer, SlotRequest
+from controlplane.core.slot_table import Slot
+from controlplane.errors import ConfigurationError
+
+
+class Rendezvous:
+    """Rendezvous hashing."""
+
+    name = "rendezvous"
+    interval_ms = None
+
+    def check_options(self, options: Mapping[str, str]) -> None:
+        """There is nothing to choose."""
+        if options:
+            raise ConfigurationError(f"slot_policy_options: rendezvous has none, and knows no {', '.join(options)}")
+
+    def plan(self, request: SlotRequest) -> SlotAnswer:
+        """Every slot to the nodes that draw the most; who leads one and goes on holding it leads on."""
+        unit = gcd(*(node.weight for node in request.nodes)) or 1
+        ready = request.ready
+        planned = []
+        for slot in request.held:
+            holders = [node.node_id for node in _ranked(slot, request.nodes, unit)[: request.policy.replica_count]]
+            leader = slot.leader
+            if leader not in holders:
+                # Somebody who has the data: one that says so, else one that held the slot before.
+                up_to_date = [node_id for node_id in holders if (slot.slot_id, node_id) in ready]
+                known = [node_id for node_id in holders if node_id in slot.replicas]
+                leader = next(iter((*up_to_date, *known, *holders)), None)
+            planned.append(slot.assigned(leader, holders, request.epoch))
+        return SlotAnswer(tuple(planned))
+
+
+def _ranked(slot: Slot, nodes: tuple[PlacementNode, ...], unit: int) -> list[PlacementNode]:
+    """The nodes that may hold something, the one that draws the most for this slot first; equal draws by name."""
+    draws = {node: _draw(slot, node, node.weight // unit) for node in nodes if node.weight > 0}
+    return sorted(draws, key=lambda node: (-draws[node], node.node_id))
+
+
+def _draw(slot: Slot, node: PlacementNode, times: int) -> int:
+    """The greatest of so many numbers; from a hash that is the same in every process, which Python's own is not."""
+    texts = (f"{slot.slot_id}/{node.node_id}/{number}" for number in range(times))
+    return max(int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in texts)
+
+
+SLOT_POLICIES = (Rendezvous(),)
