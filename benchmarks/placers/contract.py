@@ -1,0 +1,43 @@
+"""What a placer is asked and answers."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Protocol, TypeAlias
+
+from controlplane.core.identifiers import NodeId
+from controlplane.core.placement.contract import PlacementNode
+
+Table: TypeAlias = tuple[tuple[NodeId, ...], ...]
+"""For each slot its holders, the slot leader first."""
+
+
+class Placer(Protocol):
+    """Places the slots of one table; it remembers what it has to from one call to the next.
+
+    Attributes:
+        name: how it is called in the output.
+        heeds_weights: whether a node of twice the weight is to get twice as much.
+        heeds_zones: whether it spreads a slot's replicas over zones.
+    """
+
+    name: str
+    heeds_weights: bool
+    heeds_zones: bool
+
+    def place(self, nodes: Sequence[PlacementNode]) -> Sequence[Table]:
+        """The tables that follow one another until nothing changes any more; at least one.
+
+        Args:
+            nodes: who lives, by name, at least as many as a slot has replicas.
+        """
+        ...
+
+
+def empty_table(slot_count: int) -> Table:
+    """A table that never had a node."""
+    return ((),) * slot_count
+
+
+def stable_hash(text: str) -> int:
+    """64 bits that are the same in every process; the first eight bytes of BLAKE2b."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
