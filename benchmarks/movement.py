@@ -1,6 +1,6 @@
 """How much does each way of placing slots move, and how evenly do they lie afterwards?
 
-    python -m benchmarks.movement [--slots 1024] [--nodes 32] [--events 20] [--replicas 1 3] [--seed 1]
+    python -m benchmarks.movement [--slots 1024] [--nodes 32] [--events 12] [--replicas 1 3] [--seed 1]
 
 The same seeded histories of joins, leaves, weight changes and zone losses go through every placer. For each it prints
 
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--slots", type=int, default=1_024)
     parser.add_argument("--nodes", type=int, default=32)
-    parser.add_argument("--events", type=int, default=20)
+    parser.add_argument("--events", type=int, default=12)
     parser.add_argument("--replicas", type=int, nargs="+", default=[1, 3])
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)

@@ -9,7 +9,6 @@ Dicer knows no leaders; here the longest holder leads. It takes any of equal mov
 """
 
 from collections.abc import Sequence
-from itertools import product
 from typing import Final
 
 from benchmarks.placers.contract import Table, empty_table
@@ -108,14 +107,14 @@ class Search:
         """The change of cost, the slot and the taker of the move that lowers the cost most."""
         relief = self._step(giver, -1)
         burden = {name: self._step(name, 1) for name in self._names if name != giver}
-        return min(
-            (
-                (relief + burden[taker] + self._churn(slot_id, giver, taker), slot_id, taker)
-                for slot_id, taker in product(self._held[giver], burden)
-                if slot_id not in self._held[taker]
-            ),
-            default=(0.0, 0, giver),
-        )
+        best = (0.0, 0, giver)
+        for taker in sorted(burden, key=burden.__getitem__):
+            if relief + burden[taker] - _CHURN > best[0]:
+                break  # also a move that earned its price back would be no better, and those after it cost more
+            free = self._held[giver].difference(self._held[taker])
+            costs = ((relief + burden[taker] + self._churn(slot_id, giver, taker), slot_id, taker) for slot_id in free)
+            best = min(best, min(costs, default=best))
+        return best
 
     def _churn(self, slot_id: int, giver: NodeId, taker: NodeId) -> float:
         """What is paid for leaving a place held before, and given back for coming home to one."""
