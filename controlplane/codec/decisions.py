@@ -39,7 +39,7 @@ CUT_LISTS: Final[dict[str, str]] = {
 
 _NAME: Final = Decision.__name__
 _CERTIFICATE_MAPS: Final = ("node_prices", "leader_prices", "node_shares", "leader_shares")
-_CERTIFICATE_LISTS: Final = ("lost_slots", "ready_heirs", "shortfalls")
+_CERTIFICATE_LISTS: Final = ("lost_slots", "ready_heirs", "shortfalls", "rows_before_load")
 _WIDEST_PART_NUMBER: Final = 1 << 31
 """Stands for part numbers while sizes are tried, so that the real ones never take more bytes."""
 

@@ -7,6 +7,7 @@ from enum import Enum
 from controlplane.core.events import Event
 from controlplane.core.identifiers import ControllerId, Epoch, NodeId, Seq, SlotId, Term
 from controlplane.core.plain import digest_hex
+from controlplane.core.slot_table import Slot
 
 
 class CauseKind(Enum):
@@ -55,6 +56,25 @@ class ReadyHeirs:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadStage:
+    """What was moved beyond the least, to spread load.
+
+    Attributes:
+        before: the greatest load of a node relative to its fair part, before; as ``node_shares`` are written.
+        after: the same after it.
+        moved: replicas that it moved.
+        leader_changes: slots whose leader it changed.
+        least_leader_changes: how many it takes at least to bring every node under the target.
+    """
+
+    before: str
+    after: str
+    moved: int
+    leader_changes: int
+    least_leader_changes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """The proof that the slot plan of a decision moves as little as possible (spec: minimal movement).
 
@@ -73,6 +93,8 @@ class Certificate:
         absence_price: the price of the absence of a node where the nodes' capacities are used up.
         zone_violations: replicas in zones that hold enough of their slot already, the least possible (soft zones).
         shortfalls: what was wished and could not be, and why: a sentence each.
+        load: what was moved beyond that to spread load; the other fields do not count it.
+        rows_before_load: the rows that this changed, as they were before: the table that the other fields prove.
     """
 
     policy: str
@@ -89,6 +111,8 @@ class Certificate:
     absence_price: int = 0
     zone_violations: int = 0
     shortfalls: tuple[str, ...] = ()
+    load: LoadStage | None = None
+    rows_before_load: tuple[Slot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

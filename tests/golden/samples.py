@@ -10,7 +10,7 @@ from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import DEFAULT_MAX_PART_BYTES
 from controlplane.codec.framing import default_framing
 from controlplane.core.bundles import Bundle, Namespace
-from controlplane.core.decision import Cause, CauseKind, Certificate, Decision, ReadyHeirs
+from controlplane.core.decision import Cause, CauseKind, Certificate, Decision, LoadStage, ReadyHeirs
 from controlplane.core.events import (
     BundlesAssigned,
     ClusterCreated,
@@ -116,6 +116,8 @@ _EVERYTHING = Decision(
         -1,
         3,
         ("3 slots have 1 of 2 replicas: 1 nodes may hold no more of them",),
+        LoadStage("3/2", "21/20", 4, 3, 2),
+        _SLOTS,
     ),
     previous_digest="ab" * 32,
     state_digest="cd" * 32,

@@ -1,5 +1,6 @@
 """What a planner of slots is given and what it answers."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -68,6 +69,21 @@ class PlacementRules:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadGoal:
+    """How far load is to be spread, where it is known.
+
+    Attributes:
+        loads: what each slot brings to its leader, in any one unit; a slot that is missing brings nothing.
+        target_percent: of a node's fair part of all load (its weight's), the most that it is to bear; 105, say.
+        most_moves: replicas that may be moved for it.
+    """
+
+    loads: Mapping[SlotId, int]
+    target_percent: int
+    most_moves: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlacementProblem:
     """What a planner is asked.
 
@@ -80,6 +96,7 @@ class PlacementProblem:
         ready: replicas that report to be up to date, preferred as new leaders.
         pins: replicas that have to be there.
         exclusions: replicas that must not be there.
+        load: how far load is to be spread after all that; None if it is not known.
     """
 
     previous: tuple[Slot, ...]
@@ -89,6 +106,7 @@ class PlacementProblem:
     ready: AbstractSet[tuple[SlotId, NodeId]] = frozenset()
     pins: tuple[Pin, ...] = ()
     exclusions: tuple[Exclusion, ...] = ()
+    load: LoadGoal | None = None
 
 
 @dataclass(frozen=True, slots=True)

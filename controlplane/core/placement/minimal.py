@@ -2,24 +2,26 @@
 
 Two stages, each an exact minimum: first the replica sets with the fewest violations of soft zones and then the fewest
 new replicas, then, given those, the slot leaders with the fewest changes, never an empty leader for a slot that lost
-its own and has a holder with the data, unless balance leaves no choice. ``docs/explanation/placement.md`` has the
-formulation.
+its own and has a holder with the data, unless balance leaves no choice. Where load is known and asked for, a third
+stage spreads it within what the two have reached. ``docs/explanation/placement.md`` has the formulation.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import attrgetter, ge
 
 import numpy as np
 
-from controlplane.core.decision import Certificate, ReadyHeirs
+from controlplane.core.decision import Certificate, LoadStage, ReadyHeirs
 from controlplane.core.identifiers import SlotId
-from controlplane.core.placement.contract import PlacementProblem, Plan
+from controlplane.core.placement.bands import Band
+from controlplane.core.placement.contract import LoadGoal, PlacementProblem, Plan
 from controlplane.core.placement.exchange import Numbers, Truths, balance, prices
 from controlplane.core.placement.indexed import IndexedProblem, index_problem
 from controlplane.core.placement.leaders import NOBODY, SlotLeaders
 from controlplane.core.placement.limits import TableLimits, leader_bands, leader_shares, table_limits
+from controlplane.core.placement.load import LoadSpreader
 from controlplane.core.placement.replicas import ReplicaSets
 from controlplane.core.slot_table import Slot
 from controlplane.errors import InvariantViolationError
@@ -45,7 +47,7 @@ def plan(problem: PlacementProblem) -> Plan:
     limits = table_limits(asked)
     replicas = _place_replicas(asked, limits)
     leaders = _choose_leaders(asked, limits, replicas)
-    changed = list(_changed_rows(asked, replicas, leaders))
+    changed = list(_changed_rows(asked, replicas.holders, leaders.of_slots))
     leader_changes = sum(before.leader != after.leader for before, after in changed)
     zero = {node.node_id: 0 for node in sorted(problem.nodes, key=lambda node: node.node_id)}
     names = [node.node_id for node in asked.nodes]
@@ -65,7 +67,10 @@ def plan(problem: PlacementProblem) -> Plan:
         zone_violations=replicas.violations,
         shortfalls=limits.shortfalls,
     )
-    return Plan(tuple(after for _, after in changed), certificate)
+    planned = Plan(tuple(after for _, after in changed), certificate)
+    if problem.load is None or not asked.nodes:
+        return planned
+    return _spread_load(asked, limits, replicas, leaders, planned, problem.load)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class _Leaders:
     of_slots: Numbers
     prices: list[int]
     shares: tuple[Fraction, ...]
+    bands: list[Band]
 
 
 def _refuse_nonsense(problem: PlacementProblem) -> None:
@@ -137,21 +143,43 @@ def _choose_leaders(asked: IndexedProblem, limits: TableLimits, replicas: _Repli
     balance(leaders, bands)
     leaders.drop_preferences()
     leader_prices = [0] * len(bands) if leaders.all_cheapest() else prices(leaders, bands)
-    return _Leaders(leaders.leaders, leader_prices, shares)
+    return _Leaders(leaders.leaders, leader_prices, shares, bands)
 
 
-def _changed_rows(asked: IndexedProblem, replicas: _Replicas, leaders: _Leaders) -> Iterator[tuple[Slot, Slot]]:
-    """The rows that change, before and after."""
+def _spread_load(
+    asked: IndexedProblem, limits: TableLimits, replicas: _Replicas, leaders: _Leaders, planned: Plan, goal: LoadGoal
+) -> Plan:
+    """Third stage: the plan of the first two, changed so that load is spread, with what that took."""
+    bands = limits.bands[: len(asked.nodes)], leaders.bands
+    spreader = LoadSpreader(asked, limits.slots, replicas.holders, leaders.of_slots, bands, goal)
+    report = spreader.run()
+    other = (spreader.holders != replicas.holders).any(axis=1) | (spreader.leaders != leaders.of_slots)
+    rows = {slot.slot_id: slot for slot in planned.slots}
+    touched = [asked.problem.previous[row] for row in np.flatnonzero(other).tolist()]
+    stage = LoadStage(
+        before=str(report.before),
+        after=str(report.after),
+        moved=report.moved,
+        leader_changes=report.leader_changes,
+        least_leader_changes=report.least_leader_changes,
+    )
+    before = tuple(rows.get(slot.slot_id, slot) for slot in touched)
+    final = tuple(after for _, after in _changed_rows(asked, spreader.holders, spreader.leaders))
+    return Plan(final, replace(planned.certificate, load=stage, rows_before_load=before))
+
+
+def _changed_rows(asked: IndexedProblem, held: Truths, led: Numbers) -> Iterator[tuple[Slot, Slot]]:
+    """The rows that change, before and after, when these nodes hold and these lead."""
     names = [node.node_id for node in asked.nodes]
-    other = (replicas.holders != asked.before).any(axis=1)
+    other = (held != asked.before).any(axis=1)
     other |= asked.holders_before != np.count_nonzero(asked.before, axis=1)
-    other |= leaders.of_slots != asked.leaders
+    other |= led != asked.leaders
     epoch = asked.problem.epoch
     rows = np.flatnonzero(other)
     holders: list[list[int]] = [[] for _ in rows]
-    for place, holder in np.argwhere(replicas.holders[rows]).tolist():
+    for place, holder in np.argwhere(held[rows]).tolist():
         holders[place].append(holder)
-    for row, members, chosen in zip(rows.tolist(), holders, leaders.of_slots[rows].tolist(), strict=True):
+    for row, members, chosen in zip(rows.tolist(), holders, led[rows].tolist(), strict=True):
         before = asked.problem.previous[row]
         leader = None if chosen == NOBODY else names[chosen]
         followers = tuple([names[holder] for holder in members if holder != chosen])

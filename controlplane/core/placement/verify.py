@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from controlplane.core.decision import Certificate
+from controlplane.core.decision import Certificate, LoadStage
 from controlplane.core.identifiers import NodeId
-from controlplane.core.placement.contract import PlacementProblem
+from controlplane.core.placement.contract import LoadGoal, PlacementProblem
 from controlplane.core.placement.verify_bound import FORBIDDEN, cheapest_rows
 from controlplane.core.placement.verify_rules import UNKNOWN, Matrix, Rules, Table, Vector, count_by_zone
 from controlplane.core.placement.verify_shares import NOBODY, AlikeSlots, Limits, prove_shares
@@ -46,7 +46,12 @@ def verify(problem: PlacementProblem, slots_after: Sequence[Slot], certificate: 
         return complaints
     rules = Rules.of(problem)
     before = Table.of(previous, rules.places)
-    case = _Case(rules, before, before.changed_to(slots_after, rules.places), certificate)
+    final = before.changed_to(slots_after, rules.places)
+    if (problem.load is None) != (certificate.load is None) and rules.nodes:
+        return ["certificate: it has a load stage that was not asked for, or none though one was"]
+    settled = {slot.slot_id: slot for slot in certificate.rows_before_load}
+    minimal = final.changed_to([settled.get(slot.slot_id, slot) for slot in slots_after], rules.places)
+    case = Case(rules, before, minimal, certificate)
     complaints = case.rows()
     if complaints:
         return complaints
@@ -60,7 +65,10 @@ def verify(problem: PlacementProblem, slots_after: Sequence[Slot], certificate: 
     complaints = case.counts(bands, leader_bands)
     if complaints:
         return complaints
-    return [*case.replica_proof(bands), *case.leader_proof(leader_bands), *case.lost()]
+    complaints = [*case.replica_proof(bands), *case.leader_proof(leader_bands), *case.lost()]
+    if problem.load is not None and certificate.load is not None:
+        complaints += verify_load(problem.load, certificate.load, case, final, bands, leader_bands)
+    return complaints
 
 
 def _names(certificate: Certificate, problem: PlacementProblem) -> list[str]:
@@ -81,7 +89,7 @@ def _names(certificate: Certificate, problem: PlacementProblem) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class Case:
     """One plan under examination."""
 
     rules: Rules
@@ -274,6 +282,12 @@ class _Case:
             if not least <= count[self.rules.places[name]] <= most
         ]
 
+    def crowd(self) -> int:
+        """Replicas that are more than soft zones may hold."""
+        if self.rules.problem.rules.zone_rule is not ZoneRule.SOFT:
+            return 0
+        return int(np.maximum(self._zone_counts() - self.rules.zone_limits, 0).sum())
+
     def replica_proof(self, bands: _Bands) -> list[str]:
         """Do the prices prove the number of violations and moves?"""
         rules, certificate = self.rules, self.certificate
@@ -281,9 +295,7 @@ class _Case:
         absent = int(self.absences.sum())
         violation = len(self.after.slots) * rules.problem.rules.replica_count + 1
         moved = int((self.after.holds & ~self.before.holds).sum())
-        crowd = 0
-        if rules.problem.rules.zone_rule is ZoneRule.SOFT:
-            crowd = int(np.maximum(self._zone_counts() - rules.zone_limits, 0).sum())
+        crowd = self.crowd()
         rows = cheapest_rows(rules, self.before.holds, self.units, prices, violation, self._absence(absent))
         bound = int(rows.sum()) - _worth(certificate.node_prices, bands)
         bound -= absent * certificate.absence_price
@@ -362,6 +374,42 @@ class _Case:
             return []
         claimed = list(self.certificate.lost_slots)
         return [f"slots lost with their last holder: {list(lost)}, but the certificate says {claimed}"]
+
+
+def verify_load(
+    goal: LoadGoal, claimed: LoadStage, case: Case, final: Table, bands: _Bands, leader_bands: _Bands
+) -> list[str]:
+    """What is wrong with the load stage: it has to keep what the first two reached, and to do what it says."""
+    after = Case(case.rules, case.before, final, case.certificate)
+    complaints = [*after.rows(), *after.counts(bands, leader_bands)]
+    if complaints:
+        return complaints
+    moved = int(np.count_nonzero(final.holds & ~case.after.holds))
+    changes = int(np.count_nonzero(final.leaders != case.after.leaders))
+    if after.crowd() != case.crowd():
+        complaints.append(f"load: zone violations go from {case.crowd()} to {after.crowd()}")
+    if not moved <= claimed.moved <= goal.most_moves:
+        complaints.append(f"load: {moved} replicas moved, {claimed.moved} claimed, {goal.most_moves} allowed")
+    if changes != claimed.leader_changes:
+        complaints.append(f"load: {changes} leaders changed, but the certificate says {claimed.leader_changes}")
+    if int(np.count_nonzero(final.holds.sum(axis=1) != case.after.holds.sum(axis=1))):
+        complaints.append("load: a slot has another number of replicas")
+    for what, table, level in (("before", case.after, claimed.before), ("after", final, claimed.after)):
+        if str(_greatest_level(goal, case.rules, table)) != level:
+            complaints.append(f"load: the greatest level {what} is not {level}")
+    return complaints
+
+
+def _greatest_level(goal: LoadGoal, rules: Rules, table: Table) -> Fraction:
+    """The greatest load of a node relative to its part of all by weight."""
+    borne: Counter[int] = Counter()
+    for slot, leader in zip(table.slots, table.leaders.tolist(), strict=True):
+        if leader != UNKNOWN:
+            borne[leader] += goal.loads.get(slot.slot_id, 0)
+    total, weights = sum(borne.values()), sum(node.weight for node in rules.nodes)
+    if not total:
+        return Fraction(0)
+    return max(Fraction(borne[place] * weights, total * node.weight) for place, node in enumerate(rules.nodes))
 
 
 def _worth(prices: Mapping[NodeId, int], bands: _Bands) -> int:
