@@ -17,20 +17,22 @@ from controlplane.core.events import (
     EvictionsFrozen,
     EvictionsResumed,
     IntentAnswered,
+    MemoryEntry,
     NamespaceCreated,
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
     NodeRemoved,
+    PolicyRemembered,
     SlotsAssigned,
     TermOpened,
 )
 from controlplane.core.identifiers import Epoch, Incarnation, NodeId
 from controlplane.core.membership import Node, next_status
-from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.rows import add_hashes
 from controlplane.core.slot_table import Slot
-from controlplane.core.state import ANSWERED_INTENTS_KEPT, State, entry_share
+from controlplane.core.state import ANSWERED_INTENTS_KEPT, State, entry_share, memory_key
 from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
 
 
@@ -44,19 +46,16 @@ def apply(state: State, event: Event) -> State:  # noqa: PLR0911 - one line for 
         case ClusterCreated():
             return _create_cluster(state, event)
         case TermOpened():
-            return replace(
-                state,
-                term=event.term,
-                leader=event.controller_id,
-                feature_level=event.feature_level,
-                policy=event.policy,
-            )
+            opened = replace(state, term=event.term, leader=event.controller_id, feature_level=event.feature_level)
+            return with_policy(opened, event.policy)
         case NodeAdmitted():
             return _admit(state, event.node)
         case NodeDraining() | NodeFenced() | NodeRemoved():
             return _change_status(state, event)
         case SlotsAssigned():
             return _assign_slots(state, event.slots)
+        case PolicyRemembered():
+            return _remember(state, event.entries)
         case NamespaceCreated():
             return _create_namespace(state, event)
         case BundlesAssigned():
@@ -70,6 +69,13 @@ def apply(state: State, event: Event) -> State:  # noqa: PLR0911 - one line for 
             return replace(state, answered_intents=answered)
         case _:
             assert_never(event)
+
+
+def with_policy(state: State, policy: Policy) -> State:
+    """The state under another policy; what one slot policy has remembered means nothing to another."""
+    if policy.slot_policy != state.policy.slot_policy:
+        state = _remember(state, tuple(MemoryEntry(name, None) for name in state.policy_memory))
+    return replace(state, policy=policy)
 
 
 def apply_all(state: State, events: Iterable[Event]) -> State:
@@ -195,6 +201,19 @@ def _assign_slots(state: State, changed: tuple[Slot, ...]) -> State:
         digest = add_hashes(digest, entry_share(key, slot), entry_share(key, slots[slot.slot_id]))
         slots[slot.slot_id] = slot
     return replace(state, slots=tuple(slots), entries_digest=digest)
+
+
+def _remember(state: State, entries: tuple[MemoryEntry, ...]) -> State:
+    memory = dict(state.policy_memory)
+    digest = state.entries_digest
+    for entry in entries:
+        key = memory_key(entry.name)
+        known = memory.pop(entry.name, None)
+        removed = 0 if known is None else entry_share(key, known)
+        if entry.value is not None:
+            memory[entry.name] = entry.value
+        digest = add_hashes(digest, 0 if entry.value is None else entry_share(key, entry.value), removed)
+    return replace(state, policy_memory=memory, entries_digest=digest)
 
 
 def _create_namespace(state: State, event: NamespaceCreated) -> State:

@@ -24,6 +24,7 @@ class CauseKind(Enum):
     POSITIONS = "positions"
     TABLE_REPUBLISHED = "table_republished"
     PLACEMENT_REFUSED = "placement_refused"
+    SLOTS_ARRANGED = "slots_arranged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +34,8 @@ class Cause:
     Attributes:
         kind: see :class:`CauseKind`.
         subject: the node, namespace, controller, intent or slot policy that it is about.
-        evidence: the input's coordinates as ``topic[partition]@offset``, the measured silence, or why a slot policy's
-            answer was refused.
+        evidence: the input's coordinates as ``topic[partition]@offset``, the measured silence, or what the slot policy
+            did, or why its answer was refused.
     """
 
     kind: CauseKind

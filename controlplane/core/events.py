@@ -93,6 +93,22 @@ class SlotsAssigned:
     slots: tuple[Slot, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """Something that a slot policy remembers, by name; a value of None forgets it."""
+
+    name: str
+    value: str | None
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class PolicyRemembered:
+    """What the slot policy has to know again when it is asked next, as far as it changes, sorted by name."""
+
+    entries: tuple[MemoryEntry, ...]
+
+
 @union_member
 @dataclass(frozen=True, slots=True)
 class NamespaceCreated:
@@ -154,6 +170,7 @@ Event: TypeAlias = (
     | NodeFenced
     | NodeRemoved
     | SlotsAssigned
+    | PolicyRemembered
     | NamespaceCreated
     | BundlesAssigned
     | EvictionsFrozen
@@ -169,6 +186,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     NodeFenced,
     NodeRemoved,
     SlotsAssigned,
+    PolicyRemembered,
     NamespaceCreated,
     BundlesAssigned,
     EvictionsFrozen,

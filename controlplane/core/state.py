@@ -49,9 +49,11 @@ class State:
         slots: the slot table, index = slot id.
         namespaces: by name.
         bundles: by bundle id.
+        policy_memory: what the slot policy has remembered, by name; another slot policy begins without it.
         evictions_frozen: self-preservation holds: nobody is fenced for silence.
         answered_intents: ids of intents that were answered, oldest first, bounded.
-        entries_digest: sum of the shares of nodes, slots, namespaces and bundles; kept up to date by ``apply``.
+        entries_digest: sum of the shares of nodes, slots, namespaces, bundles and memory; kept up to date by
+            ``apply``.
     """
 
     log_id: str = ""
@@ -68,6 +70,7 @@ class State:
     slots: tuple[Slot, ...] = ()
     namespaces: Mapping[NamespaceName, Namespace] = field(default_factory=dict)
     bundles: Mapping[str, Bundle] = field(default_factory=dict)
+    policy_memory: Mapping[str, str] = field(default_factory=dict)
     evictions_frozen: bool = False
     answered_intents: tuple[IntentId, ...] = ()
     entries_digest: int = 0
@@ -104,7 +107,12 @@ def position_key(place: TopicPartition) -> str:
     return f"{place.topic}[{place.partition}]"
 
 
-def entry_share(key: str, entry: Node | Slot | Namespace | Bundle) -> int:
+def memory_key(name: str) -> str:
+    """The key of something that the slot policy remembers."""
+    return f"memory/{name}"
+
+
+def entry_share(key: str, entry: Node | Slot | Namespace | Bundle | str) -> int:
     """What one entry adds to ``entries_digest``; ``key`` names its kind and id."""
     return row_hash(key.encode(), canonical_bytes(entry))
 
@@ -120,4 +128,6 @@ def entries_digest(state: State) -> int:
         total = add_hashes(total, entry_share(f"namespace/{name}", namespace))
     for bundle_id, bundle in state.bundles.items():
         total = add_hashes(total, entry_share(f"bundle/{bundle_id}", bundle))
+    for name, value in state.policy_memory.items():
+        total = add_hashes(total, entry_share(memory_key(name), value))
     return total

@@ -15,11 +15,13 @@ from controlplane.core.events import (
     FencingCause,
     IntentAnswered,
     IntentOutcome,
+    MemoryEntry,
     NamespaceCreated,
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
     NodeRemoved,
+    PolicyRemembered,
     SlotsAssigned,
     TermOpened,
 )
@@ -27,7 +29,7 @@ from controlplane.core.identifiers import Epoch, Term
 from controlplane.core.membership import TRANSITIONS, NodeStatus, next_status
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.slot_table import Slot
-from controlplane.core.state import ANSWERED_INTENTS_KEPT, State
+from controlplane.core.state import ANSWERED_INTENTS_KEPT, State, entries_digest
 from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
 from tests.helpers.world import World
 
@@ -120,3 +122,21 @@ def test_a_follower_stops_at_a_feature_level_that_it_does_not_know() -> None:
     """An unknown rule cannot be guessed; the message says to upgrade."""
     with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
         _follow((), feature_level=FEATURE_LEVEL + 1)
+
+
+def test_memory_of_a_slot_policy_is_state_and_ends_with_the_policy(world: World) -> None:
+    """Entries are put, replaced and forgotten with the digest kept up to date; another policy begins without them."""
+    first = PolicyRemembered((MemoryEntry("slot/1", "[3]"), MemoryEntry("table", "4")))
+    second = PolicyRemembered((MemoryEntry("slot/1", None), MemoryEntry("slot/9", None), MemoryEntry("table", "5")))
+    remembering = apply(world.state, first)
+    assert remembering.policy_memory == {"slot/1": "[3]", "table": "4"}
+    later = apply(remembering, second)
+    assert later.policy_memory == {"table": "5"}
+    for state in (remembering, later):
+        assert entries_digest(state) == state.entries_digest != world.state.entries_digest
+    same = TermOpened(Term(2), "c2", "test", FEATURE_LEVEL, replace(later.policy, tolerance_percent=5))
+    assert apply(later, same).policy_memory == later.policy_memory
+    other = replace(same, policy=replace(later.policy, slot_policy="another"))
+    changed = apply(later, other)
+    assert not changed.policy_memory
+    assert entries_digest(changed) == changed.entries_digest == world.state.entries_digest
