@@ -197,18 +197,20 @@ class NodeAgent:
         may_serve = self._failure is None and self._clock.monotonic_ms() < self._serve_until_ms
         return ownership if may_serve else ownership._replace(access=Access.MOVED)
 
-    def slot_ready(self, slot_id: SlotId, gained_epoch: Epoch | None = None) -> bool:
+    def slot_ready(self, slot_id: SlotId, gained_epoch: Epoch | None = None, synced_at_ms: int | None = None) -> bool:
         """The node has the slot's data: it serves it if it leads, and says so in its heartbeats.
 
         Args:
             slot_id: which slot.
             gained_epoch: ``SlotGained.epoch`` of the gain that the data was fetched for. Name it where fetching takes
                 time: the slot may have been lost and gained again meanwhile, and then nothing happens.
+            synced_at_ms: wall clock of the last complete copy, from a follower that copies from time to time: call
+                again after each. Without it heartbeats call a follower in sync for as long as it holds the slot.
 
         Returns:
             False if the node does not hold the slot (any more).
         """
-        return self._book.mark_ready(slot_id, gained_epoch, self._clock.wall_ms())
+        return self._book.mark_ready(slot_id, gained_epoch, synced_at_ms)
 
     def _guarded(self, run: Callable[[], None]) -> None:
         try:
@@ -277,20 +279,14 @@ class NodeAgent:
             self._logger.warning(text, joins=self._joins_sent, incarnation=incarnation)
 
     def _heartbeat(self) -> Heartbeat:
-        table = self._table
-        settings = table.settings if table else None
-        slots, bundles = self._book.statuses()
+        node, sent_at_ms = self._node, self._clock.wall_ms()
+        settings = self._table.settings if self._table else None
+        started_with = None
+        if settings is not None:
+            started_with = SlotSettings(settings.slot_count, settings.replica_count, settings.hash_function.value)
+        statuses = self._book.statuses(sent_at_ms)
         return Heartbeat(
-            self._node.node_id,
-            self._session.incarnation,
-            self._clock.wall_ms(),
-            self._book.epoch,
-            self._node.role,
-            SlotSettings(settings.slot_count, settings.replica_count, settings.hash_function.value)
-            if settings
-            else None,
-            slots,
-            bundles,
+            node.node_id, self._session.incarnation, sent_at_ms, self._book.epoch, node.role, started_with, *statuses
         )
 
     def _on_heartbeat(self, delivery: Delivery, sent_at_ms: int) -> None:

@@ -22,13 +22,14 @@ class _Held:
     Attributes:
         gained_epoch: names this holding: a slot that is lost and gained again is another one.
         status: what the node says of it.
-        synced_at_ms: wall clock at which its data was complete last; 0 for never.
+        synced_at_ms: wall clock of its last complete sync with the slot leader; 0 for never, None if it gets every
+            write as it happens, and so is in sync for as long as it is healthy.
         sources: nodes that may have the data.
     """
 
     gained_epoch: Epoch
     status: ReplicaStatus
-    synced_at_ms: int
+    synced_at_ms: int | None
     sources: tuple[NodeId, ...]
 
 
@@ -126,17 +127,20 @@ class HoldingBook:
             access = Access.ACCEPT if held.status is ReplicaStatus.HEALTHY else Access.MIGRATING
             return Ownership(access, token, table.epoch, slot.leader)
 
-    def mark_ready(self, slot_id: SlotId, gained_epoch: Epoch | None, wall_ms: int) -> bool:
-        """All data of a slot is here; False if it is not held, or was gained in another epoch than the one named."""
+    def mark_ready(self, slot_id: SlotId, gained_epoch: Epoch | None, synced_at_ms: int | None = None) -> bool:
+        """All data of a slot is here; False if it is not held, or was gained in another epoch than the one named.
+
+        ``synced_at_ms`` is the wall clock of the sync, from a follower that syncs from time to time.
+        """
         with self._lock:
             held = self._held.get(slot_id)
             if held is None or gained_epoch not in (None, held.gained_epoch):
                 return False
-            self._held[slot_id] = replace(held, status=ReplicaStatus.HEALTHY, synced_at_ms=wall_ms)
+            self._held[slot_id] = replace(held, status=ReplicaStatus.HEALTHY, synced_at_ms=synced_at_ms)
             return True
 
-    def statuses(self) -> tuple[tuple[SlotStatus, ...], tuple[BundleStatus, ...]]:
-        """What heartbeats carry: every held slot and owned bundle, in order."""
+    def statuses(self, wall_ms: int) -> tuple[tuple[SlotStatus, ...], tuple[BundleStatus, ...]]:
+        """What a heartbeat carries that is sent at ``wall_ms``: every held slot and owned bundle, in order."""
         with self._lock:
             table = self._table
             if table is None:
@@ -145,8 +149,8 @@ class HoldingBook:
             for slot_id in sorted(self._held):
                 held, slot = self._held[slot_id], table.slots[slot_id]
                 leads = slot.leader == self._node_id
-                synced_at_ms = 0 if leads else held.synced_at_ms
-                slots.append(SlotStatus(slot_id, slot.leader_epoch, leads, held.status, synced_at_ms))
+                synced_at_ms = wall_ms if held.synced_at_ms is None else held.synced_at_ms
+                slots.append(SlotStatus(slot_id, slot.leader_epoch, leads, held.status, 0 if leads else synced_at_ms))
             bundles = tuple(BundleStatus(bundle_id, ReplicaStatus.HEALTHY) for bundle_id in sorted(self._bundles))
             return tuple(slots), bundles
 

@@ -76,7 +76,7 @@ def test_a_ready_follower_that_is_promoted_serves_at_once() -> None:
     """Its data is complete: a promotion needs no fetching."""
     setting = Setting()
     setting.feed.slot(0, "a", "n") and setting.commit()
-    assert setting.book.mark_ready(0, Epoch(1), wall_ms=5)
+    assert setting.book.mark_ready(0, Epoch(1))
     changes = setting.feed.slot(0, "n") and setting.commit()
     (changed,) = changes.changed
     assert (changed.led, changed.leads) == (False, True)
@@ -88,15 +88,15 @@ def test_a_slot_that_is_gained_again_has_to_be_fetched_again() -> None:
     """While it was away others wrote to it; and readiness that was meant for the former time must not count."""
     setting = Setting()
     setting.feed.slot(0, "n") and setting.commit()
-    assert setting.book.mark_ready(0, Epoch(1), wall_ms=5)
+    assert setting.book.mark_ready(0, Epoch(1))
     changes = setting.feed.slot(0, "a") and setting.commit()
     assert [(lost.slot_id, lost.led, lost.leader) for lost in changes.lost] == [(0, True, "a")]
-    assert not setting.book.mark_ready(0, None, wall_ms=6), "it is not held"
+    assert not setting.book.mark_ready(0, None), "it is not held"
     setting.feed.slot(0, "n") and setting.commit()
     assert setting.access() is Access.MIGRATING
-    assert not setting.book.mark_ready(0, Epoch(1), wall_ms=7), "that was the former holding"
+    assert not setting.book.mark_ready(0, Epoch(1)), "that was the former holding"
     assert setting.access() is Access.MIGRATING
-    assert setting.book.mark_ready(0, Epoch(3), wall_ms=8)
+    assert setting.book.mark_ready(0, Epoch(3))
     assert setting.access() is Access.ACCEPT
 
 
@@ -109,7 +109,7 @@ def test_a_slot_rewritten_in_skipped_epochs_counts_as_lost_and_gained() -> None:
     first, _, third = setting.read()
     setting.book.follow(first, INCARNATION)
     for slot_id in (0, 1):
-        setting.book.mark_ready(slot_id, None, wall_ms=5)
+        setting.book.mark_ready(slot_id, None)
     changes = setting.book.follow(third, INCARNATION)
     assert [lost.slot_id for lost in changes.lost] == [0]
     assert [(gained.slot_id, gained.sources) for gained in changes.gained] == [(0, ("b", "a"))]
@@ -153,7 +153,7 @@ def test_a_fenced_node_loses_everything() -> None:
     """What the table takes a node for, it is; rows that were not moved yet do not matter."""
     setting = Setting()
     setting.feed.slot(0, "n").namespace("kv", ["n", "a"]) and setting.commit()
-    setting.book.mark_ready(0, None, wall_ms=5)
+    setting.book.mark_ready(0, None)
     changes = setting.feed.status("n", NodeStatus.FENCED) and setting.commit()
     assert [lost.slot_id for lost in changes.lost] == [0]
     assert len(changes.bundles_lost) == 1
@@ -165,7 +165,7 @@ def test_a_draining_node_keeps_what_it_holds() -> None:
     """It serves until the table takes its slots away."""
     setting = Setting()
     setting.feed.slot(0, "n") and setting.commit()
-    setting.book.mark_ready(0, None, wall_ms=5)
+    setting.book.mark_ready(0, None)
     setting.feed.status("n", NodeStatus.DRAINING) and setting.commit()
     assert setting.access() is Access.ACCEPT
 
@@ -174,14 +174,25 @@ def test_statuses_say_what_is_held_and_how_far_it_is() -> None:
     """The leader prefers replicas that are complete, so heartbeats have to be right."""
     setting = Setting()
     setting.feed.slot(0, "n").slot(1, "a", "n").slot(2, "a").namespace("kv", ["n"]) and setting.commit()
-    setting.book.mark_ready(1, None, wall_ms=55)
-    slots, bundles = setting.book.statuses()
+    setting.book.mark_ready(1, None, synced_at_ms=55)
+    slots, bundles = setting.book.statuses(wall_ms=99)
     assert [(slot.slot_id, slot.leads, slot.status, slot.last_sync_ms) for slot in slots] == [
         (0, True, ReplicaStatus.MIGRATING, 0),
         (1, False, ReplicaStatus.HEALTHY, 55),
     ]
     assert [bundle.bundle_id for bundle in bundles] == ["kv/0x00000000_0x100000000"]
     assert setting.book.count() == (1, 1, 1)
+
+
+def test_a_follower_that_gets_every_write_is_in_sync_whenever_it_beats() -> None:
+    """Nobody marks it ready again, and yet a policy that waits for followers must not find it out of date."""
+    setting = Setting()
+    setting.feed.slot(0, "a", "n").slot(1, "a", "n").slot(2, "n", "a") and setting.commit()
+    setting.book.mark_ready(0, None)
+    setting.book.mark_ready(2, None)
+    for wall_ms in (99, 200_000):
+        slots, _ = setting.book.statuses(wall_ms)
+        assert [slot.last_sync_ms for slot in slots] == [wall_ms, 0, 0], "in sync, never, and a slot leader"
 
 
 def test_unknown_slots_are_refused() -> None:
@@ -237,7 +248,7 @@ def test_lost_and_gained_tell_the_whole_story(history: list[Mapping[str, object]
         assert heard == held
         assert {slot_id for slot_id in held if slot_id not in gained} <= unbroken
         for slot in changes.gained:
-            assert setting.book.mark_ready(slot.slot_id, slot.epoch, wall_ms=1)
+            assert setting.book.mark_ready(slot.slot_id, slot.epoch)
         unbroken = set(held)
-        ready = {slot.slot_id for slot in setting.book.statuses()[0] if slot.status is ReplicaStatus.HEALTHY}
+        ready = {slot.slot_id for slot in setting.book.statuses(wall_ms=1)[0] if slot.status is ReplicaStatus.HEALTHY}
         assert ready == held
