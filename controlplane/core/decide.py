@@ -23,8 +23,8 @@ from controlplane.core.expiry import silent_nodes, take_expiries
 from controlplane.core.identifiers import ControllerId, NodeId, Term, TopicPartition
 from controlplane.core.intents import overrides_self_preservation, take_intent
 from controlplane.core.judging import judge_heartbeats
-from controlplane.core.observations import Observations
-from controlplane.core.planning import plan_ownership
+from controlplane.core.observations import Observations, SlotsAsked
+from controlplane.core.planning import plan_ownership, plan_slots
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.records import InputRecord, NodeJoined, Refusal
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
@@ -67,11 +67,16 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     if silent or state.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
         refusals.extend(_take_pending(draft, observations, silent, now_ms))
         observations = replace(observations, pending=())
+    answered = None
     if any(isinstance(event, _OWNERSHIP_EVENTS) for event in draft.events):
         plan_ownership(draft, observations, policies, now_ms)
+    elif _is_time_to_ask(draft, observations, policies, now_ms):
+        answered = plan_slots(draft, observations, policies, now_ms)
     if not draft.events and now_ms - state.decided_at_ms >= state.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
     sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None
+    if sealed is None and answered is not None and not answered.answer.waits:
+        observations = replace(observations, slots_asked=SlotsAsked(state.seq, answered.refusal or ""))
     return Verdict(sealed, tuple(refusals), observations)
 
 
@@ -139,6 +144,21 @@ def _take_pending(draft: Draft, observations: Observations, silent: dict[NodeId,
         take_expiries(draft, silent, now_ms, overridden=overridden)
     refusals += [take_intent(draft, record) for record in observations.pending if record.coordinates.topic == INTENTS]
     return [refusal for refusal in refusals if refusal is not None]
+
+
+def _is_time_to_ask(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> bool:
+    """Whether the slot policy wants to be asked although nobody came or went, and might say something new.
+
+    Whatever is decided, it is asked along with it: otherwise decisions about other things could keep it from its turn.
+    """
+    before = draft.before
+    policy = policies.get(draft.state.policy.slot_policy)
+    if policy is None or policy.interval_ms is None:
+        return False
+    if draft.events:
+        return True
+    asked = observations.slots_asked
+    return now_ms - before.decided_at_ms >= policy.interval_ms and (asked is None or asked.seq != before.seq)
 
 
 def _positions(observations: Observations) -> dict[TopicPartition, int]:

@@ -10,19 +10,23 @@ from itertools import pairwise
 from controlplane.core.bundles import HASH_SPACE, Bundle
 from controlplane.core.decision import Decision
 from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
+from controlplane.core.identifiers import NodeId
 from controlplane.core.records import NodeRole
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policy import SlotPolicies, may_leave_the_dead
 from controlplane.core.slot_table import Slot
 from controlplane.core.state import State, entries_digest
 from controlplane.errors import InvariantViolationError
 
 
-def check(state: State) -> None:
+def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
     """Check a whole state.
 
     Raises:
         InvariantViolationError: naming everything that does not hold.
     """
-    problems = [*slot_problems(state, state.slots), *_bundle_problems(state), *_namespace_problems(state)]
+    judge_slots = _shape_problems if _dead_may_hold(state, policies) else slot_problems
+    problems = [*judge_slots(state, state.slots), *_bundle_problems(state), *_namespace_problems(state)]
     problems += [
         f"slot at index {index} is slot {slot.slot_id}"
         for index, slot in enumerate(state.slots)
@@ -35,7 +39,7 @@ def check(state: State) -> None:
     _raise(state, problems)
 
 
-def check_step(before: State, decision: Decision, after: State) -> None:
+def check_step(before: State, decision: Decision, after: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
     """Check what one decision does, looking only at what it touches.
 
     Raises:
@@ -60,7 +64,8 @@ def check_step(before: State, decision: Decision, after: State) -> None:
     for event in decision.events:
         match event:
             case SlotsAssigned(slots=slots):
-                problems += slot_problems(after, tuple(after.slots[slot.slot_id] for slot in slots))
+                problems += _shape_problems(after, tuple(after.slots[slot.slot_id] for slot in slots))
+                problems += _changed_holder_problems(before, after, slots, policies)
                 problems += _slot_leader_problems(before, after, slots)
             case BundlesAssigned(bundles=bundles):
                 problems += owner_problems(after, bundles)
@@ -74,7 +79,13 @@ def check_step(before: State, decision: Decision, after: State) -> None:
 
 
 def slot_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
-    """What is wrong with who holds and leads these slots, in sentences."""
+    """What is wrong with who holds and leads these slots, in sentences, where whoever holds a slot has to live."""
+    yield from _shape_problems(state, slots)
+    for slot in slots:
+        yield from _dead_holders(state, slot)
+
+
+def _shape_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
     for slot in slots:
         if len(set(slot.replicas)) != len(slot.replicas):
             yield f"slot {slot.slot_id} has a node twice: {slot.replicas}"
@@ -82,10 +93,28 @@ def slot_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
             yield f"slot {slot.slot_id} has followers {slot.followers} and no leader"
         if slot.leader_epoch > state.epoch:
             yield f"slot {slot.slot_id} has leader epoch {slot.leader_epoch}, the table is at {state.epoch}"
-        for node_id in slot.replicas:
-            node = state.nodes.get(node_id)
-            if node is None or not node.lives or node.role is not NodeRole.DATA:
-                yield f"slot {slot.slot_id} is held by {node_id!r}, which is {node.status.value if node else 'unknown'}"
+
+
+def _changed_holder_problems(
+    before: State, after: State, changed: tuple[Slot, ...], policies: SlotPolicies
+) -> Iterator[str]:
+    """Nobody is given a slot after his death, or keeps one, unless the slot policy leaves tables as they are."""
+    may_stay = _dead_may_hold(after, policies)
+    for slot in changed:
+        known = before.slots[slot.slot_id].replicas if may_stay and slot.slot_id < len(before.slots) else ()
+        yield from _dead_holders(after, after.slots[slot.slot_id], known)
+
+
+def _dead_may_hold(state: State, policies: SlotPolicies) -> bool:
+    policy = policies.get(state.policy.slot_policy)
+    return policy is not None and may_leave_the_dead(policy)
+
+
+def _dead_holders(state: State, slot: Slot, excused: tuple[NodeId, ...] = ()) -> Iterator[str]:
+    for node_id in slot.replicas:
+        node = state.nodes.get(node_id)
+        if node_id not in excused and (node is None or not node.lives or node.role is not NodeRole.DATA):
+            yield f"slot {slot.slot_id} is held by {node_id!r}, which is {node.status.value if node else 'unknown'}"
 
 
 def _slot_leader_problems(before: State, after: State, changed: tuple[Slot, ...]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """The check of a decision log from outside: is it one chain, does every decision say what it does, and prove it?
 
-Folds the log as every reader does, and judges each planned slot table by the certificate's verifier. Who may hold slots
-is found out here again, apart from the planner's code: a planner that left a node out must not be believed.
+Folds the log as every reader does, and judges each planned slot table by the certificate's verifier, or, where the slot
+policy gives no certificate but has to decide as another system does, by deciding again. Who may hold slots is found out
+here again, apart from the planner's code: a planner that left a node out must not be believed.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,6 +25,8 @@ from controlplane.core.placement.verify import verify
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.publishing import changed_rows
 from controlplane.core.records import NodeRole
+from controlplane.core.slot_policies.sofa import POLICY_NAME as SOFA
+from controlplane.core.slot_policies.sofa_ticks import tick_complaints
 from controlplane.core.slot_table import without_nodes
 from controlplane.core.state import State
 from controlplane.errors import InvariantViolationError, LogContinuityError, StopError
@@ -128,7 +131,13 @@ def _field_complaints(before: State, decision: Decision, after: State) -> list[s
 
 
 def _plan_complaints(before: State, decision: Decision, after: State) -> list[str]:
-    """What is wrong with who owns what after the decision."""
+    """What is wrong with who owns what after the decision, by what its slot policy proves or promises."""
+    if after.policy.slot_policy == SOFA:
+        nodes = sorted(node.node_id for node in holders(after) if node.weight > 0)
+        return [
+            *owner_problems(after, tuple(after.bundles.values())),
+            *tick_complaints(before, decision, after, nodes),
+        ]
     if decision.certificate is None:
         uncertified = [type(event).__name__ for event in decision.events if isinstance(event, _CALL_FOR_A_PLAN)]
         if after.policy.slot_policy in _CERTIFYING_POLICIES:
@@ -148,13 +157,13 @@ def _problem(before: State, decision: Decision, after: State) -> PlacementProble
     policy = after.policy
     return PlacementProblem(
         without_nodes(before.slots, admitted),
-        tuple(_holders(after)),
+        tuple(holders(after)),
         PlacementRules(policy.replica_count, policy.zone_rule, policy.replicas_per_zone, policy.tolerance_percent),
         decision.epoch,
     )
 
 
-def _holders(state: State) -> Iterator[PlacementNode]:
+def holders(state: State) -> Iterator[PlacementNode]:
     """Data nodes that live; draining ones are given nothing unless there is no other: slots are not left to nobody."""
     data = [node for node in state.nodes.values() if node.role is NodeRole.DATA]
     active = [node for node in data if node.status is NodeStatus.ACTIVE]

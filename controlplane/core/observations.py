@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import Incarnation, NodeId, TopicPartition
-from controlplane.core.records import Heartbeat, InputRecord, SlotStatus, Tick
+from controlplane.core.identifiers import Incarnation, NodeId, Seq, TopicPartition
+from controlplane.core.records import Heartbeat, InputRecord, SlotReport, Tick
 
 MAX_TICK_GAP_MS: Final = 200
 """How much log time the gap between two ticks may count."""
@@ -79,6 +79,20 @@ class PartitionView:
         return self.marks[max(index - 1, 0)].clock_ms if self.marks else self.clock_ms
 
 
+class SlotsAsked(NamedTuple):
+    """A note that asking the slot policy again would give no other answer, whatever nodes report.
+
+    It saves work and decides nothing: whoever has no such note asks, and gets the same answer.
+
+    Attributes:
+        seq: of the last decision before: the state that the policy left as it is.
+        refusal: why the policy cannot make a table, in a sentence; empty if it wants none.
+    """
+
+    seq: Seq
+    refusal: str
+
+
 @dataclass(frozen=True, slots=True)
 class Observations:
     """Everything observed so far.
@@ -88,12 +102,14 @@ class Observations:
         pending: membership records and intents that no decision has taken up yet, in order per topic.
         strangers: heartbeats of nodes that are not members, waiting one silence limit for the join.
         positions: next offset per input partition.
+        slots_asked: see :class:`SlotsAsked`.
     """
 
     partitions: Mapping[int, PartitionView] = field(default_factory=dict)
     pending: tuple[InputRecord, ...] = ()
     strangers: tuple[InputRecord, ...] = ()
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+    slots_asked: SlotsAsked | None = None
 
     @property
     def now_ms(self) -> int | None:
@@ -139,23 +155,25 @@ class Observations:
             return 0
         return max(first.clock_at_time(read_until_ms) - first.clock_at_offset(admitted_at_offset), 0)
 
-    def latest_heartbeat(self, node_id: NodeId, incarnation: Incarnation) -> Heard | None:
-        """The newest heartbeat of the incarnation over all partitions."""
-        heard = [
-            view.heard[node_id, incarnation]
-            for view in self.partitions.values()
-            if (node_id, incarnation) in view.heard
-        ]
-        return max(heard, key=lambda each: each.append_time_ms, default=None)
-
-    def slot_reports(self, members: Iterable[tuple[NodeId, Incarnation]]) -> dict[NodeId, tuple[SlotStatus, ...]]:
+    def slot_reports(self, members: Iterable[tuple[NodeId, Incarnation]]) -> dict[NodeId, SlotReport]:
         """What each of these last said of its slots; those that were never heard are missing."""
         reports = {}
         for node_id, incarnation in members:
-            heard = self.latest_heartbeat(node_id, incarnation)
+            heard = self._latest_heard(node_id, incarnation)
             if heard is not None:
-                reports[node_id] = heard.heartbeat.slot_statuses
+                view, (clock_ms, _, beat) = heard
+                age_ms = view.clock_ms - clock_ms
+                reports[node_id] = SlotReport(beat.slot_statuses, beat.table_epoch, beat.sent_at_ms, age_ms)
         return reports
+
+    def _latest_heard(self, node_id: NodeId, incarnation: Incarnation) -> tuple[PartitionView, Heard] | None:
+        """The newest heartbeat of the incarnation over all partitions, and the view of its partition."""
+        heard = [
+            (view, view.heard[node_id, incarnation])
+            for view in self.partitions.values()
+            if (node_id, incarnation) in view.heard
+        ]
+        return max(heard, key=lambda each: each[1].append_time_ms, default=None)
 
 
 def observe(observations: Observations, records: Iterable[InputRecord]) -> Observations:

@@ -3,20 +3,20 @@
 from controlplane.core.bundles import assign_orphans
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
-from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
+from controlplane.core.events import BundlesAssigned, MemoryEntry, NodeAdmitted, PolicyRemembered, SlotsAssigned
 from controlplane.core.identifiers import NodeId
 from controlplane.core.membership import Node
 from controlplane.core.observations import Observations
 from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.records import NodeRole
-from controlplane.core.slot_answers import ask
+from controlplane.core.slot_answers import Answered, ask
 from controlplane.core.slot_policies import slot_policy
 from controlplane.core.slot_policy import SlotPolicies, SlotRequest
 
 
 def plan_ownership(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> None:
     """Add the least change that gives every slot its replicas and every bundle an owner among the nodes that place."""
-    _plan_slots(draft, observations, policies, now_ms)
+    plan_slots(draft, observations, policies, now_ms)
     state = draft.state
     owners = tuple(node.node_id for node in _owners(draft))
     changed = assign_orphans(tuple(state.bundles.values()), owners)
@@ -24,12 +24,11 @@ def plan_ownership(draft: Draft, observations: Observations, policies: SlotPolic
         draft.add(BundlesAssigned(changed))
 
 
-def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> None:
+def plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> Answered:
+    """Add what the slot policy answers, and why, if it changes anything or something else is decided anyway."""
     state = draft.state
-    request = _request(draft, observations, now_ms)
+    request = slot_request(draft, observations, now_ms)
     answer, refusal = ask(slot_policy(policies, state.policy.slot_policy), request)
-    if refusal is not None:
-        draft.because(CauseKind.PLACEMENT_REFUSED, state.policy.slot_policy, refusal)
     rows = {slot.slot_id: slot for slot in answer.slots}
     changed = tuple(
         after
@@ -37,11 +36,20 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
         if (after := rows.get(before.slot_id, held)) != before
     )
     draft.certificate = answer.certificate
+    if changed or draft.events:
+        if refusal is not None:
+            draft.because(CauseKind.PLACEMENT_REFUSED, state.policy.slot_policy, refusal)
+        elif answer.deed:
+            draft.because(CauseKind.SLOTS_ARRANGED, state.policy.slot_policy, answer.deed)
     if changed:
         draft.add(SlotsAssigned(changed))
+    if answer.remembered:
+        draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(answer.remembered.items()))))
+    return Answered(answer, refusal)
 
 
-def _request(draft: Draft, observations: Observations, now_ms: int) -> SlotRequest:
+def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotRequest:
+    """What the slot policy is asked about the draft's state."""
     state = draft.state
     owners = {node.node_id for node in _owners(draft)}
     living = [node for _, node in sorted(state.nodes.items()) if node.lives and node.role is NodeRole.DATA]
@@ -56,6 +64,7 @@ def _request(draft: Draft, observations: Observations, now_ms: int) -> SlotReque
         epoch=draft.epoch,
         now_ms=now_ms,
         reports=observations.slot_reports((node.node_id, node.incarnation) for node in living),
+        memory=state.policy_memory,
     )
 
 

@@ -61,6 +61,22 @@ class SlotStatus(NamedTuple):
     last_sync_ms: int
 
 
+class SlotReport(NamedTuple):
+    """What a node last said of its slots.
+
+    Attributes:
+        statuses: one per slot that it holds.
+        table_epoch: the epoch of the table that it worked with.
+        sent_at_ms: its wall clock.
+        age_ms: log time since.
+    """
+
+    statuses: tuple[SlotStatus, ...]
+    table_epoch: Epoch
+    sent_at_ms: int
+    age_ms: int
+
+
 class BundleStatus(NamedTuple):
     """One bundle as its owner sees it."""
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import NodeId, SlotId
 from controlplane.core.plain import from_plain, to_plain
-from controlplane.core.slot_policy import SlotAnswer, SlotPolicy, SlotRequest
+from controlplane.core.slot_policy import SlotAnswer, SlotPolicy, SlotRequest, may_leave_the_dead
 from controlplane.core.slot_table import Slot
 from controlplane.errors import InvalidInputError, PlacementRefusedError, StopError
 
@@ -25,7 +25,8 @@ class Answered(NamedTuple):
     """What becomes of the table.
 
     Attributes:
-        answer: the policy's, or after a refusal the table as it is without those who are gone.
+        answer: the policy's, or after a refusal the table as it is: without those who are gone, or with them where the
+            policy may leave the dead.
         refusal: why the policy's own answer is not taken; None if it is.
     """
 
@@ -41,7 +42,7 @@ def ask(policy: SlotPolicy, request: SlotRequest) -> Answered:
     """
     try:
         answer = policy.plan(request)
-        problem = next(_problems(request, answer), None)
+        problem = next(_problems(request, answer, dead_may_hold=may_leave_the_dead(policy)), None)
         if problem is None:
             return Answered(answer, None)
     except StopError:
@@ -50,7 +51,8 @@ def ask(policy: SlotPolicy, request: SlotRequest) -> Answered:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - a user's code: whatever it raises, the dead must not stay owners
         problem = _sentence(error)
-    return Answered(SlotAnswer(tuple(_survivors(request))), problem[:_LONGEST_REFUSAL])
+    rows = request.as_published() if may_leave_the_dead(policy) else tuple(_survivors(request))
+    return Answered(SlotAnswer(rows), problem[:_LONGEST_REFUSAL])
 
 
 def _sentence(error: Exception) -> str:
@@ -62,13 +64,13 @@ def _sentence(error: Exception) -> str:
     return _ADDRESS.sub("0x...", f"{type(error).__name__}{where}: {error}")
 
 
-def _problems(request: SlotRequest, answer: object) -> Iterator[str]:
+def _problems(request: SlotRequest, answer: object, *, dead_may_hold: bool) -> Iterator[str]:
     """What is wrong with an answer, in sentences; the first is meant: those after it may follow from it."""
     if not isinstance(answer, SlotAnswer):
         yield f"the answer is a {type(answer).__name__}, not a SlotAnswer"
         return
     yield from _malformed_slots(answer.slots)
-    yield from _malformed_rest(answer.remembered, answer.certificate)
+    yield from _malformed_rest(answer.remembered, answer.certificate, answer.deed)
     held = request.held
     living = frozenset(node.node_id for node in request.nodes)
     answered: set[SlotId] = set()
@@ -78,8 +80,10 @@ def _problems(request: SlotRequest, answer: object) -> Iterator[str]:
         if slot.slot_id in answered:
             yield f"slot {slot.slot_id} is answered twice"
         answered.add(slot.slot_id)
+        if dead_may_hold and slot == request.slots[slot.slot_id]:
+            continue
         yield from _row_problems(slot, held[slot.slot_id], living, request)
-    for slot in held:
+    for slot in () if dead_may_hold else held:
         if slot.slot_id not in answered and not _stands(slot, living):
             yield from (f"{problem}, and the answer leaves it so" for problem in _holder_problems(slot, living))
 
@@ -94,7 +98,9 @@ def _malformed_slots(slots: object) -> Iterator[str]:
             yield f"{slot}: slot_id and leader_epoch are int, followers is a tuple"
 
 
-def _malformed_rest(remembered: object, certificate: object) -> Iterator[str]:
+def _malformed_rest(remembered: object, certificate: object, deed: object) -> Iterator[str]:
+    if not isinstance(deed, str):
+        yield "what the policy did is not a text"
     if not isinstance(remembered, Mapping) or not all(
         isinstance(name, str) and (text is None or isinstance(text, str)) for name, text in remembered.items()
     ):

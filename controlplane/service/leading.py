@@ -13,7 +13,7 @@ from controlplane.core.draft import SealedDecision
 from controlplane.core.events import SlotsAssigned
 from controlplane.core.identifiers import Term
 from controlplane.core.invariants import check_step
-from controlplane.core.observations import Observations
+from controlplane.core.observations import Observations, SlotsAsked
 from controlplane.core.rows import Row
 from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
@@ -64,6 +64,7 @@ class Leadership:
         self._metrics = metrics
         self._unresolved: tuple[SealedDecision, Publication, int] | None = None
         self._looked_at: Observations | None = None
+        self._refusal = ""
 
     @property
     def term(self) -> Term:
@@ -72,7 +73,7 @@ class Leadership:
 
     def commit(self, sealed: SealedDecision, rows: Mapping[str, Row | None]) -> Standing:
         """Commit one decision with its rows; the state advances only when Kafka has said yes."""
-        check_step(self.state, sealed.decision, sealed.state)
+        check_step(self.state, sealed.decision, sealed.state, self._slot_policies)
         self._dead_letters.flush(_FLUSH_MS)
         publication = self._publisher.publication(sealed, rows)
         began_at_ms = self._clock.monotonic_ms()
@@ -87,6 +88,7 @@ class Leadership:
         if self._intake.observations is self._looked_at:
             return Standing.LEADS  # equal inputs would give an equal answer
         verdict = decide(self.state, self._intake.observations, self._slot_policies)
+        self._show_refusal(verdict.observations.slots_asked)
         self._dead_letters.write((*self._intake.take_refusals(), *verdict.refusals))
         if verdict.sealed is None:
             self._intake.observations = self._looked_at = verdict.observations
@@ -115,6 +117,17 @@ class Leadership:
                 _log.warning("commit without an answer", seq=sealed.decision.seq)
                 self._unresolved = (sealed, publication, began_at_ms)
                 return Standing.UNRESOLVED
+
+    def _show_refusal(self, asked: SlotsAsked | None) -> None:
+        """Say once that the slot policy cannot make a table, and once that it can again."""
+        if asked is None or asked.refusal == self._refusal:
+            return
+        self._refusal = asked.refusal
+        self._metrics.slots_refused.set(1 if asked.refusal else 0)
+        if asked.refusal:
+            _log.error("slot policy refuses, the slots stay as they are", reason=asked.refusal, seq=asked.seq)
+        else:
+            _log.info("slot policy no longer refuses", seq=asked.seq)
 
     def _report(self, before: State, sealed: SealedDecision, commit_ms: int) -> None:
         decision = sealed.decision

@@ -20,6 +20,11 @@ class ControllerMetrics:
         self.evictions_frozen = Gauge(
             "controlplane_evictions_frozen", "1 while self-preservation holds evictions back", registry=registry
         )
+        self.slots_refused = Gauge(
+            "controlplane_slots_refused",
+            "1 while the slot policy cannot make a table of what there is and leaves the slots as they are",
+            registry=registry,
+        )
         self.decisions = Counter(
             "controlplane_decisions", "Decisions committed by this controller, by cause", ["cause"], registry=registry
         )

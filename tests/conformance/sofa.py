@@ -11,8 +11,9 @@ from typing import Any, Final, TypeAlias
 
 from controlplane.core.hashing import slot_of
 from controlplane.core.policy import HashFunction
-from controlplane.core.sofa.arranger import ArrangeSettings, TickAction, arrange
+from controlplane.core.sofa.arranger import ArrangeSettings, Tick, TickAction, arrange
 from controlplane.core.sofa.assigner import assign
+from controlplane.core.sofa.balance_numbers import BalanceNumbers
 from controlplane.core.sofa.balancer import balance
 from controlplane.core.sofa.builder import SlotTableBuilder
 from controlplane.core.sofa.refusals import (
@@ -88,9 +89,14 @@ def _balance_until_stable(given: Document) -> Document:
     return {**shown, "rounds": rounds, "converged": after is None}
 
 
-def _arrange(given: Document) -> Document:
+def ask(given: Document) -> Tick:
+    """One tick of the arranger."""
     before, settings, mint = _setting(given)
-    tick = arrange(before, given["dataServers"], settings, mint, stable=given.get("stable", True))
+    return arrange(before, given["dataServers"], settings, mint, stable=given.get("stable", True))
+
+
+def _arrange(given: Document) -> Document:
+    before, tick = _table(given["table"]), ask(given)
     return {**_shown(tick.table, before), "modified": tick.published, "action": tick.action.value}
 
 
@@ -121,7 +127,13 @@ OPERATIONS: Final[dict[str, Callable[[Document], Document]]] = {
 def _setting(given: Document) -> tuple[SofaTable, ArrangeSettings, EpochSource]:
     """The table to begin with, the cluster's settings, and a source of epochs above every one in the table."""
     before = _table(given["table"])
-    settings = ArrangeSettings(given["slotNum"], given["replicas"], given.get("protectionNum", 0))
+    usual = BalanceNumbers()
+    numbers = BalanceNumbers(
+        given.get("thresholdPercent", usual.threshold_percent),
+        given.get("maxLeaderMoves", usual.max_leader_moves),
+        given.get("maxFollowerMoves", usual.max_follower_moves),
+    )
+    settings = ArrangeSettings(given["slotNum"], given["replicas"], given.get("protectionNum", 0), numbers)
     return before, settings, itertools.count(_greatest_epoch(before) + 1).__next__
 
 

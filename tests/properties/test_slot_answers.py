@@ -12,7 +12,7 @@ from controlplane.core.events import NodeFenced, SlotsAssigned
 from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.policy import Policy
-from controlplane.core.records import ReplicaStatus, SlotStatus
+from controlplane.core.records import ReplicaStatus, SlotReport, SlotStatus
 from controlplane.core.slot_answers import ask
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
 from controlplane.core.slot_policy import SlotAnswer, SlotRequest
@@ -129,7 +129,7 @@ def test_wrong_answers_are_refused_with_a_sentence_and_move_nothing(case: str) -
 
 def test_of_the_holders_that_are_left_a_ready_one_leads() -> None:
     """The first by name may have no data yet."""
-    reports = {"n3": (SlotStatus(2, 1, False, ReplicaStatus.HEALTHY, 0),)}
+    reports = {"n3": SlotReport((SlotStatus(2, 1, False, ReplicaStatus.HEALTHY, 0),), Epoch(1), 0, 0)}
     answered = ask(Answering(raising(ValueError())), replace(REQUEST, reports=reports))
     assert answered.answer.slots[0] == Slot(2, "n3", ("n2",), Epoch(7))
 

@@ -4,10 +4,11 @@ from typing import Final
 
 from controlplane.core.policy import Policy
 from controlplane.core.slot_policies.minimal import MinimalPolicy
+from controlplane.core.slot_policies.sofa import SofaPolicy
 from controlplane.core.slot_policy import SlotPolicies, SlotPolicy
 from controlplane.errors import ConfigurationError, ControlPlaneError, UnknownSlotPolicyError
 
-_BUILT_IN: Final = (MinimalPolicy(),)
+_BUILT_IN: Final = (MinimalPolicy(), SofaPolicy())
 
 BUILT_IN_POLICIES: Final[SlotPolicies] = {policy.name: policy for policy in _BUILT_IN}
 

@@ -1,0 +1,99 @@
+"""A log under the policy ``sofa`` carries no certificate: it is checked by deciding again, and no forgery passes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from controlplane.core.decision import Cause, CauseKind, Decision
+from controlplane.core.events import Event, MemoryEntry, NodeFenced, PolicyRemembered, SlotsAssigned
+from tests.helpers.forged_logs import resealed
+from tests.helpers.logs import complaints_of
+from tests.helpers.sofa_fleet import SofaFleet
+
+
+def _played() -> list[Decision]:
+    fleet = SofaFleet(slot_count=16)
+    fleet.join("n1")
+    fleet.run(1_000)
+    for name in ("n2", "n3"):
+        fleet.join(name)
+    fleet.run(15_000)
+    fleet.kill("n2")
+    fleet.run(8_000)
+    return list(fleet.world.decisions)
+
+
+PLAYED = _played()
+DEATH = next(
+    index for index, decision in enumerate(PLAYED) if any(isinstance(event, NodeFenced) for event in decision.events)
+)
+BALANCE = next(index for index, decision in enumerate(PLAYED) if decision.causes[-1].evidence.startswith("balance: "))
+
+
+def with_events(index: int, change: Callable[[Event], Event | None]) -> list[Decision]:
+    """The log with the events of one decision changed or left out."""
+    events = tuple(new for event in PLAYED[index].events if (new := change(event)) is not None)
+    return [*PLAYED[:index], replace(PLAYED[index], events=events), *PLAYED[index + 1 :]]
+
+
+def with_deed(index: int, deed: str | None) -> list[Decision]:
+    """The log with another word of what the arranger did in one decision."""
+    causes = tuple(cause for cause in PLAYED[index].causes if cause.kind is not CauseKind.SLOTS_ARRANGED)
+    if deed is not None:
+        causes = (*causes, Cause(CauseKind.SLOTS_ARRANGED, "sofa", deed))
+    return [*PLAYED[:index], replace(PLAYED[index], causes=causes), *PLAYED[index + 1 :]]
+
+
+def without_slots(event: Event) -> Event | None:
+    """Nothing where slots are assigned."""
+    return None if isinstance(event, SlotsAssigned) else event
+
+
+def another_leader(event: Event) -> Event:
+    """The first slot goes to another node."""
+    if not isinstance(event, SlotsAssigned):
+        return event
+    slot = event.slots[0]
+    leader = next(name for name in ("n1", "n3") if name != slot.leader)
+    followers = tuple(str(slot.leader) if name == leader else name for name in slot.followers)
+    return SlotsAssigned((replace(slot, leader=leader, followers=followers), *event.slots[1:]))
+
+
+def another_rank(event: Event) -> Event:
+    """One leader epoch that was minted is remembered as a greater one."""
+    if not isinstance(event, PolicyRemembered):
+        return event
+    first = next(index for index, entry in enumerate(event.entries) if entry.value and entry.name != "table")
+    entries = list(event.entries)
+    entries[first] = MemoryEntry(entries[first].name, "[9999]")
+    return PolicyRemembered(tuple(entries))
+
+
+FORGED: dict[str, tuple[list[Decision], str]] = {
+    "a death without consequences": (with_events(DEATH, without_slots), "gives another table"),
+    "a death without a word": (with_deed(DEATH, None), "NodeFenced without a word of what the arranger did"),
+    "moves without a word": (with_deed(BALANCE, None), "it has no cause"),
+    "another action": (
+        with_deed(DEATH, "none: not every slot is in sync"),
+        "was 'none', by table and nodes",
+    ),
+    "an action that there is not": (with_deed(DEATH, "refused: somebody said so"), "has to be 'assign'"),
+    "a refresh that nobody asked for": (with_deed(DEATH, "refresh: 1 slots"), "gives another table"),
+    "another slot leader": (with_events(DEATH, another_leader), "gives another table"),
+    "another move": (with_events(BALANCE, another_leader), "gives another table"),
+    "another rank": (with_events(DEATH, another_rank), "gives another table"),
+}
+
+
+def test_a_log_of_joins_moves_and_a_death_is_accepted() -> None:
+    """Nothing in it needs a certificate."""
+    assert complaints_of(PLAYED) == []
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_what_the_arranger_would_not_have_done_is_found(case: str) -> None:
+    """Also where the digests were made to fit."""
+    decisions, expected = FORGED[case]
+    complaints = complaints_of(resealed(decisions))
+    assert any(expected in complaint for complaint in complaints), complaints

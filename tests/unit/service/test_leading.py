@@ -1,0 +1,65 @@
+"""What a leader says of a slot policy that cannot make a table."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from controlplane.core.decision import CauseKind
+from controlplane.core.draft import Draft
+from controlplane.core.events import TermOpened
+from controlplane.core.identifiers import Term
+from controlplane.core.observations import observe
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.service.leading import Leadership, Standing
+from controlplane.service.metrics import ControllerMetrics
+from tests.helpers.sofa_fleet import SofaFleet
+
+
+def refusing_fleet() -> SofaFleet:
+    """Three replicas of each slot, and then a policy of two: SOFARegistry's classes throw."""
+    fleet = SofaFleet(replicas=3)
+    for name in ("a", "b", "c"):
+        fleet.join(name)
+    fleet.run(6_000)
+    world = fleet.world
+    draft = Draft(world.state)
+    draft.because(CauseKind.TERM_OPENED, "c2", "term 2")
+    draft.add(TermOpened(Term(2), "c2", "test", FEATURE_LEVEL, replace(world.state.policy, replica_count=2)))
+    world.commit(draft.seal(world.now_ms, {}))
+    return fleet
+
+
+def test_a_refusal_is_said_once_and_shown_and_changes_nothing() -> None:
+    """A controller that said it with every tick would bury everything else; one that stopped would help nobody."""
+    fleet = refusing_fleet()
+    world = fleet.world
+    slots = world.state.slots
+    intake = SimpleNamespace(observations=world.observations, take_refusals=list)
+    letters = SimpleNamespace(write=lambda refusals: None)
+    registry = CollectorRegistry()
+    leadership = Leadership(
+        world.state, BUILT_IN_POLICIES, None, None, intake, letters, None, ControllerMetrics(registry)
+    )  # type: ignore[arg-type]
+    with structlog.testing.capture_logs() as said:
+        for _ in range(20):
+            read = len(world.inputs)
+            world.tick(100)
+            intake.observations = observe(intake.observations, world.inputs[read:])
+            assert leadership.step() is Standing.LEADS
+    (error,) = [line for line in said if line["log_level"] == "error"]
+    assert "has more than 1 followers" in error["reason"]
+    assert registry.get_sample_value("controlplane_slots_refused") == 1
+    assert leadership.state.slots == slots
+
+
+def test_a_decision_about_something_else_says_that_the_slots_were_left_alone() -> None:
+    """Whoever looks at the log for the reason finds it where he would have expected the moves."""
+    fleet = refusing_fleet()
+    fleet.world.join("d")
+    fleet.run(1_000)
+    causes = {cause.kind: cause.evidence for cause in fleet.world.decisions[-1].causes}
+    assert causes[CauseKind.PLACEMENT_REFUSED].startswith("slot 0 has more than 1 followers")
+    assert fleet.actions[-1] == "refused"
