@@ -1,0 +1,139 @@
+"""A real cluster under the policy ``sofa``, through a seeded history of joins and kills, held against the runner.
+
+Controllers and nodes are processes as users start them, and the gate is fed by the nodes' own heartbeats.
+"""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from controlplane.adapters.kafka_log import KafkaLogReader
+from controlplane.config import HEARTBEATS
+from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.valkey import EmbeddedValkey
+from controlplane.ports import RawRecord
+from tests.conformance.__main__ import main as compare
+from tests.conformance.record import main as record
+from tests.helpers.real_cluster import RealCluster
+from tests.helpers.sofa_replay import assert_nothing_was_missed, assert_published_is_the_runners
+
+NAMES = tuple(f"10.0.0.{number}" for number in (1, 12, 2, 13, 24))
+SLOT_COUNT = 32
+SEED = 6
+
+
+class Fleet:
+    """Plain nodes: ``controlplane node run``."""
+
+    def __init__(self, cluster: RealCluster) -> None:
+        """Nobody runs."""
+        self._cluster = cluster
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, name: str) -> None:
+        """A process of that name."""
+        command = [
+            *(sys.executable, "-m", "controlplane.cli", "--cluster", self._cluster.cluster.name),
+            *("--bootstrap-servers", self._cluster.kafka.bootstrap_servers, "node", "run", "--node-id", name),
+        ]
+        with self._cluster.log_of(name).open("ab") as output:
+            self.processes[name] = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            )
+
+    def kill(self, name: str) -> None:
+        """SIGKILL."""
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait(10)
+
+    def end(self) -> None:
+        """Kill everybody."""
+        for name in list(self.processes):
+            self.kill(name)
+
+
+@pytest.mark.slow
+@pytest.mark.end_to_end
+@pytest.mark.timeout(300)
+def test_every_published_table_is_the_arrangers(
+    kafka_broker: EmbeddedKafka,
+    valkey_server: EmbeddedValkey,
+    cluster_name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Joins, kills of nodes and of the leader: equal action, slot leaders, follower sets, order and ranks of epochs."""
+    chosen = random.Random(SEED)
+    policy = ("--policy", "slot_policy=sofa", "--policy", f"slot_count={SLOT_COUNT}")
+    with RealCluster(cluster_name, kafka_broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster:
+        fleet = Fleet(cluster)
+        try:
+            for controller_id in ("c1", "c2"):
+                cluster.start_controller(controller_id, *policy)
+            waiting = list(NAMES)
+            for step in range(7):
+                if len(fleet.processes) < 3 or (waiting and chosen.random() < 0.5):
+                    name = waiting.pop(0)
+                    fleet.start(name)
+                    cluster.wait_until(lambda name=name: _holds(cluster, name), f"{name} holds slots")
+                else:
+                    name = chosen.choice(sorted(fleet.processes))
+                    fleet.kill(name)
+                    waiting.append(name)
+                    cluster.wait_until(lambda name=name: not _holds(cluster, name), f"{name} holds nothing")
+                if step == 3:
+                    cluster.kill_leader()
+                time.sleep(chosen.uniform(1, 6))
+            cluster.wait_until(lambda: _is_balanced(cluster), "balanced")
+            time.sleep(3)
+        finally:
+            fleet.end()
+        decisions, tables = cluster.decisions(), cluster.tables()
+        heartbeats = _heartbeats(cluster)
+        cluster.assert_log_is_whole()
+        assert_published_is_the_runners(decisions, tables)
+        actions = [cause.evidence.partition(":")[0] for each in decisions for cause in each.causes[-1:]]
+        assert {"assign", "balance"} <= set(actions), actions
+        assert assert_nothing_was_missed(decisions, heartbeats) > 20
+        out = tmp_path / "recorded.jsonl.gz"
+        place = ("--cluster", cluster_name, "--bootstrap-servers", kafka_broker.bootstrap_servers)
+        assert record([*place, str(out)]) == 0
+        assert compare(["sofa", str(out)]) == 0
+        assert capsys.readouterr().out.endswith(" passed, 0 failed\n")
+
+
+def _holds(cluster: RealCluster, name: str) -> bool:
+    return any(name in slot.replicas for slot in cluster.tables()[-1].slots)
+
+
+def _is_balanced(cluster: RealCluster) -> bool:
+    """Nothing moved for a while, and what was decided last is no waiting."""
+    decisions = cluster.decisions()
+    latest = decisions[-1]
+    return time.time() * 1_000 - latest.decided_at_ms > 3_000 and all(
+        len(slot.replicas) == 2 for slot in cluster.tables()[-1].slots
+    )
+
+
+def _heartbeats(cluster: RealCluster) -> list[RawRecord]:
+    """Everything in ``heartbeats`` that was there when this began: ticks go on."""
+    reader = KafkaLogReader(cluster.cluster, cluster.kafka)
+    try:
+        ends = reader.end_offsets(HEARTBEATS)
+        reader.assign(reader.start_offsets(HEARTBEATS))
+        found: list[RawRecord] = []
+        read = dict.fromkeys(ends, 0)
+        while any(read[place] < end for place, end in ends.items()):
+            for record_ in reader.poll(10_000, 100).records:
+                place = next(place for place in ends if place.partition == record_.partition)
+                read[place] = record_.offset + 1
+                if record_.offset < ends[place]:
+                    found.append(record_)
+        return found
+    finally:
+        reader.close()
