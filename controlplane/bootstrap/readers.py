@@ -14,10 +14,12 @@ from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig
+from controlplane.core.apply import follow
 from controlplane.core.decision import Decision
 from controlplane.core.events import TermOpened
 from controlplane.core.identifiers import NodeId, TopicPartition
 from controlplane.core.records import Heartbeat
+from controlplane.core.state import State
 from controlplane.core.table_replica import RoutingTable
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.ports import LeaseStore, LogReader, RawRecord
@@ -115,6 +117,20 @@ def read_decisions(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> Iter
         yield from _assemble([record], assembler)
     if assembler.within_decision:
         raise LogContinuityError(f"{DECISIONS}[0]@{offset}: the log ends within a decision, whose last part is missing")
+
+
+def read_state(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> State:
+    """The state to which the whole decision log leads, each decision checked to continue the one before.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+        LogContinuityError: the log is not whole.
+        UnsupportedFeatureLevelError: a newer version wrote it.
+    """
+    state = State()
+    for logged in read_decisions(reader, timeout_ms):
+        state = follow(state, logged.decision)
+    return state
 
 
 class DecisionFollower:

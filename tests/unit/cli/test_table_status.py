@@ -1,0 +1,107 @@
+"""``table status``: what an operator who asks "why is the table as it is" is told, under each slot policy."""
+
+import functools
+import json
+
+import pytest
+
+from controlplane.bootstrap import readers
+from controlplane.cli import table_status_view
+from controlplane.cli.failures import ExitStatus
+from controlplane.config import ClusterConfig
+from tests.helpers.commands import RunCommand
+from tests.helpers.published_world import PublishedWorld
+from tests.helpers.sofa_fleet import SofaFleet
+
+
+@pytest.fixture
+def fleet() -> SofaFleet:
+    """Under ``sofa``: one node is protected."""
+    make_world = functools.partial(PublishedWorld, ClusterConfig("local"))
+    return SofaFleet(options={"protected_nodes": "1"}, make_world=make_world)
+
+
+@pytest.fixture
+def world(fleet: SofaFleet) -> PublishedWorld:
+    """What the command reads."""
+    assert isinstance(fleet.world, PublishedWorld)
+    return fleet.world
+
+
+def status(command: RunCommand) -> dict[str, object]:
+    """The status as a program reads it."""
+    found: dict[str, object] = json.loads(command("table", "status", "--format", "json").out)
+    return found
+
+
+def test_balance_and_the_gate_are_sofaregistrys(cluster_command: RunCommand, fleet: SofaFleet) -> None:
+    """A node that fetches keeps the gate closed; when it is done, leaderships move until all are within the marks."""
+    fleet.join("a")
+    fleet.join("b")
+    fleet.join("c", fetch_ms=8_000)
+    fleet.run(2_000)
+    fleet.run(3_000)
+    shown = status(cluster_command)
+    assert (shown["slot_policy"], shown["stable"], shown["protected"]) == ("sofa", False, False)
+    assert shown["policy_says"] == "none: not every slot is in sync"
+    fleet.run(30_000)
+    shown = status(cluster_command)
+    assert shown["stable"]
+    assert (shown["leaders_balanced"], shown["followers_balanced"]) == (True, True)
+    assert shown["policy_says"] == "balance: nothing has to move"
+    nodes = {row["node"]: row for row in shown["nodes"]}  # type: ignore[attr-defined]
+    assert sum(row["leads"] for row in nodes.values()) == sum(row["follows"] for row in nodes.values()) == 16
+    assert shown["epoch"] == fleet.world.state.epoch
+
+
+def test_protection_and_the_dead_are_shown(cluster_command: RunCommand, fleet: SofaFleet) -> None:
+    """A frozen table goes on naming the dead: that is what the operator has to see."""
+    fleet.join("a")
+    fleet.join("b")
+    fleet.run(8_000)
+    fleet.kill("b")
+    fleet.run(5_000)
+    shown = status(cluster_command)
+    assert (shown["protected"], shown["stable"], shown["refusal"]) == (True, False, "")
+    assert str(shown["policy_says"]).startswith("protect: ")
+    assert {row["node"] for row in shown["nodes"]} == {"a", "b"}  # type: ignore[attr-defined]
+
+
+def test_text_shows_every_property_and_node(cluster_command: RunCommand, fleet: SofaFleet) -> None:
+    """The same for people."""
+    fleet.join("a")
+    fleet.join("b")
+    fleet.run(8_000)
+    text = cluster_command("table", "status").out
+    for name in table_status_view.COUNT_COLUMNS:
+        assert name in text
+    for name in status(cluster_command):
+        assert name == "nodes" or name.replace("_", " ") in text
+
+
+def test_a_cluster_that_nobody_led_has_none(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, with what to do."""
+    monkeypatch.setattr(readers, "read_decisions", lambda *_: iter(()))
+    ran = cluster_command("table", "status")
+    assert ran.status == ExitStatus.FAILED
+    assert "no controller has led it" in ran.err
+
+
+class TestMinimal:
+    """The same command under the default policy."""
+
+    @pytest.fixture
+    def world(self) -> PublishedWorld:
+        """A cluster under ``minimal``."""
+        return PublishedWorld(ClusterConfig("local"))
+
+    def test_balanced_is_what_it_would_leave_where_it_is(
+        self, cluster_command: RunCommand, world: PublishedWorld
+    ) -> None:
+        """Every plan of it is balanced; nobody has said that he has his data, so nothing is in sync."""
+        world.admit("n1", "n2", "n3")
+        world.run(1_000, ("n1", "n2", "n3"))
+        shown = status(cluster_command)
+        assert (shown["slot_policy"], shown["stable"], shown["protected"]) == ("minimal", False, False)
+        assert (shown["leaders_balanced"], shown["followers_balanced"]) == (True, True)
+        assert shown["policy_says"] == ""
