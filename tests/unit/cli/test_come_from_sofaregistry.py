@@ -1,0 +1,46 @@
+"""The page for operators of SOFARegistry names commands and settings that there are, and marks what there is not."""
+
+import re
+from dataclasses import fields
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from controlplane.cli.settings_option import parse_settings
+from controlplane.core.policy import Policy
+from controlplane.core.slot_policies.sofa import SofaOptions, SofaPolicy
+from tests.helpers.commands import RunCommand
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "come-from-sofaregistry.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+CONSOLE = [line.split() for line in re.findall(r"^\$ controlplane (.*)$", TEXT, re.MULTILINE)]
+NAMED = [(bool(mark), words.split()) for mark, words in re.findall(r"(† )?`controlplane ([^`]+)`", TEXT)]
+
+
+@pytest.mark.parametrize("words", [*CONSOLE, *(words for missing, words in NAMED if not missing)], ids=" ".join)
+def test_a_command_that_is_named_is_there(command: RunCommand, words: list[str]) -> None:
+    """With its options."""
+    assert command(*words, "--help").status == 0
+
+
+@pytest.mark.parametrize("words", [words for missing, words in NAMED if missing], ids=" ".join)
+def test_a_command_that_is_marked_is_not_there(command: RunCommand, words: list[str]) -> None:
+    """Whoever adds it takes the mark away."""
+    assert command(*words, "--help").status != 0, f"{words} is there: take its mark away in {PAGE.name}"
+
+
+def test_settings_that_are_shown_are_those_that_there_are() -> None:
+    """Each option of the policy has its line, and the shown policies can be used."""
+    for field in fields(SofaOptions):
+        assert f"`slot_policy_options.{field.name}`" in TEXT
+        assert f"{field.default:,}" in TEXT
+    for words in CONSOLE:
+        given = [after for before, after in pairwise(words) if before == "--policy"]
+        policy = parse_settings("--policy", Policy(), given)
+        if given:
+            assert policy.slot_policy == SofaPolicy.name
+            SofaPolicy().check_options(policy.slot_policy_options)
+    names = set(re.findall(r"^\| [^|]+ \| [^|]+ \| `(\w+)[`=]", TEXT, re.MULTILINE))
+    assert names
+    assert names <= {field.name for field in fields(Policy)}
