@@ -24,6 +24,7 @@ class CauseKind(Enum):
     POSITIONS = "positions"
     TABLE_REPUBLISHED = "table_republished"
     PLACEMENT_REFUSED = "placement_refused"
+    SILENCE_LIMIT_SETTLED = "silence_limit_settled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from typing import Protocol, TypeAlias
 
 from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
-from controlplane.core.placement.contract import Exclusion, Pin, PlacementNode
+from controlplane.core.orders import Exclusion, Pin
+from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.policy import Policy
 from controlplane.core.records import ReplicaStatus, SlotStatus
 from controlplane.core.slot_table import Slot, without_nodes
@@ -70,11 +71,13 @@ class SlotAnswer:
     Attributes:
         slots: the rows that change, by slot id; rows that are not here stay as ``SlotRequest.held`` has them.
         certificate: the proof that nothing moved without need, from a policy that gives one.
+        shortfalls: what was wished and is not possible, and why: a sentence each.
         remembered: what is to be remembered from now on, by name; None forgets.
     """
 
     slots: tuple[Slot, ...]
     certificate: Certificate | None = None
+    shortfalls: tuple[str, ...] = ()
     remembered: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -106,3 +109,11 @@ class SlotPolicy(Protocol):
 
 SlotPolicies: TypeAlias = Mapping[str, SlotPolicy]
 """The slot policies that a controller knows, by name."""
+
+
+def keeps_dead_holders(policy: SlotPolicy) -> bool:
+    """Whether a policy says ``keeps_dead_holders``: its rows go on to name the dead until it plans anew.
+
+    Then a pause of reconciliation freezes the table wholly. Policies that say nothing do not.
+    """
+    return getattr(policy, "keeps_dead_holders", False) is True

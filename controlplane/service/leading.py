@@ -93,7 +93,7 @@ class Leadership:
             return Standing.LEADS
         pending = self._intake.observations.pending
         self._intake.observations = replace(verdict.observations, pending=pending)
-        return self.commit(verdict.sealed, verdict.sealed.rows)
+        return self.commit(verdict.sealed, self._publisher.rows_of_decision(verdict.sealed))
 
     def _conclude(
         self, outcome: CommitOutcome, sealed: SealedDecision, publication: Publication, began_at_ms: int
