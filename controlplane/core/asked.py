@@ -6,8 +6,11 @@ from typing import Final, NamedTuple
 
 from controlplane.core.draft import Draft
 from controlplane.core.events import Event, IntentOutcome
+from controlplane.core.identifiers import NodeId
+from controlplane.core.membership import NodeStatus
 from controlplane.core.order_checks import order_problems
 from controlplane.core.slot_policy import SlotPolicies
+from controlplane.core.state import State
 
 _NAMES_SHOWN: Final = 5
 _PROBLEMS_SHOWN: Final = 3
@@ -53,6 +56,12 @@ def some_of(names: Iterable[str]) -> str:
     known = sorted(names)
     more = f" and {len(known) - _NAMES_SHOWN} more" if len(known) > _NAMES_SHOWN else ""
     return (", ".join(known[:_NAMES_SHOWN]) or "none") + more
+
+
+def unknown_node(state: State, name: NodeId) -> Answer:
+    """The refusal of a name that no member bears."""
+    known = [node_id for node_id, node in state.nodes.items() if node.status is not NodeStatus.LEFT]
+    return refused(f"node {name!r} is unknown; known are {some_of(known)}")
 
 
 def unless_contradicting(draft: Draft, events: Iterable[Event], detail: str) -> Answer:

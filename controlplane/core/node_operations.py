@@ -2,7 +2,16 @@
 
 from dataclasses import replace
 
-from controlplane.core.asked import Answer, Arguments, Circumstances, done, refused, some_of, unless_contradicting
+from controlplane.core.asked import (
+    Answer,
+    Arguments,
+    Circumstances,
+    done,
+    refused,
+    some_of,
+    unknown_node,
+    unless_contradicting,
+)
 from controlplane.core.draft import Draft
 from controlplane.core.events import NodeDraining, NodeOrdered, NodeUndrained
 from controlplane.core.identifiers import NodeId
@@ -93,12 +102,6 @@ def reset_node(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
         said = [each for each, known in draft.state.orders.items() if (known.weight, known.zone) != (None, None)]
         return refused(f"nothing is set for node {name!r}; something is for {some_of(said)}")
     return _say(draft, name, replace(order, weight=None, zone=None), f"node {name!r} counts with what it says itself")
-
-
-def unknown_node(state: State, name: NodeId) -> Answer:
-    """The refusal of a name that no member bears."""
-    known = [node_id for node_id, node in state.nodes.items() if node.status is not NodeStatus.LEFT]
-    return refused(f"node {name!r} is unknown; known are {some_of(known)}")
 
 
 def others_own(state: State, name: NodeId) -> bool:

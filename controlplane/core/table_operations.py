@@ -1,6 +1,6 @@
 """What operators can ask for the slot table: pins and exclusions, a new plan at once, a pause."""
 
-from controlplane.core.asked import Answer, Arguments, Circumstances, done, refused, unless_contradicting
+from controlplane.core.asked import Answer, Arguments, Circumstances, done, refused, unknown_node, unless_contradicting
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import (
@@ -11,7 +11,6 @@ from controlplane.core.events import (
     SlotsPinned,
     SlotsUnpinned,
 )
-from controlplane.core.node_operations import unknown_node
 from controlplane.core.orders import Exclusion, Pin
 from controlplane.core.slot_numbers import parse_slots, slot_ranges
 from controlplane.core.state import State

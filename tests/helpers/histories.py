@@ -46,7 +46,7 @@ operations: st.SearchStrategy[History] = st.lists(
                     ("slot_count", "4"),
                     ("silence_limit_ms", "1000"),
                     ("silence_limit_ms", "5000"),
-                    ("tolerance_percent", "200"),
+                    ("tolerance_percent", "50"),
                 )
             ),
             st.none(),
