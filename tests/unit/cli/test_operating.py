@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from tests.helpers.answering import answering_leader
 
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.suppositions import parse_supposition
@@ -13,6 +12,7 @@ from controlplane.core.records import Intent, NodeJoined, NodeLeaving
 from controlplane.core.state import State
 from controlplane.core.what_if import NodeDies
 from controlplane.errors import ConfigurationError
+from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 
