@@ -1,12 +1,11 @@
 """The check of a log from outside: it accepts every log that leaders write, and none that somebody altered."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 
-from controlplane.core.apply import apply_all, stamp
 from controlplane.core.decision import Certificate, Decision, ReadyHeirs
 from controlplane.core.events import NodeFenced, SlotsAssigned
 from controlplane.core.identifiers import Epoch, Seq, Term
@@ -14,9 +13,8 @@ from controlplane.core.policy import Policy
 from controlplane.core.slot_policies.minimal import MinimalPolicy
 from controlplane.core.slot_policy import SlotAnswer, SlotRequest
 from controlplane.core.slot_table import Slot
-from controlplane.core.state import State
 from tests.helpers.histories import History, operations, play
-from tests.helpers.logs import complaints_of
+from tests.helpers.logs import complaints_of, resealed
 from tests.helpers.world import World
 
 
@@ -26,17 +24,6 @@ def test_every_log_that_a_leader_writes_is_accepted(history: History) -> None:
     """Joins, deaths, drains, replaced processes, outages: the verifier finds the same nodes and the same optimum."""
     world = play(history)
     assert complaints_of(world.decisions) == []
-
-
-def resealed(decisions: Sequence[Decision]) -> list[Decision]:
-    """The same decisions with digests that fit: what a forger does who knows how."""
-    state, found = State(), []
-    for decision in decisions:
-        chained = replace(decision, previous_digest=state.last_digest, state_digest="")
-        stamped = stamp(apply_all(state, chained.events), chained)
-        found.append(chained.with_state_digest(stamped.digest()))
-        state = replace(stamped, last_digest=found[-1].digest())
-    return found
 
 
 def _played() -> list[Decision]:
