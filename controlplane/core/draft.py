@@ -39,7 +39,6 @@ class Draft:
         state: ``before`` with the events so far.
         certificate: the proof of least movement, if slots were planned.
         refresh: slots are to be planned in any case, and every row of the table to be written again.
-        shortfalls: what the slot policy was asked for and could not do, a sentence each.
     """
 
     before: State
@@ -48,7 +47,6 @@ class Draft:
     events: list[Event] = field(default_factory=list)
     certificate: Certificate | None = None
     refresh: bool = False
-    shortfalls: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Begin with no change."""

@@ -115,7 +115,7 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
     if refusal is not None:
         draft.because(CauseKind.PLACEMENT_REFUSED, policy.name, refusal)
     rows = {slot.slot_id: slot for slot in answer.slots}
-    draft.certificate, draft.shortfalls = answer.certificate, answer.shortfalls
+    draft.certificate = answer.certificate
     _assign(
         draft,
         tuple(

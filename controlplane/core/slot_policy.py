@@ -71,13 +71,11 @@ class SlotAnswer:
     Attributes:
         slots: the rows that change, by slot id; rows that are not here stay as ``SlotRequest.held`` has them.
         certificate: the proof that nothing moved without need, from a policy that gives one.
-        shortfalls: what was wished and is not possible, and why: a sentence each.
         remembered: what is to be remembered from now on, by name; None forgets.
     """
 
     slots: tuple[Slot, ...]
     certificate: Certificate | None = None
-    shortfalls: tuple[str, ...] = ()
     remembered: Mapping[str, str | None] = field(default_factory=dict)
 
 

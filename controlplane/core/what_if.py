@@ -117,7 +117,7 @@ def effect_of(draft: Draft, refusals: tuple[str, ...] = ()) -> Effect:
         least_leader_changes=certificate.least_leader_changes if certificate else None,
         counts=_counts(before, after),
         rows=rows,
-        shortfalls=draft.shortfalls,
+        shortfalls=certificate.shortfalls if certificate else (),
         refusals=refusals,
         answers=tuple(event for event in draft.events if isinstance(event, IntentAnswered)),
     )

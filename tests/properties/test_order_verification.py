@@ -129,11 +129,11 @@ FORGED: dict[str, tuple[list[Decision], str]] = {
     ),
     "a weight that the plan does not know": (
         changed(where(NodeOrdered), instead(NodeOrdered, NodeOrdered("n1", StandingOrder(weight=9)))),
-        "node n1: ",
+        "the shares of replicas are not fair",
     ),
     "an exclusion that the plan does not know": (
         changed(where(NodeOrdered), instead(NodeOrdered, NodeOrdered("n1", StandingOrder(excluded=True)))),
-        "n1 is no node that may hold it",
+        "its node shares do not name the nodes",
     ),
     "a pin without a plan": (
         changed(where(SlotsPinned), without(SlotsAssigned), certificate=None),

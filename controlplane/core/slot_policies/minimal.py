@@ -37,4 +37,4 @@ class MinimalPolicy:
                 request.exclusions,
             )
         )
-        return SlotAnswer(planned.slots, planned.certificate, planned.shortfalls)
+        return SlotAnswer(planned.slots, planned.certificate)

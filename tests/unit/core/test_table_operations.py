@@ -43,6 +43,18 @@ def test_exclusions_are_asked_of_the_policy() -> None:
     assert policy.last.exclusions == (Exclusion(0, "n2"),)
 
 
+def test_orders_on_slots_are_kept_to() -> None:
+    """Whatever joins and dies: a pinned node holds and leads its slots, an excluded one does not hold them."""
+    world, _ = asked_world()
+    world.ask("pin_slots", slots="3,7-9", node="n1", leads="true")
+    world.ask("exclude_slots", slots="0-5", node="n2")
+    world.admit("n4")
+    world.run(4_000, ("n1", "n2", "n4"))
+    assert {world.state.slots[slot].leader for slot in (3, 7, 8, 9)} == {"n1"}
+    assert world.held("n2").isdisjoint(range(6))
+    assert all(len(slot.replicas) == 2 for slot in world.state.slots)
+
+
 def test_pin_of_a_dead_node_sleeps() -> None:
     """It is not asked for while the node does not live or drains, and is again when it is back."""
     world, policy = asked_world()
