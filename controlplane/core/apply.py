@@ -190,7 +190,7 @@ def _admit(state: State, node: Node) -> State:
 def _change_status(state: State, event: NodeDraining | NodeUndrained | NodeFenced | NodeRemoved) -> State:
     node = _current(state, event.node_id, event.incarnation)
     status = next_status(node.status, type(event).__name__, node.node_id)
-    leaving = isinstance(event, NodeDraining) and (event.leaving or node.leaving)
+    leaving = isinstance(event, NodeDraining) and event.leaving
     return _put_node(state, replace(node, status=status, changed_at_ms=event.at_ms, leaving=leaving))
 
 

@@ -40,7 +40,6 @@ from controlplane.core.placement.verify import verify
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.publishing import changed_rows
 from controlplane.core.records import NodeRole
-from controlplane.core.slot_table import without_nodes
 from controlplane.core.state import State
 from controlplane.errors import InvariantViolationError, LogContinuityError, StopError
 
@@ -178,11 +177,9 @@ def _plan_complaints(before: State, decision: Decision, after: State) -> list[st
 
 def _problem(before: State, decision: Decision, after: State) -> PlacementProblem:
     """What the planner had to be asked; who was ready is only in the certificate."""
-    # A new process holds nothing of what a former one of its name held.
-    admitted = {event.node.node_id for event in decision.events if isinstance(event, NodeAdmitted)}
     policy = after.policy
     return PlacementProblem(
-        without_nodes(planned_from(before, decision, after), admitted),
+        planned_from(before, decision, after),
         tuple(_holders(after)),
         PlacementRules(policy.replica_count, policy.zone_rule, policy.replicas_per_zone, policy.tolerance_percent),
         decision.epoch,

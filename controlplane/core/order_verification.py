@@ -21,7 +21,7 @@ from controlplane.core.identifiers import Epoch
 from controlplane.core.order_checks import order_problems
 from controlplane.core.orders import Exclusion, Pin
 from controlplane.core.records import NodeRole
-from controlplane.core.slot_table import Slot
+from controlplane.core.slot_table import Slot, without_nodes
 from controlplane.core.state import State
 
 _ORDERS = (NodeOrdered, SlotsPinned, SlotsExcluded, PolicyChanged)
@@ -36,15 +36,17 @@ def split_table(before: State, decision: Decision) -> tuple[Slot, ...]:
 def planned_from(before: State, decision: Decision, after: State) -> tuple[Slot, ...]:
     """The table that a plan of this decision begins with, as the certificate's verifier has to see it.
 
-    A part begins with the decision's epoch, so it cannot rise when its leader changes in the same decision; the
-    verifier, which asks for that, is shown an older one.
+    A new process holds nothing of what a former one of its name held. A part begins with the decision's epoch, so it
+    cannot rise when its leader changes in the same decision; the verifier, which asks for that, is shown an older one.
     """
     count = len(before.slots)
+    admitted = {event.node.node_id for event in decision.events if isinstance(event, NodeAdmitted)}
+    table = without_nodes(split_table(before, decision), admitted)
     return tuple(
         replace(slot, leader_epoch=Epoch(decision.epoch - 1))
         if slot.slot_id >= count and slot.leader != new.leader
         else slot
-        for slot, new in zip(split_table(before, decision), after.slots, strict=True)
+        for slot, new in zip(table, after.slots, strict=True)
     )
 
 

@@ -62,7 +62,9 @@ class HoldingBook:
         row = table.nodes.get(self._node_id) if table else None
         if table is None or row is None or row.status is not NodeStatus.DRAINING:
             return False
-        return not any(each.status is NodeStatus.ACTIVE and each.role is NodeRole.DATA for each in table.nodes.values())
+        # An excluded node is shown with weight 0.
+        others = (each for each in table.nodes.values() if each.status is NodeStatus.ACTIVE and each.weight)
+        return not any(each.role is NodeRole.DATA for each in others)
 
     def count(self) -> tuple[int, int, int]:
         """How many slots the node leads and follows, and how many bundles it owns."""

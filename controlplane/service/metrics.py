@@ -20,6 +20,9 @@ class ControllerMetrics:
         self.evictions_frozen = Gauge(
             "controlplane_evictions_frozen", "1 while self-preservation holds evictions back", registry=registry
         )
+        self.paused = Gauge(
+            "controlplane_reconciliation_paused", "1 while an operator lets no slot move", registry=registry
+        )
         self.decisions = Counter(
             "controlplane_decisions", "Decisions committed by this controller, by cause", ["cause"], registry=registry
         )

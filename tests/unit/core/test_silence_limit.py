@@ -106,3 +106,12 @@ def test_limit_that_is_settled_lets_go_of_the_former_one() -> None:
     assert isinstance(world.state.former_silence_limit, FormerSilenceLimit)
     world.run(LONG_MS + SILENCE_MARGIN_MS + 300, ("n1", "n2", "n3"))
     assert world.state.former_silence_limit is None
+
+
+def test_longest_limit_settles_too() -> None:
+    """Ticks are remembered for longer than the longest limit and its margin."""
+    world = World(Policy(slot_count=16, silence_limit_ms=20_000))
+    world.admit("n1", "n2", "n3")
+    world.ask("change_policy", silence_limit_ms="500")
+    world.run(20_000 + SILENCE_MARGIN_MS + 300, ("n1", "n2", "n3"))
+    assert world.state.silence_limit_ms == 500
