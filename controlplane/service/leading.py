@@ -141,4 +141,5 @@ class Leadership:
 def _moved(before: State, decision: Decision) -> int:
     """Replicas on nodes that did not hold the slot before, where no certificate counts them."""
     rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
-    return sum(len({*slot.replicas}.difference(before.slots[slot.slot_id].replicas)) for slot in rows)
+    count = len(before.slots)  # a part of a split slot begins with its slot's replicas
+    return sum(len({*slot.replicas}.difference(before.slots[slot.slot_id % count].replicas)) for slot in rows)
