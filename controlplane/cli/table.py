@@ -1,12 +1,20 @@
 """``controlplane table``: the routing table as it stands, and what operators order for it."""
 
+from pathlib import Path
+
 import click
 
 from controlplane.bootstrap import readers, states
 from controlplane.cli import table_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
-from controlplane.cli.operating import Manner, operate, operation_options, show_effect
+from controlplane.cli.operating import (
+    Manner,
+    operate,
+    operation_options,
+    show_effect,
+    slot_policy_files_option,
+)
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.cli.suppositions import GRAMMAR, parse_supposition
@@ -115,10 +123,16 @@ def resume(invocation: Invocation, *, manner: Manner) -> ExitStatus:
     "--with", "suppositions", multiple=True, metavar="TEXT", help="What is supposed to happen; repeatable. See below."
 )
 @click.option("--rows", "row_count", type=click.IntRange(min=0), default=10, help="How many changed slots to print.")
+@slot_policy_files_option
 @format_option
 @pass_invocation
 def plan(
-    invocation: Invocation, *, suppositions: tuple[str, ...], row_count: int, output_format: OutputFormat
+    invocation: Invocation,
+    *,
+    suppositions: tuple[str, ...],
+    row_count: int,
+    slot_policy_files: tuple[Path, ...],
+    output_format: OutputFormat,
 ) -> ExitStatus:
     """Show what would happen to the slot table, and touch nothing.
 
@@ -128,6 +142,7 @@ def plan(
     return show_effect(
         invocation,
         lambda state: [parse_supposition(text, state) for text in suppositions],
+        slot_policy_files,
         row_count,
         output_format,
     )

@@ -9,7 +9,7 @@ from controlplane.core.events import Event, PolicyChanged, SlotsExcluded, SlotsP
 from controlplane.core.orders import inherited_exclusions, inherited_pins
 from controlplane.core.plain import Plain, from_plain, to_plain
 from controlplane.core.policy import FormerSilenceLimit, Policy
-from controlplane.core.slot_policies import slot_policy
+from controlplane.core.slot_policies import check_slot_policy
 from controlplane.core.slot_table import split_parts
 from controlplane.core.state import State
 from controlplane.errors import ConfigurationError, InvalidInputError, UnknownSlotPolicyError
@@ -23,7 +23,7 @@ def change_policy(draft: Draft, arguments: Arguments, circumstances: Circumstanc
     before = draft.state.policy
     try:
         after = changed_policy(before, settings)
-        slot_policy(circumstances.policies, after.slot_policy).check_options(after.slot_policy_options)
+        check_slot_policy(circumstances.policies, after)
         _check_change(before, after)
     except (ConfigurationError, UnknownSlotPolicyError) as error:
         return refused(str(error))

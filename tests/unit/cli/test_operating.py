@@ -15,6 +15,7 @@ from controlplane.errors import ConfigurationError
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
+from tests.helpers.readme import ROOT
 
 
 @pytest.fixture
@@ -197,3 +198,14 @@ def test_suppositions_of_nodes(played: PublishedWorld) -> None:
     assert (joined.incarnation, joined.weight, joined.zone) == (2, 2, "a b")
     with pytest.raises(ConfigurationError, match="write one of"):
         parse_supposition("node n1 dances", played.state)
+
+
+def test_plan_with_a_slot_policy_of_ones_own(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """What another policy would do is seen before anybody chooses it; a file is needed to know it."""
+    words = ("table", "plan", "--with", "policy slot_policy=rendezvous", "--format", "json")
+    unknown = json.loads(cluster_command(*words).out)
+    assert "is not known here" in unknown["answers"][0]["detail"]
+    ran = cluster_command(*words, "--slot-policy-file", str(ROOT / "examples" / "slot_policies" / "rendezvous.py"))
+    shown = json.loads(ran.out)
+    assert (ran.status, shown["least_moved"]) == (ExitStatus.DONE, None)
+    assert shown["moved"] > 0

@@ -1,5 +1,7 @@
 """Changing the policy of a living cluster."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from controlplane.core.events import IntentOutcome, PolicyChanged, SlotsSplit
@@ -144,3 +146,17 @@ def test_split_during_a_pause_moves_nothing() -> None:
     before = world.state.slots
     world.ask("change_policy", slot_count="32")
     assert [slot.replicas for slot in world.state.slots] == [slot.replicas for slot in before] * 2
+
+
+def test_slot_policy_that_fails_to_check_its_options_is_refused() -> None:
+    """It may be a user's own: whatever it raises, the leader goes on."""
+
+    class Broken(AskedPolicy):
+        def check_options(self, options: Mapping[str, str]) -> None:
+            """Fail."""
+            raise KeyError("pace")
+
+    world = World(slot_policies=asked_policies(AskedPolicy(), Broken("broken")))
+    answer = world.ask("change_policy", slot_policy="broken")
+    assert (answer.outcome, world.state.policy.slot_policy) == (REFUSED, "minimal")
+    assert "failed to check its options" in answer.detail
