@@ -18,7 +18,7 @@ from controlplane.cli.output import OutputFormat, format_option, print_json
 from controlplane.cli.reading import reading
 from controlplane.codec.framing import framing_with
 from controlplane.core.events import IntentOutcome
-from controlplane.core.records import IntentKind
+from controlplane.core.records import REASON, IntentKind
 from controlplane.core.state import State
 from controlplane.core.what_if import Change, effect_of, what_if
 from controlplane.errors import PrerequisiteError
@@ -86,7 +86,7 @@ def operate(invocation: Invocation, kind: IntentKind, arguments: Mapping[str, st
     Returns:
         done; failed if it was refused or superseded; unreachable if nobody answered.
     """
-    asked = {**arguments, **({"reason": manner.reason} if manner.reason else {})}
+    asked = {**arguments, **({REASON: manner.reason} if manner.reason else {})}
     if manner.dry_run:
         return show_effect(
             invocation, lambda _: [new_intent(kind, asked)], manner.slot_policy_files, 0, manner.output_format

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controlplane.cli.asking import new_intent
-from controlplane.core.records import IntentKind, NodeJoined, NodeLeaving, NodeRole
+from controlplane.core.records import TRUE, IntentKind, NodeJoined, NodeLeaving, NodeRole
 from controlplane.core.state import State
 from controlplane.core.what_if import Change, NodeDies
 from controlplane.errors import ConfigurationError
@@ -60,7 +60,7 @@ def parse_supposition(text: str, state: State) -> Change:
         case [what, slots, name] if what in _OF_SLOTS:
             return new_intent(_OF_SLOTS[what], {"slots": slots, "node": name})
         case ["pin", slots, name, "leads"]:
-            return new_intent(IntentKind.PIN_SLOTS, {"slots": slots, "node": name, "leads": "true"})
+            return new_intent(IntentKind.PIN_SLOTS, {"slots": slots, "node": name, "leads": TRUE})
         case ["policy", _, *_]:
             return new_intent(IntentKind.CHANGE_POLICY, _settings(text, words[1:], known=None))
         case [what] if what in _OF_THE_CLUSTER:

@@ -18,7 +18,7 @@ from controlplane.cli.operating import (
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.cli.suppositions import GRAMMAR, parse_supposition
-from controlplane.core.records import IntentKind
+from controlplane.core.records import TRUE, IntentKind
 
 
 @click.group()
@@ -60,7 +60,7 @@ def show(invocation: Invocation, grouping: str, output_format: OutputFormat) -> 
 @pass_invocation
 def pin(invocation: Invocation, *, slots: str, node: str, leads: bool, manner: Manner) -> ExitStatus:
     """Keep a replica of each of the SLOTS (as in 3,7-9) on a node. While the node is dead its pins sleep."""
-    arguments = {"slots": slots, "node": node, **({"leads": "true"} if leads else {})}
+    arguments = {"slots": slots, "node": node, **({"leads": TRUE} if leads else {})}
     return operate(invocation, IntentKind.PIN_SLOTS, arguments, manner)
 
 

@@ -20,7 +20,7 @@ from controlplane.core.node_operations import (
     undrain_node,
 )
 from controlplane.core.policy_operations import change_policy
-from controlplane.core.records import InputRecord, Intent, IntentKind, Refusal
+from controlplane.core.records import REASON, InputRecord, Intent, IntentKind, Refusal
 from controlplane.core.table_operations import (
     exclude_slots,
     include_slots,
@@ -33,8 +33,6 @@ from controlplane.core.table_operations import (
 from controlplane.core.wishes import wishes_of
 
 _NAMESPACE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,126}\Z")
-REASON: Final = "reason"
-"""The argument that every intent may have: why it is asked, for people."""
 
 
 @dataclass(frozen=True, slots=True)

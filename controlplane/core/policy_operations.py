@@ -9,6 +9,7 @@ from controlplane.core.events import Event, PolicyChanged, SlotsExcluded, SlotsP
 from controlplane.core.orders import inherited_exclusions, inherited_pins
 from controlplane.core.plain import Plain, from_plain, to_plain
 from controlplane.core.policy import FormerSilenceLimit, Policy
+from controlplane.core.records import REASON
 from controlplane.core.slot_policies import check_slot_policy
 from controlplane.core.slot_table import split_parts
 from controlplane.core.state import State
@@ -19,7 +20,7 @@ _OPTIONS: Final = "slot_policy_options"
 
 def change_policy(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
     """Let another policy rule from now on: the present one with the named fields changed, in one event."""
-    settings = {name: text for name, text in arguments.items() if name != "reason"}
+    settings = {name: text for name, text in arguments.items() if name != REASON}
     before = draft.state.policy
     try:
         after = changed_policy(before, settings)

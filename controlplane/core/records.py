@@ -10,7 +10,7 @@ The records of the intake path are named tuples because they are built tens of t
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from controlplane.core.identifiers import (
     ControllerId,
@@ -156,6 +156,12 @@ class NodeLeft:
     node_id: NodeId
     incarnation: Incarnation
     reason: str
+
+
+REASON: Final = "reason"
+"""The argument that every intent may have: why it is asked, for people."""
+TRUE: Final = "true"
+"""How an intent's argument says yes."""
 
 
 class IntentKind(Enum):

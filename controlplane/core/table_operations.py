@@ -12,12 +12,10 @@ from controlplane.core.events import (
     SlotsUnpinned,
 )
 from controlplane.core.orders import Exclusion, Pin
+from controlplane.core.records import REASON, TRUE
 from controlplane.core.slot_numbers import parse_slots, slot_ranges
 from controlplane.core.state import State
 from controlplane.errors import ConfigurationError
-
-TRUE = "true"
-"""How an argument says yes."""
 
 
 def pin_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
@@ -98,7 +96,7 @@ def pause_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) -
     """Move no slot until this is taken back."""
     if draft.state.paused:
         return done("reconciliation is paused already")
-    draft.add(ReconciliationPaused(arguments.get("reason", "")))
+    draft.add(ReconciliationPaused(arguments.get(REASON, "")))
     return done("reconciliation is paused: no slot moves; the dead are taken out of the table all the same")
 
 
@@ -106,7 +104,7 @@ def resume_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) 
     """Plan slots again, at once."""
     if not draft.state.paused:
         return done("reconciliation is not paused")
-    draft.add(ReconciliationResumed(arguments.get("reason", "")))
+    draft.add(ReconciliationResumed(arguments.get(REASON, "")))
     return done("reconciliation goes on")
 
 

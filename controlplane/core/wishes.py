@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping
 from typing import Final
 
-from controlplane.core.records import Intent, IntentKind
+from controlplane.core.records import REASON, Intent, IntentKind
 from controlplane.core.slot_numbers import parse_slots
 from controlplane.errors import ConfigurationError
 
@@ -41,7 +41,7 @@ def wishes_of(intent: Intent, slot_count: int) -> dict[Hashable, Hashable]:
     if intent.kind in _OF_PAIRS:
         return _of_pairs(intent, node, slot_count)
     if intent.kind == IntentKind.CHANGE_POLICY.value:
-        return {("policy", name): text for name, text in intent.arguments.items() if name != "reason"}
+        return {("policy", name): text for name, text in intent.arguments.items() if name != REASON}
     return {}
 
 
