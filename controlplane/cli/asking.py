@@ -32,6 +32,11 @@ def wait_option(command: _Command) -> _Command:
     )(command)
 
 
+def new_intent(kind: IntentKind, arguments: Mapping[str, str]) -> Intent:
+    """An intent of this process's user under an id of its own."""
+    return Intent(f"{kind.value}-{uuid.uuid4().hex[:12]}", kind.value, getpass.getuser(), dict(arguments))
+
+
 def ask(
     invocation: Invocation,
     kind: IntentKind,
@@ -42,9 +47,10 @@ def ask(
     """Send an intent and print what became of it.
 
     Returns:
-        done if it was done, or sent without waiting; failed if it was refused; unreachable if nobody answered.
+        done if it was done, or sent without waiting; failed if it was refused or superseded; unreachable if nobody
+        answered.
     """
-    intent = Intent(f"{kind.value}-{uuid.uuid4().hex[:12]}", kind.value, getpass.getuser(), dict(arguments))
+    intent = new_intent(kind, arguments)
     row = empty_row(COLUMNS)
     row |= {"intent_id": intent.intent_id, "kind": intent.kind, "outcome": "sent"}
     status = ExitStatus.DONE

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.cli.output import Row, Rows
 from controlplane.core.decision import Certificate
+from controlplane.core.events import IntentAnswered
 from controlplane.core.log_verification import Complaint, LogVerification
 from controlplane.core.plain import Plain, to_plain
 
 COMPLAINT_COLUMNS = ("seq", "epoch", "complaint")
-COLUMNS = ("seq", "term", "epoch", "when", "causes", "moves", "leader_changes", "certificate")
+COLUMNS = ("seq", "term", "epoch", "when", "causes", "moves", "leader_changes", "certificate", "answers")
 
 
 def when(log_time_ms: int) -> str:
@@ -33,6 +34,12 @@ def certificate_text(certificate: Certificate | None) -> str:
     return proof + lost
 
 
+def answer_text(answered: IntentAnswered) -> str:
+    """An operator's intent and how it was answered, in a few words."""
+    asked = f"{answered.kind} by {answered.principal}" if answered.principal else answered.kind
+    return f"{asked}: {answered.outcome.value}: {answered.detail}"
+
+
 def decision_rows(decisions: Sequence[LoggedDecision]) -> Rows:
     """A row for each decision; ``moves`` and ``leader_changes`` read "made/least"."""
     rows: list[Row] = []
@@ -51,6 +58,7 @@ def decision_rows(decisions: Sequence[LoggedDecision]) -> Rows:
                     f"{certificate.leader_changes}/{certificate.least_leader_changes}" if certificate else ""
                 ),
                 "certificate": certificate_text(certificate),
+                "answers": [answer_text(event) for event in decision.events if isinstance(event, IntentAnswered)],
             }
         )
     return rows

@@ -10,9 +10,9 @@ from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.reading import reading
 from controlplane.cli.stopping import stop_on_signals
-from controlplane.cli.table_view import slot_ranges
 from controlplane.core.bundles import Bundle
 from controlplane.core.records import NodeRole
+from controlplane.core.slot_numbers import slot_ranges
 from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 

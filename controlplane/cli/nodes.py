@@ -2,14 +2,18 @@
 
 import click
 
-from controlplane.bootstrap import readers
+from controlplane.bootstrap import readers, states
 from controlplane.cli import nodes_view
+from controlplane.cli.drain_watch import wait_until_drained
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.log_view import when
+from controlplane.cli.operating import Manner, operate, operation_options
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.codec.framing import framing_with
+from controlplane.core.records import IntentKind
+from controlplane.errors import ConfigurationError
 
 LOOK_BACK_MS = 60_000
 """How far back in log time a node's last heartbeat is looked for."""
@@ -33,7 +37,8 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
         living = {node_id for node_id, node in table.nodes.items() if node.status.lives}
         framing = framing_with(invocation.kafka.schema_ids)
         tail = readers.read_last_heartbeats(reader, living, LOOK_BACK_MS, framing=framing)
-    rows = nodes_view.node_rows(table, tail)
+        state = states.read_state(reader)
+    rows = nodes_view.node_rows(table, tail, state)
     if output_format is OutputFormat.JSON:
         print_json([dict(row) for row in rows])
     else:
@@ -42,3 +47,73 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
         click.echo(f"epoch {table.epoch}, {len(living)} of {len(table.nodes)} nodes live at log time {log_time}")
         print_rows(rows, nodes_view.COLUMNS)
     return ExitStatus.DONE
+
+
+@nodes.command("drain")
+@click.argument("name")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the node holds nothing.")
+@click.option(
+    "--drain-timeout",
+    "drain_timeout_s",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    metavar="SECONDS",
+    help="How long to wait until the node holds nothing.",
+)
+@operation_options
+@pass_invocation
+def drain(invocation: Invocation, *, name: str, no_wait: bool, drain_timeout_s: float, manner: Manner) -> ExitStatus:
+    """Relieve a node of what it holds, and wait until it holds nothing; it goes on living.
+
+    Its next process starts undrained. Exits with 1 if the node has to keep what it holds.
+    """
+    status = operate(invocation, IntentKind.DRAIN_NODE, {"node": name}, manner)
+    if status is not ExitStatus.DONE or no_wait or manner.dry_run or not manner.wait_s:
+        return status
+    return wait_until_drained(invocation, name, drain_timeout_s)
+
+
+@nodes.command("undrain")
+@click.argument("name")
+@operation_options
+@pass_invocation
+def undrain(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
+    """Take a drain back. A node that asked to leave itself cannot be kept."""
+    return operate(invocation, IntentKind.UNDRAIN_NODE, {"node": name}, manner)
+
+
+@nodes.command("exclude")
+@click.argument("name")
+@operation_options
+@pass_invocation
+def exclude(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
+    """Give whoever bears this name nothing, over all its restarts, until it is included again."""
+    return operate(invocation, IntentKind.EXCLUDE_NODE, {"node": name}, manner)
+
+
+@nodes.command("include")
+@click.argument("name")
+@operation_options
+@pass_invocation
+def include(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
+    """Take an exclusion back."""
+    return operate(invocation, IntentKind.INCLUDE_NODE, {"node": name}, manner)
+
+
+@nodes.command("set")
+@click.argument("name")
+@click.option("--weight", type=click.IntRange(min=1), help="Its share of slots relative to other nodes.")
+@click.option("--zone", help="Its failure domain; an empty text for none.")
+@click.option("--reset", is_flag=True, help="Let what the node says itself count again.")
+@operation_options
+@pass_invocation
+def set_node(
+    invocation: Invocation, *, name: str, weight: int | None, zone: str | None, reset: bool, manner: Manner
+) -> ExitStatus:
+    """Let a node count with another weight or zone than it says itself, over all its restarts, until a reset."""
+    settings = {} if weight is None else {"weight": str(weight)}
+    settings |= {} if zone is None else {"zone": zone}
+    if reset == bool(settings):
+        raise ConfigurationError("give --weight, --zone or both, or --reset alone")
+    kind = IntentKind.RESET_NODE if reset else IntentKind.SET_NODE
+    return operate(invocation, kind, {"node": name, **settings}, manner)

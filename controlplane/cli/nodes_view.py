@@ -1,14 +1,17 @@
 """The members of a cluster as rows: what the table says of them and what their last heartbeats say."""
 
 from controlplane.bootstrap.readers import HeartbeatTail
+from controlplane.cli.orders_view import order_text
 from controlplane.cli.output import Row, Rows
 from controlplane.core.slot_table import NodeSlots, by_node
+from controlplane.core.state import State
 from controlplane.core.table_replica import RoutingTable
 
 COLUMNS = (
     "node",
     "role",
     "status",
+    "orders",
     "incarnation",
     "zone",
     "weight",
@@ -22,8 +25,8 @@ COLUMNS = (
 )
 
 
-def node_rows(table: RoutingTable, tail: HeartbeatTail) -> Rows:
-    """A row for each node, by name.
+def node_rows(table: RoutingTable, tail: HeartbeatTail, state: State) -> Rows:
+    """A row for each node, by name; ``weight`` and ``zone`` are those that count, ``orders`` what operators said.
 
     ``epoch_in_use`` is the epoch of the table that the node said to work with, ``epoch_lag`` how far that is behind;
     ``since_heartbeat_ms`` is log time. All three are empty where no heartbeat of the node's incarnation was found.
@@ -40,6 +43,7 @@ def node_rows(table: RoutingTable, tail: HeartbeatTail) -> Rows:
                 "node": node_id,
                 "role": node.role.value,
                 "status": node.status.value,
+                "orders": order_text(state, node_id),
                 "incarnation": node.incarnation,
                 "zone": node.zone,
                 "weight": node.weight,

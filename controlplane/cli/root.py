@@ -18,6 +18,7 @@ from controlplane.cli.namespaces import namespaces
 from controlplane.cli.node import node
 from controlplane.cli.nodes import nodes
 from controlplane.cli.pipeline import pipeline
+from controlplane.cli.policy import policy
 from controlplane.cli.sql import sql
 from controlplane.cli.table import table
 from controlplane.cli.topics import topics
@@ -201,6 +202,7 @@ for _command in (
     node,
     nodes,
     pipeline,
+    policy,
     sql,
     table,
     topics,

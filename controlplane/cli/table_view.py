@@ -1,46 +1,38 @@
 """The routing table as rows for people and as a document for programs."""
 
-from collections.abc import Iterable
-
+from controlplane.cli.orders_view import order_text, slot_order_rows, slot_orders
 from controlplane.cli.output import Rows
-from controlplane.core.identifiers import SlotId
 from controlplane.core.plain import Plain, to_plain
+from controlplane.core.slot_numbers import slot_ranges
 from controlplane.core.slot_table import NodeSlots, by_node
+from controlplane.core.state import State
 from controlplane.core.table_replica import RoutingTable
 
-SLOT_COLUMNS = ("slot", "leader", "followers", "leader_epoch")
+SLOT_COLUMNS = ("slot", "leader", "followers", "leader_epoch", "orders")
 BUNDLE_COLUMNS = ("bundle", "owner")
-NODE_COLUMNS = ("node", "status", "leads", "follows", "bundles", "leads_slots", "follows_slots")
+NODE_COLUMNS = ("node", "status", "orders", "leads", "follows", "bundles", "leads_slots", "follows_slots")
 
 
-def slot_ranges(slots: Iterable[SlotId]) -> str:
-    """Slot numbers in ascending order as ranges, for example ``0-3 7 9-10``."""
-    ranges: list[list[int]] = []
-    for slot in sorted(slots):
-        if ranges and slot == ranges[-1][1] + 1:
-            ranges[-1][1] = slot
-        else:
-            ranges.append([slot, slot])
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
-
-
-def headline(table: RoutingTable) -> str:
-    """One line: which epoch of which log this is, and how keys become slots."""
+def headline(table: RoutingTable, state: State) -> str:
+    """One line: which epoch of which log this is, how keys become slots, and whether reconciliation is paused."""
     settings = table.settings
+    paused = "; reconciliation is paused" if state.paused else ""
     return (
         f"epoch {table.epoch}, term {table.term}, seq {table.seq}, log {table.log_id}, digest {table.digest}; "
-        f"{settings.slot_count} slots by {settings.hash_function.value}, {settings.replica_count} replicas"
+        f"{settings.slot_count} slots by {settings.hash_function.value}, {settings.replica_count} replicas{paused}"
     )
 
 
-def slot_rows(table: RoutingTable) -> Rows:
-    """A row for each slot."""
+def slot_rows(table: RoutingTable, state: State) -> Rows:
+    """A row for each slot; ``orders`` are the nodes that it is pinned to and those that must not hold it."""
+    orders = slot_orders(state)
     return [
         {
             "slot": slot.slot_id,
             "leader": slot.leader,
             "followers": list(slot.followers),
             "leader_epoch": slot.leader_epoch,
+            "orders": list(orders.get(slot.slot_id, [])),
         }
         for slot in table.slots
     ]
@@ -51,8 +43,8 @@ def bundle_rows(table: RoutingTable) -> Rows:
     return [{"bundle": bundle_id, "owner": bundle.owner} for bundle_id, bundle in sorted(table.bundles.items())]
 
 
-def node_rows(table: RoutingTable) -> Rows:
-    """A row for each node: what it leads, follows and owns."""
+def node_rows(table: RoutingTable, state: State) -> Rows:
+    """A row for each node: what it leads, follows and owns, and what operators have ordered for it."""
     held = by_node(table.slots)
     owned: dict[str, list[Plain]] = {}
     for bundle_id, bundle in sorted(table.bundles.items()):
@@ -65,6 +57,7 @@ def node_rows(table: RoutingTable) -> Rows:
             {
                 "node": node_id,
                 "status": node.status.value,
+                "orders": order_text(state, node_id),
                 "leads": len(slots.leads),
                 "follows": len(slots.follows),
                 "bundles": owned.get(node_id, []),
@@ -75,8 +68,8 @@ def node_rows(table: RoutingTable) -> Rows:
     return rows
 
 
-def table_document(table: RoutingTable, rows_name: str, rows: Rows) -> Plain:
-    """The table's header with the asked-for rows, and the bundles, for programs."""
+def table_document(table: RoutingTable, state: State, rows_name: str, rows: Rows) -> Plain:
+    """The table's header with the asked-for rows, the bundles and what operators ordered for slots, for programs."""
     return {
         "epoch": table.epoch,
         "term": table.term,
@@ -84,6 +77,8 @@ def table_document(table: RoutingTable, rows_name: str, rows: Rows) -> Plain:
         "log_id": table.log_id,
         "digest": table.digest,
         "settings": to_plain(table.settings),
+        "paused": state.paused,
         rows_name: [dict(row) for row in rows],
         "bundles": [dict(row) for row in bundle_rows(table)],
+        "orders": [dict(row) for row in slot_order_rows(state)],
     }

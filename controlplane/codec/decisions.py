@@ -16,7 +16,18 @@ from typing import Final, NamedTuple, TypeAlias, cast
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import Datum, Framing, default_framing
 from controlplane.core.decision import Decision
-from controlplane.core.events import BundlesAssigned, EvictionsFrozen, NamespaceCreated, PolicyRemembered, SlotsAssigned
+from controlplane.core.events import (
+    BundlesAssigned,
+    EvictionsFrozen,
+    NamespaceCreated,
+    PolicyRemembered,
+    SlotsAssigned,
+    SlotsExcluded,
+    SlotsIncluded,
+    SlotsPinned,
+    SlotsSplit,
+    SlotsUnpinned,
+)
 from controlplane.core.identifiers import Seq
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.errors import (
@@ -32,6 +43,11 @@ DEFAULT_MAX_PART_BYTES: Final = 900_000
 CUT_LISTS: Final[dict[str, str]] = {
     SlotsAssigned.__name__: "slots",
     PolicyRemembered.__name__: "entries",
+    SlotsSplit.__name__: "slots",
+    SlotsPinned.__name__: "pins",
+    SlotsUnpinned.__name__: "pins",
+    SlotsExcluded.__name__: "exclusions",
+    SlotsIncluded.__name__: "exclusions",
     BundlesAssigned.__name__: "bundles",
     NamespaceCreated.__name__: "bundles",
     EvictionsFrozen.__name__: "silent",

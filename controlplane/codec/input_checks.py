@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any, Final
 
 from controlplane.config import MAX_PORT
+from controlplane.core.orders import MAX_WEIGHT
 from controlplane.core.records import (
     Address,
     BundleLoad,
@@ -32,9 +33,6 @@ MAX_SLOT_COUNT: Final = 1 << 20
 
 MAX_INCARNATION: Final = (1 << 53) - 1
 """The greatest incarnation. One more process life must stay possible in 64 bits, and exact in JSON and JavaScript."""
-
-MAX_WEIGHT: Final = 1_000_000
-"""The greatest weight of a node: products of weights and slot counts stay far below 64 bits."""
 
 _UNKNOWN_USAGE: Final = (-1.0, -1.0)
 

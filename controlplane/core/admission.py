@@ -1,15 +1,11 @@
 """What join, leaving and left records do to the membership."""
 
-from controlplane.config import HEARTBEATS
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
-from controlplane.core.identifiers import TopicPartition
 from controlplane.core.membership import Node, NodeStatus
 from controlplane.core.observations import Observations
 from controlplane.core.records import InputRecord, NodeJoined, NodeLeaving, NodeLeft, Refusal
-
-_FIRST_HEARTBEAT_PARTITION = TopicPartition(HEARTBEATS, 0)
 
 
 def take_membership(draft: Draft, record: InputRecord, observations: Observations, now_ms: int) -> Refusal | None:
@@ -52,7 +48,7 @@ def _join(
         weight=joined.weight,
         capacity=joined.capacity,
         version=joined.version,
-        admitted_at_offset=observations.positions.get(_FIRST_HEARTBEAT_PARTITION, 0),
+        admitted_at_offset=observations.next_heartbeat_offset,
         changed_at_ms=now_ms,
     )
     draft.add(NodeAdmitted(node))
@@ -67,7 +63,7 @@ def _go(draft: Draft, record: InputRecord, going: NodeLeaving | NodeLeft, now_ms
         detail = f"node {going.node_id!r} leaves with incarnation {going.incarnation}, current is {node.incarnation}"
         return ("older_incarnation" if going.incarnation < node.incarnation else "never_joined"), detail
     if isinstance(going, NodeLeaving):
-        if node.status is NodeStatus.ACTIVE:
+        if node.status is NodeStatus.ACTIVE or (node.status is NodeStatus.DRAINING and not node.leaving):
             draft.because(CauseKind.NODE_LEAVING, node.node_id, str(record.coordinates))
             draft.add(NodeDraining(node.node_id, node.incarnation, now_ms))
     elif node.status is not NodeStatus.LEFT:

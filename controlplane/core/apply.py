@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from controlplane.core.apply_orders import apply_order
 from controlplane.core.bundles import Bundle
 from controlplane.core.decision import Decision
 from controlplane.core.events import (
@@ -22,9 +23,20 @@ from controlplane.core.events import (
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
+    NodeOrdered,
     NodeRemoved,
+    NodeUndrained,
+    PolicyChanged,
     PolicyRemembered,
+    ReconciliationPaused,
+    ReconciliationResumed,
+    SilenceLimitSettled,
     SlotsAssigned,
+    SlotsExcluded,
+    SlotsIncluded,
+    SlotsPinned,
+    SlotsSplit,
+    SlotsUnpinned,
     TermOpened,
 )
 from controlplane.core.identifiers import Epoch, Incarnation, NodeId
@@ -36,7 +48,7 @@ from controlplane.core.state import ANSWERED_INTENTS_KEPT, State, entry_share, m
 from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
 
 
-def apply(state: State, event: Event) -> State:  # noqa: PLR0911 - one line for each kind of event
+def apply(state: State, event: Event) -> State:  # noqa: C901, PLR0911, PLR0912 - one line for each kind of event
     """The state after one event.
 
     Raises:
@@ -50,8 +62,21 @@ def apply(state: State, event: Event) -> State:  # noqa: PLR0911 - one line for 
             return with_policy(opened, event.policy)
         case NodeAdmitted():
             return _admit(state, event.node)
-        case NodeDraining() | NodeFenced() | NodeRemoved():
+        case NodeDraining() | NodeUndrained() | NodeFenced() | NodeRemoved():
             return _change_status(state, event)
+        case NodeOrdered() | SlotsPinned() | SlotsUnpinned() | SlotsExcluded() | SlotsIncluded():
+            return apply_order(state, event)
+        case ReconciliationPaused():
+            return replace(state, paused=True)
+        case ReconciliationResumed():
+            return replace(state, paused=False)
+        case PolicyChanged():
+            changed = replace(state, former_silence_limit=event.former_silence_limit)
+            return with_policy(changed, event.policy)
+        case SilenceLimitSettled():
+            return replace(state, former_silence_limit=None)
+        case SlotsSplit():
+            return _split_slots(state, event.slots)
         case SlotsAssigned():
             return _assign_slots(state, event.slots)
         case PolicyRemembered():
@@ -169,10 +194,11 @@ def _admit(state: State, node: Node) -> State:
     return _put_node(state, node)
 
 
-def _change_status(state: State, event: NodeDraining | NodeFenced | NodeRemoved) -> State:
+def _change_status(state: State, event: NodeDraining | NodeUndrained | NodeFenced | NodeRemoved) -> State:
     node = _current(state, event.node_id, event.incarnation)
     status = next_status(node.status, type(event).__name__, node.node_id)
-    return _put_node(state, replace(node, status=status, changed_at_ms=event.at_ms))
+    leaving = isinstance(event, NodeDraining) and event.leaving
+    return _put_node(state, replace(node, status=status, changed_at_ms=event.at_ms, leaving=leaving))
 
 
 def _current(state: State, node_id: NodeId, incarnation: Incarnation) -> Node:
@@ -214,6 +240,17 @@ def _remember(state: State, entries: tuple[MemoryEntry, ...]) -> State:
             memory[entry.name] = entry.value
         digest = add_hashes(digest, 0 if entry.value is None else entry_share(key, entry.value), removed)
     return replace(state, policy_memory=memory, entries_digest=digest)
+
+
+def _split_slots(state: State, parts: tuple[Slot, ...]) -> State:
+    first = len(state.slots)
+    if [slot.slot_id for slot in parts] != list(range(first, first + len(parts))):
+        message = f"the parts of split slots do not go on at slot {first}, one by one"
+        raise InvariantViolationError(message)
+    digest = state.entries_digest
+    for slot in parts:
+        digest = add_hashes(digest, entry_share(f"slot/{slot.slot_id}", slot))
+    return replace(state, slots=(*state.slots, *parts), entries_digest=digest)
 
 
 def _create_namespace(state: State, event: NamespaceCreated) -> State:

@@ -8,23 +8,16 @@ from typing import NamedTuple
 
 from controlplane.config import INTENTS, MEMBERSHIP
 from controlplane.core.admission import take_membership
+from controlplane.core.asked import Circumstances
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft, SealedDecision
-from controlplane.core.events import (
-    ClusterCreated,
-    NamespaceCreated,
-    NodeAdmitted,
-    NodeDraining,
-    NodeFenced,
-    NodeRemoved,
-    TermOpened,
-)
-from controlplane.core.expiry import silent_nodes, take_expiries
+from controlplane.core.events import ClusterCreated, TermOpened
+from controlplane.core.expiry import settle_silence_limit, silent_nodes, take_expiries
 from controlplane.core.identifiers import ControllerId, NodeId, Term, TopicPartition
-from controlplane.core.intents import overrides_self_preservation, take_intent
+from controlplane.core.intents import overrides_self_preservation, take_intents
 from controlplane.core.judging import judge_heartbeats
 from controlplane.core.observations import Observations, SlotsAsked
-from controlplane.core.planning import plan_ownership, plan_slots
+from controlplane.core.planning import is_called_for, plan_ownership, plan_slots
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.records import InputRecord, NodeJoined, Refusal
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
@@ -46,10 +39,6 @@ class Verdict(NamedTuple):
     observations: Observations
 
 
-_OWNERSHIP_EVENTS = (NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved, NamespaceCreated)
-"""After these somebody may own too much, too little, or be gone."""
-
-
 def decide(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> Verdict:
     """The next decision of the leader whose term is open in ``state``.
 
@@ -62,15 +51,16 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     # Log time never goes back, also when this leader has read less than the one before it, or the clock was set back.
     now_ms = max(observed_ms, state.decided_at_ms)
     observations, refusals = judge_heartbeats(state, observations, observed_ms)
-    silent = silent_nodes(state, observations)
     draft = Draft(state)
+    settle_silence_limit(draft, observations)
+    silent = silent_nodes(draft.state, observations)
     if silent or state.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
-        refusals.extend(_take_pending(draft, observations, silent, now_ms))
+        refusals.extend(_take_pending(draft, observations, silent, policies, now_ms))
         observations = replace(observations, pending=())
     answered = None
-    if any(isinstance(event, _OWNERSHIP_EVENTS) for event in draft.events):
+    if is_called_for(draft):
         plan_ownership(draft, observations, policies, now_ms)
-    elif _is_time_to_ask(draft, observations, policies, now_ms):
+    elif not draft.state.paused and _is_time_to_ask(draft, observations, policies, now_ms):
         answered = plan_slots(draft, observations, policies, now_ms)
     if not draft.events and now_ms - state.decided_at_ms >= state.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
@@ -131,7 +121,9 @@ def _may_linger(state: State, pending: tuple[InputRecord, ...], now_ms: int) -> 
     return all(abs(now_ms - record.coordinates.append_time_ms) < state.policy.join_linger_ms for record in pending)
 
 
-def _take_pending(draft: Draft, observations: Observations, silent: dict[NodeId, int], now_ms: int) -> list[Refusal]:
+def _take_pending(
+    draft: Draft, observations: Observations, silent: dict[NodeId, int], policies: SlotPolicies, now_ms: int
+) -> list[Refusal]:
     overridden = any(
         overrides_self_preservation(record, draft.state.answered_intents) for record in observations.pending
     )
@@ -142,8 +134,9 @@ def _take_pending(draft: Draft, observations: Observations, silent: dict[NodeId,
     ]
     if silent or draft.state.evictions_frozen:
         take_expiries(draft, silent, now_ms, overridden=overridden)
-    refusals += [take_intent(draft, record) for record in observations.pending if record.coordinates.topic == INTENTS]
-    return [refusal for refusal in refusals if refusal is not None]
+    asked = [record for record in observations.pending if record.coordinates.topic == INTENTS]
+    intents = take_intents(draft, asked, Circumstances(policies, now_ms, observations.next_heartbeat_offset))
+    return [*(refusal for refusal in refusals if refusal is not None), *intents]
 
 
 def _is_time_to_ask(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> bool:

@@ -25,6 +25,7 @@ class CauseKind(Enum):
     TABLE_REPUBLISHED = "table_republished"
     PLACEMENT_REFUSED = "placement_refused"
     SLOTS_ARRANGED = "slots_arranged"
+    SILENCE_LIMIT_SETTLED = "silence_limit_settled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,19 @@ from controlplane.core.state import State, position_key
 
 @dataclass(frozen=True, slots=True)
 class SealedDecision:
-    """A decision with the state that it leads to and the rows that it changes; nothing of it is committed yet."""
+    """A decision with the state that it leads to and the rows that it changes; nothing of it is committed yet.
+
+    Attributes:
+        decision: what is written to the log.
+        state: the state after it.
+        rows: the rows that it changes, by key; None removes one.
+        republish: whether the other rows are to be written again as well.
+    """
 
     decision: Decision
     state: State
     rows: Mapping[str, Row | None]
+    republish: bool = False
 
 
 @dataclass(slots=True)
@@ -29,6 +37,8 @@ class Draft:
     Attributes:
         before: the state that the decision starts from.
         state: ``before`` with the events so far.
+        certificate: the proof of least movement, if slots were planned.
+        refresh: slots are to be planned in any case, and every row of the table to be written again.
     """
 
     before: State
@@ -36,6 +46,7 @@ class Draft:
     causes: list[Cause] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     certificate: Certificate | None = None
+    refresh: bool = False
 
     def __post_init__(self) -> None:
         """Begin with no change."""
@@ -45,6 +56,12 @@ class Draft:
     def epoch(self) -> Epoch:
         """The epoch that this decision creates if it changes a row."""
         return Epoch(self.before.epoch + 1)
+
+    def fork(self) -> "Draft":
+        """A draft of its own with the same causes and events, to try something out."""
+        forked = replace(self, causes=list(self.causes), events=list(self.events))
+        forked.state = self.state
+        return forked
 
     def because(self, kind: CauseKind, subject: str, evidence: str) -> None:
         """Note a cause."""
@@ -65,8 +82,9 @@ class Draft:
         """Number, chain and digest the decision.
 
         Positions never fall, also when this leader has not yet read as far as the one before it had.
-        ``republish`` raises the epoch although no row changed, because all rows are written again.
+        ``republish``, or a refresh, raises the epoch although no row changed, because all rows are written again.
         """
+        republish = republish or self.refresh
         rows = changed_rows(self.before, self.state, self.events)
         decision = Decision(
             seq=Seq(self.before.seq + 1),
@@ -86,7 +104,7 @@ class Draft:
         )
         stamped = stamp(self.state, decision)
         decision = decision.with_state_digest(stamped.digest())
-        return SealedDecision(decision, replace(stamped, last_digest=decision.digest()), rows)
+        return SealedDecision(decision, replace(stamped, last_digest=decision.digest()), rows, republish)
 
     def _merged(self, positions: Mapping[TopicPartition, int]) -> dict[str, int]:
         merged = dict(self.before.positions)

@@ -10,8 +10,9 @@ from typing import TypeAlias
 from controlplane.core.bundles import Bundle, Namespace
 from controlplane.core.identifiers import ControllerId, Incarnation, IntentId, NodeId, Term
 from controlplane.core.membership import Node
+from controlplane.core.orders import Exclusion, Pin, StandingOrder
 from controlplane.core.plain import union_member
-from controlplane.core.policy import Policy
+from controlplane.core.policy import FormerSilenceLimit, Policy
 from controlplane.core.slot_table import Slot
 
 
@@ -47,7 +48,18 @@ class NodeAdmitted:
 @union_member
 @dataclass(frozen=True, slots=True)
 class NodeDraining:
-    """A node goes: it is relieved of what it holds."""
+    """A node goes: it is relieved of what it holds. ``leaving``: it asked for that itself, and not an operator."""
+
+    node_id: NodeId
+    incarnation: Incarnation
+    at_ms: int
+    leaving: bool = True
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class NodeUndrained:
+    """An operator takes a drain back: the node is active again."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -83,6 +95,88 @@ class NodeRemoved:
     node_id: NodeId
     incarnation: Incarnation
     at_ms: int
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class NodeOrdered:
+    """An operator's whole word on a node's name from now on; an empty one takes everything back."""
+
+    node_id: NodeId
+    order: StandingOrder
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class SlotsPinned:
+    """Replicas that have to be there from now on; one of the same slot and node is replaced."""
+
+    pins: tuple[Pin, ...]
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class SlotsUnpinned:
+    """Pins that are taken back."""
+
+    pins: tuple[Pin, ...]
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class SlotsExcluded:
+    """Replicas that must not be there from now on."""
+
+    exclusions: tuple[Exclusion, ...]
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class SlotsIncluded:
+    """Exclusions that are taken back."""
+
+    exclusions: tuple[Exclusion, ...]
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class ReconciliationPaused:
+    """No slot moves from now on; only the dead are taken out of the table. ``reason`` says why."""
+
+    reason: str
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class ReconciliationResumed:
+    """Slots are planned again; ``reason`` says why."""
+
+    reason: str
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class PolicyChanged:
+    """The cluster's whole policy from now on, and the longer silence limit that still fences if it was shortened."""
+
+    policy: Policy
+    former_silence_limit: FormerSilenceLimit | None
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class SilenceLimitSettled:
+    """Whoever may have served under a longer, former silence limit has stopped: the policy's limit fences now."""
+
+    silence_limit_ms: int
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class SlotsSplit:
+    """The rows that the slot table gains because each slot was split: those of the split slots, ascending by slot."""
+
+    slots: tuple[Slot, ...]
 
 
 @union_member
@@ -148,6 +242,8 @@ class IntentOutcome(Enum):
 
     DONE = "done"
     REFUSED = "refused"
+    SUPERSEDED = "superseded"
+    """Another intent, taken up together with it, asked for something else instead; it had no effect."""
 
 
 @union_member
@@ -167,10 +263,21 @@ Event: TypeAlias = (
     | TermOpened
     | NodeAdmitted
     | NodeDraining
+    | NodeUndrained
     | NodeFenced
     | NodeRemoved
+    | NodeOrdered
+    | SlotsPinned
+    | SlotsUnpinned
+    | SlotsExcluded
+    | SlotsIncluded
+    | ReconciliationPaused
+    | ReconciliationResumed
+    | PolicyChanged
+    | SilenceLimitSettled
     | SlotsAssigned
     | PolicyRemembered
+    | SlotsSplit
     | NamespaceCreated
     | BundlesAssigned
     | EvictionsFrozen
@@ -183,10 +290,21 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     TermOpened,
     NodeAdmitted,
     NodeDraining,
+    NodeUndrained,
     NodeFenced,
     NodeRemoved,
+    NodeOrdered,
+    SlotsPinned,
+    SlotsUnpinned,
+    SlotsExcluded,
+    SlotsIncluded,
+    ReconciliationPaused,
+    ReconciliationResumed,
+    PolicyChanged,
+    SilenceLimitSettled,
     SlotsAssigned,
     PolicyRemembered,
+    SlotsSplit,
     NamespaceCreated,
     BundlesAssigned,
     EvictionsFrozen,

@@ -2,16 +2,17 @@
 
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
-from controlplane.core.events import EvictionsFrozen, EvictionsResumed, FencingCause, NodeFenced
+from controlplane.core.events import EvictionsFrozen, EvictionsResumed, FencingCause, NodeFenced, SilenceLimitSettled
 from controlplane.core.identifiers import NodeId
 from controlplane.core.membership import Node, NodeStatus
 from controlplane.core.observations import Observations
+from controlplane.core.policy import SILENCE_MARGIN_MS
 from controlplane.core.state import State
 
 
 def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
     """Living members whose silence exceeds the limit, by name, with that silence in ms of log time."""
-    limit_ms = state.policy.silence_limit_ms
+    limit_ms = state.silence_limit_ms
     heard = observations.heard_within(limit_ms)
     read_until_ms = observations.read_until_ms
     silent = {}
@@ -24,6 +25,24 @@ def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
         if silence_ms > limit_ms:
             silent[node_id] = silence_ms
     return dict(sorted(silent.items()))
+
+
+def settle_silence_limit(draft: Draft, observations: Observations) -> None:
+    """Let a shortened silence limit fence, once nobody can serve under the former one any more.
+
+    A node that is cut off goes by the limit of the last table that it read. It has stopped when so much log time has
+    passed since the table said otherwise; the margin is for the table's way to it. The time is counted by ticks, as
+    silence is, so that a stepped clock does not shorten it.
+    """
+    former = draft.state.former_silence_limit
+    if former is None:
+        return
+    passed_ms = observations.unheard_ms(former.since_offset, observations.read_until_ms)
+    if passed_ms >= former.limit_ms + SILENCE_MARGIN_MS:
+        limit_ms = draft.state.policy.silence_limit_ms
+        evidence = f"{passed_ms} ms of log time under {limit_ms} ms instead of {former.limit_ms} ms"
+        draft.because(CauseKind.SILENCE_LIMIT_SETTLED, draft.state.log_id, evidence)
+        draft.add(SilenceLimitSettled(limit_ms))
 
 
 def take_expiries(draft: Draft, silent: dict[NodeId, int], now_ms: int, *, overridden: bool) -> None:

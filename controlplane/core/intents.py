@@ -1,28 +1,118 @@
 """What operators' intents do, and the answer that each of them gets in the log."""
 
 import re
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
+from controlplane.core.asked import Answer, Arguments, Circumstances, done, refused
 from controlplane.core.bundles import Namespace, equal_bundles
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import IntentAnswered, IntentOutcome, NamespaceCreated
-from controlplane.core.records import InputRecord, Intent, IntentKind, Refusal
+from controlplane.core.identifiers import IntentId
+from controlplane.core.node_operations import (
+    drain_node,
+    exclude_node,
+    include_node,
+    reset_node,
+    set_node,
+    undrain_node,
+)
+from controlplane.core.policy_operations import change_policy
+from controlplane.core.records import REASON, InputRecord, Intent, IntentKind, Refusal
+from controlplane.core.table_operations import (
+    exclude_slots,
+    include_slots,
+    pause_reconciliation,
+    pin_slots,
+    refresh_table,
+    resume_reconciliation,
+    unpin_slots,
+)
+from controlplane.core.wishes import wishes_of
 
 _NAMESPACE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,126}\Z")
 
 
-def take_intent(draft: Draft, record: InputRecord) -> Refusal | None:
-    """Take up one intent: its effect and its answer in the draft; an intent answered before says nothing new."""
-    intent = record.payload
-    if not isinstance(intent, Intent):
-        return Refusal(record.coordinates, "wrong_record_type", f"{type(intent).__name__} is no intent", record.raw)
-    if intent.intent_id in draft.state.answered_intents:
-        return None
-    draft.because(CauseKind.INTENT, intent.intent_id, str(record.coordinates))
-    outcome, detail = _carry_out(draft, intent)
-    draft.add(IntentAnswered(intent.intent_id, intent.kind, intent.principal, outcome, detail))
-    return None
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """How a kind of intent is carried out, and the arguments that it must and may have; None means any."""
+
+    carry_out: Callable[[Draft, Arguments, Circumstances], Answer]
+    needed: tuple[str, ...] = ()
+    possible: tuple[str, ...] | None = ()
+
+
+def _create_namespace(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
+    name = arguments["namespace"]
+    if not _NAMESPACE_NAME.match(name):
+        return refused(
+            f"namespace {name!r}: take 1 to 127 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
+        )
+    if name in draft.state.namespaces:
+        return refused(f"namespace {name!r} exists already")
+    bundles = equal_bundles(name, draft.state.policy.bundles_per_namespace)
+    draft.add(NamespaceCreated(Namespace(name, len(bundles)), bundles))
+    return done(f"namespace {name!r} with {len(bundles)} bundles")
+
+
+def _override_self_preservation(_: Draft, __: Arguments, ___: Circumstances) -> Answer:
+    return done("the nodes that are silent now are fenced")
+
+
+_NODE: Final = ("node",)
+_SLOTS: Final = ("slots", "node")
+_OPERATIONS: Final[Mapping[str, _Operation]] = {
+    IntentKind.CREATE_NAMESPACE.value: _Operation(_create_namespace, ("namespace",)),
+    IntentKind.OVERRIDE_SELF_PRESERVATION.value: _Operation(_override_self_preservation),
+    IntentKind.DRAIN_NODE.value: _Operation(drain_node, _NODE),
+    IntentKind.UNDRAIN_NODE.value: _Operation(undrain_node, _NODE),
+    IntentKind.EXCLUDE_NODE.value: _Operation(exclude_node, _NODE),
+    IntentKind.INCLUDE_NODE.value: _Operation(include_node, _NODE),
+    IntentKind.SET_NODE.value: _Operation(set_node, _NODE, ("weight", "zone")),
+    IntentKind.RESET_NODE.value: _Operation(reset_node, _NODE),
+    IntentKind.PIN_SLOTS.value: _Operation(pin_slots, _SLOTS, ("leads",)),
+    IntentKind.UNPIN_SLOTS.value: _Operation(unpin_slots, _SLOTS),
+    IntentKind.EXCLUDE_SLOTS.value: _Operation(exclude_slots, _SLOTS),
+    IntentKind.INCLUDE_SLOTS.value: _Operation(include_slots, _SLOTS),
+    IntentKind.REFRESH_TABLE.value: _Operation(refresh_table),
+    IntentKind.PAUSE_RECONCILIATION.value: _Operation(pause_reconciliation),
+    IntentKind.RESUME_RECONCILIATION.value: _Operation(resume_reconciliation),
+    IntentKind.CHANGE_POLICY.value: _Operation(change_policy, possible=None),
+}
+
+
+def take_intents(draft: Draft, records: Iterable[InputRecord], circumstances: Circumstances) -> list[Refusal]:
+    """Take up some intents: their effects and their answers in the draft.
+
+    An intent that was answered before says nothing new. One of which nothing would remain, because later ones among
+    these ask for something else, has no effect and is answered so; one that only partly agrees with a later one has
+    its effect first.
+    """
+    refusals = []
+    fresh: dict[IntentId, InputRecord] = {}
+    for record in records:
+        intent = record.payload
+        if not isinstance(intent, Intent):
+            detail = f"{type(intent).__name__} is no intent"
+            refusals.append(Refusal(record.coordinates, "wrong_record_type", detail, record.raw))
+        elif intent.intent_id not in draft.state.answered_intents:
+            fresh.setdefault(intent.intent_id, record)
+    intents = [record.payload for record in fresh.values() if isinstance(record.payload, Intent)]
+    superseded = _superseded(draft, intents, circumstances)
+    for intent in intents:
+        draft.because(CauseKind.INTENT, intent.intent_id, str(fresh[intent.intent_id].coordinates))
+        later = superseded.get(intent.intent_id)
+        answer = (
+            _carry_out(draft, intent, circumstances)
+            if later is None
+            else Answer(IntentOutcome.SUPERSEDED, f"the later intent {later} asks for something else")
+        )
+        reason = intent.arguments.get(REASON)
+        detail = f"{answer.detail} (reason given: {reason})" if reason else answer.detail
+        draft.add(IntentAnswered(intent.intent_id, intent.kind, intent.principal, answer.outcome, detail))
+    return refusals
 
 
 def overrides_self_preservation(record: InputRecord, answered: tuple[str, ...]) -> bool:
@@ -35,24 +125,53 @@ def overrides_self_preservation(record: InputRecord, answered: tuple[str, ...]) 
     )
 
 
-def _carry_out(draft: Draft, intent: Intent) -> tuple[IntentOutcome, str]:
-    match intent.kind:
-        case IntentKind.CREATE_NAMESPACE.value:
-            return _create_namespace(draft, intent)
-        case IntentKind.OVERRIDE_SELF_PRESERVATION.value:
-            return IntentOutcome.DONE, "the nodes that are silent now are fenced"
-        case unknown:
-            known = ", ".join(kind.value for kind in IntentKind)
-            return IntentOutcome.REFUSED, f"intent kind {unknown!r} is unknown; known are {known}"
+def _carry_out(draft: Draft, intent: Intent, circumstances: Circumstances) -> Answer:
+    operation = _OPERATIONS.get(intent.kind)
+    if operation is None:
+        known = ", ".join(_OPERATIONS)
+        return refused(f"intent kind {intent.kind!r} is unknown; known are {known}")
+    missing = [name for name in operation.needed if not intent.arguments.get(name)]
+    if missing:
+        return refused(f"{intent.kind} needs {', '.join(missing)}")
+    possible = operation.possible
+    strange = () if possible is None else intent.arguments.keys() - {*operation.needed, *possible, REASON}
+    if strange:
+        return refused(f"{intent.kind} does not know {', '.join(sorted(strange))}")
+    return operation.carry_out(draft, intent.arguments, circumstances)
 
 
-def _create_namespace(draft: Draft, intent: Intent) -> tuple[IntentOutcome, str]:
-    name = intent.arguments.get("namespace", "")
-    if not _NAMESPACE_NAME.match(name):
-        detail = f"namespace {name!r}: take 1 to 127 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
-        return IntentOutcome.REFUSED, detail
-    if name in draft.state.namespaces:
-        return IntentOutcome.REFUSED, f"namespace {name!r} exists already"
-    bundles = equal_bundles(name, draft.state.policy.bundles_per_namespace)
-    draft.add(NamespaceCreated(Namespace(name, len(bundles)), bundles))
-    return IntentOutcome.DONE, f"namespace {name!r} with {len(bundles)} bundles"
+def _superseded(draft: Draft, intents: list[Intent], circumstances: Circumstances) -> dict[IntentId, IntentId]:
+    """Which of these have no effect, each with the later one that takes it: never one that is refused itself."""
+    able = {intent.intent_id for intent in intents}
+    while found := _contradicted(intents, able, len(draft.state.slots)):
+        trial = draft.fork()
+        answers = {
+            intent.intent_id: _carry_out(trial, intent, circumstances)
+            for intent in intents
+            if intent.intent_id not in found
+        }
+        failed = {intent_id for intent_id, answer in answers.items() if answer.outcome is IntentOutcome.REFUSED}
+        if not failed & able:
+            break
+        able -= failed
+    return found
+
+
+def _contradicted(intents: list[Intent], able: set[IntentId], slot_count: int) -> dict[IntentId, IntentId]:
+    """The intents whose every wish is another one in the end, with the last intent that changes it."""
+    last: dict[Hashable, tuple[int, IntentId, Hashable]] = {}
+    wishes = [wishes_of(intent, slot_count) for intent in intents]
+    for index, intent in enumerate(intents):
+        if intent.intent_id in able:
+            last |= {subject: (index, intent.intent_id, wish) for subject, wish in wishes[index].items()}
+    found = {}
+    for index, intent in enumerate(intents):
+        later = [last.get(subject, (index, intent.intent_id, wish)) for subject, wish in wishes[index].items()]
+        ends = [
+            (at, intent_id)
+            for (at, intent_id, end), wish in zip(later, wishes[index].values(), strict=True)
+            if at > index and end != wish
+        ]
+        if ends and len(ends) == len(wishes[index]):
+            found[intent.intent_id] = max(ends)[1]
+    return found

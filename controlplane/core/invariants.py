@@ -9,8 +9,9 @@ from itertools import pairwise
 
 from controlplane.core.bundles import HASH_SPACE, Bundle
 from controlplane.core.decision import Decision
-from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
+from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned, SlotsSplit
 from controlplane.core.identifiers import NodeId
+from controlplane.core.orders import NO_ORDER
 from controlplane.core.records import NodeRole
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
 from controlplane.core.slot_policy import SlotPolicies, may_leave_the_dead
@@ -34,6 +35,7 @@ def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
     ]
     if state.log_id and len(state.slots) != state.policy.slot_count:
         problems.append(f"{len(state.slots)} slots, the policy says {state.policy.slot_count}")
+    problems += _order_problems(state)
     if entries_digest(state) != state.entries_digest:
         problems.append("the digest of the entries is not the one kept up to date")
     _raise(state, problems)
@@ -63,7 +65,7 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
     ]
     for event in decision.events:
         match event:
-            case SlotsAssigned(slots=slots):
+            case SlotsAssigned(slots=slots) | SlotsSplit(slots=slots):
                 problems += _shape_problems(after, tuple(after.slots[slot.slot_id] for slot in slots))
                 problems += _changed_holder_problems(before, after, slots, policies)
                 problems += _slot_leader_problems(before, after, slots)
@@ -101,7 +103,8 @@ def _changed_holder_problems(
     """Nobody is given a slot after his death, or keeps one, unless the slot policy leaves tables as they are."""
     may_stay = _dead_may_hold(after, policies)
     for slot in changed:
-        known = before.slots[slot.slot_id].replicas if may_stay and slot.slot_id < len(before.slots) else ()
+        # A part of a split slot begins with the row of the slot that it was part of.
+        known = before.slots[slot.slot_id % len(before.slots)].replicas if may_stay and before.slots else ()
         yield from _dead_holders(after, after.slots[slot.slot_id], known)
 
 
@@ -134,6 +137,20 @@ def owner_problems(state: State, bundles: tuple[Bundle, ...]) -> Iterator[str]:
         node = state.nodes.get(bundle.owner) if bundle.owner is not None else None
         if bundle.owner is not None and (node is None or not node.lives or node.role is not NodeRole.DATA):
             yield f"bundle {bundle.bundle_id} is owned by {bundle.owner!r}, which does not live"
+
+
+def _order_problems(state: State) -> Iterator[str]:
+    pairs = [(pin.slot_id, pin.node_id) for pin in state.pins]
+    if pairs != sorted(set(pairs)) or list(state.exclusions) != sorted(set(state.exclusions)):
+        yield "pins or exclusions are not sorted, or one stands twice"
+    slots = [pin.slot_id for pin in state.pins] + [exclusion.slot_id for exclusion in state.exclusions]
+    beyond = [slot_id for slot_id in slots if not 0 <= slot_id < len(state.slots)]
+    if beyond:
+        yield f"slots {beyond[:10]} are not in the table, but orders stand on them"
+    yield from (f"an empty order is kept for {name!r}" for name, order in state.orders.items() if order == NO_ORDER)
+    former = state.former_silence_limit
+    if former is not None and former.limit_ms <= state.policy.silence_limit_ms:
+        yield f"a former silence limit of {former.limit_ms} ms does not exceed the policy's"
 
 
 def _bundle_problems(state: State) -> Iterator[str]:

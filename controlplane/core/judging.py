@@ -52,7 +52,7 @@ def _judge(
         return _refuse(record, "older_incarnation", detail), False
     else:
         reason, detail = "never_joined", f"node {heartbeat.node_id!r} sent a heartbeat and no join"
-    if (heartbeat.node_id, heartbeat.incarnation) in joining or now_ms - appended_ms <= state.policy.silence_limit_ms:
+    if (heartbeat.node_id, heartbeat.incarnation) in joining or now_ms - appended_ms <= state.silence_limit_ms:
         return None, True
     return _refuse(record, reason, detail), False
 
@@ -63,7 +63,7 @@ def _refuse(record: InputRecord, reason: str, detail: str) -> Refusal:
 
 def _judged(state: State, view: PartitionView) -> PartitionView:
     """The view without unjudged records, and without senders that have long been silent and are no members."""
-    forget_after_ms = 2 * state.policy.silence_limit_ms
+    forget_after_ms = 2 * state.silence_limit_ms
     heard = view.heard
     if any(view.clock_ms - each.clock_ms > forget_after_ms for each in heard.values()):
         heard = {

@@ -14,12 +14,28 @@ from controlplane.core.events import (
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
+    NodeOrdered,
     NodeRemoved,
+    NodeUndrained,
+    PolicyChanged,
+    ReconciliationResumed,
     SlotsAssigned,
+    SlotsExcluded,
+    SlotsIncluded,
+    SlotsPinned,
+    SlotsUnpinned,
 )
 from controlplane.core.identifiers import Epoch, Seq
 from controlplane.core.invariants import check, check_step, owner_problems, slot_problems
-from controlplane.core.membership import NodeStatus
+from controlplane.core.membership import Node, NodeStatus
+from controlplane.core.order_verification import (
+    awake_exclusions,
+    awake_pins,
+    order_complaints,
+    pause_complaints,
+    planned_from,
+    split_table,
+)
 from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules
 from controlplane.core.placement.verify import verify
 from controlplane.core.policy import FEATURE_LEVEL
@@ -27,11 +43,24 @@ from controlplane.core.publishing import changed_rows
 from controlplane.core.records import NodeRole
 from controlplane.core.slot_policies.sofa import POLICY_NAME as SOFA
 from controlplane.core.slot_policies.sofa_ticks import tick_complaints
-from controlplane.core.slot_table import without_nodes
 from controlplane.core.state import State
 from controlplane.errors import InvariantViolationError, LogContinuityError, StopError
 
-_CALL_FOR_A_PLAN = (NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved, SlotsAssigned)
+_CALL_FOR_A_PLAN = (
+    NodeAdmitted,
+    NodeDraining,
+    NodeUndrained,
+    NodeFenced,
+    NodeRemoved,
+    NodeOrdered,
+    SlotsPinned,
+    SlotsUnpinned,
+    SlotsExcluded,
+    SlotsIncluded,
+    ReconciliationResumed,
+    PolicyChanged,
+    SlotsAssigned,
+)
 """After these it has to be proven that nothing, or nothing more, had to move."""
 
 _CERTIFYING_POLICIES = frozenset({"minimal"})
@@ -83,6 +112,7 @@ class LogVerification:
         self.state = after
         sentences = _invariant_complaints(lambda: check_step(before, decision, after))
         sentences += _field_complaints(before, decision, after)
+        sentences += order_complaints(before, decision, after)
         sentences += _plan_complaints(before, decision, after)
         return [Complaint(decision.seq, decision.epoch, sentence) for sentence in sentences]
 
@@ -132,6 +162,10 @@ def _field_complaints(before: State, decision: Decision, after: State) -> list[s
 
 def _plan_complaints(before: State, decision: Decision, after: State) -> list[str]:
     """What is wrong with who owns what after the decision, by what its slot policy proves or promises."""
+    if len(after.slots) != len(split_table(before, decision)):
+        return []  # what the table begins with is not known, and has been complained of
+    if after.paused:
+        return [*owner_problems(after, tuple(after.bundles.values())), *pause_complaints(before, decision, after)]
     if after.policy.slot_policy == SOFA:
         nodes = sorted(node.node_id for node in holders(after) if node.weight > 0)
         return [
@@ -152,23 +186,33 @@ def _plan_complaints(before: State, decision: Decision, after: State) -> list[st
 
 def _problem(before: State, decision: Decision, after: State) -> PlacementProblem:
     """What the planner had to be asked; who was ready is only in the certificate."""
-    # A new process holds nothing of what a former one of its name held.
-    admitted = {event.node.node_id for event in decision.events if isinstance(event, NodeAdmitted)}
     policy = after.policy
     return PlacementProblem(
-        without_nodes(before.slots, admitted),
+        planned_from(before, decision, after),
         tuple(holders(after)),
         PlacementRules(policy.replica_count, policy.zone_rule, policy.replicas_per_zone, policy.tolerance_percent),
         decision.epoch,
+        pins=awake_pins(after),
+        exclusions=awake_exclusions(after),
     )
 
 
 def holders(state: State) -> Iterator[PlacementNode]:
-    """Data nodes that live; draining ones are given nothing unless there is no other: slots are not left to nobody."""
+    """Data nodes that live, with the weights and zones that operators said, if they did.
+
+    Draining ones are given nothing unless there is no other, and excluded ones nothing unless there are not even those:
+    slots are not left to nobody.
+    """
     data = [node for node in state.nodes.values() if node.role is NodeRole.DATA]
-    active = [node for node in data if node.status is NodeStatus.ACTIVE]
-    draining = [node for node in data if node.status is NodeStatus.DRAINING]
-    for node in active:
-        yield PlacementNode(node.node_id, node.weight, node.capacity, node.zone)
-    for node in draining:
-        yield PlacementNode(node.node_id, 0 if active else node.weight, node.capacity, node.zone)
+    groups: dict[tuple[bool, bool], list[Node]] = {}
+    for node in data:
+        if node.status in (NodeStatus.ACTIVE, NodeStatus.DRAINING):
+            excluded = state.order(node.node_id).excluded
+            # All excluded ones are of one group, whether they drain or not.
+            groups.setdefault((excluded, not excluded and node.status is NodeStatus.DRAINING), []).append(node)
+    for place, group in enumerate(groups[key] for key in sorted(groups)):
+        for node in group:
+            order = state.order(node.node_id)
+            weight = node.weight if order.weight is None else order.weight
+            zone = node.zone if order.zone is None else order.zone
+            yield PlacementNode(node.node_id, 0 if place else weight, node.capacity, zone)

@@ -34,6 +34,8 @@ TRANSITIONS: dict[tuple[NodeStatus | None, str], NodeStatus] = {
     (NodeStatus.FENCED, "NodeAdmitted"): NodeStatus.ACTIVE,
     (NodeStatus.LEFT, "NodeAdmitted"): NodeStatus.ACTIVE,
     (NodeStatus.ACTIVE, "NodeDraining"): NodeStatus.DRAINING,
+    (NodeStatus.DRAINING, "NodeDraining"): NodeStatus.DRAINING,
+    (NodeStatus.DRAINING, "NodeUndrained"): NodeStatus.ACTIVE,
     (NodeStatus.ACTIVE, "NodeFenced"): NodeStatus.FENCED,
     (NodeStatus.DRAINING, "NodeFenced"): NodeStatus.FENCED,
     (NodeStatus.ACTIVE, "NodeRemoved"): NodeStatus.LEFT,
@@ -60,6 +62,7 @@ class Node:
         admitted_at_offset: next offset of ``heartbeats`` partition 0 when it was admitted: a node that never sends
             a heartbeat is counted silent from there.
         changed_at_ms: log time of the last change of status.
+        leaving: whether it drains because it asked to go itself; only an operator's drain can be taken back.
     """
 
     node_id: NodeId
@@ -73,6 +76,7 @@ class Node:
     version: str
     admitted_at_offset: int
     changed_at_ms: int
+    leaving: bool = False
 
     @property
     def lives(self) -> bool:

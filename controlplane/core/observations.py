@@ -21,6 +21,8 @@ from controlplane.core.records import Heartbeat, InputRecord, SlotReport, Tick
 MAX_TICK_GAP_MS: Final = 200
 """How much log time the gap between two ticks may count."""
 
+_FIRST_HEARTBEAT_PARTITION: Final = TopicPartition(HEARTBEATS, 0)
+
 MARK_SPACING_MS: Final = 100
 MARKS_KEPT: Final = 256
 """Ticks that are remembered to date an admission: one per 100 ms of log time, for longer than any silence limit."""
@@ -116,6 +118,11 @@ class Observations:
         """Log time: the greatest append time of a tick over all partitions; None before the first tick."""
         ticks = [view.greatest_tick_ms for view in self.partitions.values() if view.greatest_tick_ms is not None]
         return max(ticks, default=None)
+
+    @property
+    def next_heartbeat_offset(self) -> int:
+        """Next offset of ``heartbeats`` partition 0: from there on what is decided now is counted."""
+        return self.positions.get(_FIRST_HEARTBEAT_PARTITION, 0)
 
     def heard_within(self, limit_ms: int) -> set[tuple[NodeId, Incarnation]]:
         """The incarnations whose silence is at most the limit; the cost is one look at each that was ever heard."""

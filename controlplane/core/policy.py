@@ -11,6 +11,9 @@ from enum import Enum
 from controlplane.core.plain import digest_hex
 from controlplane.errors import ConfigurationError
 
+SILENCE_MARGIN_MS = 1_000
+"""How much later than a former silence limit the shorter one fences: nodes may learn of it that much later."""
+
 FEATURE_LEVEL = 1
 """The newest feature level that this code writes and reads. A decision of a higher level stops a reader."""
 
@@ -31,6 +34,19 @@ class ZoneRule(Enum):
     """No more than ``replicas_per_zone`` replicas of a slot in a zone, as far as balance allows."""
     HARD = "hard"
     """Never more; a slot rather has fewer replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerSilenceLimit:
+    """A longer silence limit that was shortened: whoever is cut off from the table may still serve under it.
+
+    Attributes:
+        limit_ms: it goes on to fence until so much log time, and a margin, has passed.
+        since_offset: next offset of ``heartbeats`` partition 0 when it was shortened; the time counts from there.
+    """
+
+    limit_ms: int
+    since_offset: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,16 @@ from controlplane.core.events import (
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
+    NodeOrdered,
     NodeRemoved,
+    NodeUndrained,
+    PolicyChanged,
     SlotsAssigned,
+    SlotsSplit,
     TermOpened,
 )
-from controlplane.core.membership import Node, NodeStatus
+from controlplane.core.identifiers import NodeId
+from controlplane.core.membership import NodeStatus
 from controlplane.core.rows import (
     SETTINGS_KEY,
     NodeRow,
@@ -40,7 +45,7 @@ def table_settings(state: State) -> TableSettings | None:
 def rows_of(state: State) -> dict[str, Row]:
     """Every row of the routing table by key."""
     settings = table_settings(state)
-    nodes = (_node_row(node) for _, node in sorted(state.nodes.items()))
+    nodes = (_node_row(state, node_id) for node_id in sorted(state.nodes))
     rows: list[Row | None] = [
         settings,
         *state.slots,
@@ -71,13 +76,13 @@ def _touched_keys(event: Event) -> list[str]:
     match event:
         case ClusterCreated(policy=policy):
             return [SETTINGS_KEY, *(slot_key(slot_id) for slot_id in range(policy.slot_count))]
-        case TermOpened():
+        case TermOpened() | PolicyChanged():
             return [SETTINGS_KEY]
         case NodeAdmitted(node=node):
             return [node_key(node.node_id)]
-        case NodeDraining(node_id=node_id) | NodeFenced(node_id=node_id) | NodeRemoved(node_id=node_id):
-            return [node_key(node_id)]
-        case SlotsAssigned(slots=slots):
+        case NodeDraining() | NodeUndrained() | NodeFenced() | NodeRemoved() | NodeOrdered():
+            return [node_key(event.node_id)]
+        case SlotsAssigned(slots=slots) | SlotsSplit(slots=slots):
             return [slot_key(slot.slot_id) for slot in slots]
         case NamespaceCreated(namespace=namespace, bundles=bundles):
             return [namespace_key(namespace.name), *(bundle_key(bundle.bundle_id) for bundle in bundles)]
@@ -96,16 +101,18 @@ def _row(state: State, key: str) -> Row | None:
             slot_id = int(identifier)
             return state.slots[slot_id] if slot_id < len(state.slots) else None
         case "node":
-            return _node_row(state.nodes.get(identifier))
+            return _node_row(state, identifier)
         case "namespace":
             return state.namespaces.get(identifier)
         case _:
             return state.bundles.get(identifier)
 
 
-def _node_row(node: Node | None) -> NodeRow | None:
-    if node is None or node.status is NodeStatus.LEFT:
+def _node_row(state: State, node_id: NodeId) -> NodeRow | None:
+    known = state.nodes.get(node_id)
+    if known is None or known.status is NodeStatus.LEFT:
         return None
+    node = state.as_ordered(known)
     return NodeRow(
         node.node_id,
         node.incarnation,

@@ -11,7 +11,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
-from controlplane.core.placement.contract import Exclusion, Pin, PlacementNode
+from controlplane.core.orders import Exclusion, Pin
+from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.policy import Policy
 from controlplane.core.records import ReplicaStatus, SlotReport
 from controlplane.core.slot_table import Slot, without_nodes

@@ -65,6 +65,18 @@ def without_nodes(slots: tuple[Slot, ...], gone: AbstractSet[NodeId]) -> tuple[S
     )
 
 
+def split_parts(slots: tuple[Slot, ...], slot_count: int, epoch: Epoch) -> tuple[Slot, ...]:
+    """The rows of the slots that a table gains when each of its slots is split, by slot id.
+
+    With ``slot_count`` a power of two times the present count, both hash functions put a key of slot s into one of the
+    slots s + k * present count: each of these parts begins with the row of s, so that no data has to move.
+    """
+    count = len(slots)
+    return tuple(
+        replace(slots[slot_id % count], slot_id=slot_id, leader_epoch=epoch) for slot_id in range(count, slot_count)
+    )
+
+
 def by_node(slots: tuple[Slot, ...]) -> dict[NodeId, NodeSlots]:
     """The inverted table: for each node, sorted by name, the slots that it leads and follows, ascending."""
     leads: dict[NodeId, list[SlotId]] = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from controlplane.core.bundles import Bundle, Namespace
 from controlplane.core.identifiers import (
@@ -16,8 +16,9 @@ from controlplane.core.identifiers import (
     TopicPartition,
 )
 from controlplane.core.membership import Node
+from controlplane.core.orders import NO_ORDER, Exclusion, Pin, StandingOrder, as_ordered
 from controlplane.core.plain import canonical_bytes, digest_hex
-from controlplane.core.policy import Policy
+from controlplane.core.policy import FormerSilenceLimit, Policy
 from controlplane.core.rows import add_hashes, format_digest, row_hash
 from controlplane.core.slot_table import Slot
 
@@ -51,9 +52,14 @@ class State:
         bundles: by bundle id.
         policy_memory: what the slot policy has remembered, by name; another slot policy begins without it.
         evictions_frozen: self-preservation holds: nobody is fenced for silence.
+        orders: operators' standing words on nodes, by node name; names that never joined included, empty ones not.
+        pins: replicas that have to be there, ascending by slot and node, one for each pair.
+        exclusions: replicas that must not be there, ascending by slot and node.
+        paused: reconciliation is paused: no slot is planned.
+        former_silence_limit: a longer limit that still fences, after the policy's was shortened.
         answered_intents: ids of intents that were answered, oldest first, bounded.
-        entries_digest: sum of the shares of nodes, slots, namespaces, bundles and memory; kept up to date by
-            ``apply``.
+        entries_digest: sum of the shares of nodes, slots, namespaces, bundles, memory, orders, pins and exclusions;
+            kept up to date by ``apply``.
     """
 
     log_id: str = ""
@@ -72,6 +78,11 @@ class State:
     bundles: Mapping[str, Bundle] = field(default_factory=dict)
     policy_memory: Mapping[str, str] = field(default_factory=dict)
     evictions_frozen: bool = False
+    orders: Mapping[NodeId, StandingOrder] = field(default_factory=dict)
+    pins: tuple[Pin, ...] = ()
+    exclusions: tuple[Exclusion, ...] = ()
+    paused: bool = False
+    former_silence_limit: FormerSilenceLimit | None = None
     answered_intents: tuple[IntentId, ...] = ()
     entries_digest: int = 0
 
@@ -91,15 +102,37 @@ class State:
             "decided_at_ms": self.decided_at_ms,
             "positions": self.positions,
             "evictions_frozen": self.evictions_frozen,
+            "paused": self.paused,
+            "former_silence_limit": self.former_silence_limit,
             "answered_intents": self.answered_intents,
             "entries": format_digest(self.entries_digest),
         }
         return digest_hex(header)
 
     @property
+    def silence_limit_ms(self) -> int:
+        """Log time without a heartbeat after which a node is fenced now."""
+        former = self.former_silence_limit
+        return max(self.policy.silence_limit_ms, former.limit_ms if former else 0)
+
+    def order(self, node_id: NodeId) -> StandingOrder:
+        """What operators have said about a node."""
+        return self.orders.get(node_id, NO_ORDER)
+
+    def as_ordered(self, node: Node) -> Node:
+        """The node with the weight and the zone that count, whoever said them."""
+        return as_ordered(node, self.order(node.node_id))
+
+    @property
     def placing_nodes(self) -> tuple[Node, ...]:
         """The nodes to which slots and bundles may be given, by name."""
-        return tuple(node for _, node in sorted(self.nodes.items()) if node.places)
+        return tuple(
+            node for node_id, node in sorted(self.nodes.items()) if node.places and not self.order(node_id).excluded
+        )
+
+
+Entry: TypeAlias = Node | Slot | Namespace | Bundle | StandingOrder | Pin | Exclusion | str
+"""What a state has many of."""
 
 
 def position_key(place: TopicPartition) -> str:
@@ -112,9 +145,14 @@ def memory_key(name: str) -> str:
     return f"memory/{name}"
 
 
-def entry_share(key: str, entry: Node | Slot | Namespace | Bundle | str) -> int:
+def entry_share(key: str, entry: Entry) -> int:
     """What one entry adds to ``entries_digest``; ``key`` names its kind and id."""
     return row_hash(key.encode(), canonical_bytes(entry))
+
+
+def pair_share(kind: str, entry: Pin | Exclusion) -> int:
+    """The same for what operators ordered of a slot and a node."""
+    return entry_share(f"{kind}/{entry.slot_id}/{entry.node_id}", entry)
 
 
 def entries_digest(state: State) -> int:
@@ -130,4 +168,10 @@ def entries_digest(state: State) -> int:
         total = add_hashes(total, entry_share(f"bundle/{bundle_id}", bundle))
     for name, value in state.policy_memory.items():
         total = add_hashes(total, entry_share(memory_key(name), value))
+    for node_id, order in state.orders.items():
+        total = add_hashes(total, entry_share(f"order/{node_id}", order))
+    for pin in state.pins:
+        total = add_hashes(total, pair_share("pin", pin))
+    for exclusion in state.exclusions:
+        total = add_hashes(total, pair_share("exclusion", exclusion))
     return total

@@ -58,7 +58,10 @@ class SlotGained:
         token: the slot's fencing token.
         epoch: of the table that says so; it names this holding when the slot is lost and gained again.
         sources: living nodes that may have the data: the former slot leader first, then the other former replicas,
-            then the present ones.
+            then the present ones. After a split that is said of the slot that it was split from, and under that slot's
+            number some of them may still have the data.
+        part_of: the slot that it was split from, if this node has held that one up to now: then the data is here, under
+            that slot, and has only to be told apart.
     """
 
     slot_id: SlotId
@@ -66,6 +69,7 @@ class SlotGained:
     token: FencingToken
     epoch: Epoch
     sources: tuple[NodeId, ...]
+    part_of: SlotId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,9 @@ class HoldingBook:
         row = table.nodes.get(self._node_id) if table else None
         if table is None or row is None or row.status is not NodeStatus.DRAINING:
             return False
-        return not any(each.status is NodeStatus.ACTIVE and each.role is NodeRole.DATA for each in table.nodes.values())
+        # An excluded node is shown with weight 0.
+        others = (each for each in table.nodes.values() if each.status is NodeStatus.ACTIVE and each.weight)
+        return not any(each.role is NodeRole.DATA for each in others)
 
     def count(self) -> tuple[int, int, int]:
         """How many slots the node leads and follows, and how many bundles it owns."""
@@ -87,6 +89,7 @@ class HoldingBook:
             changed: list[SlotChanged] = []
             skipped = before is not None and table.epoch > before.epoch + 1
             interrupted = skipped and before is not None and before.nodes.get(self._node_id) is not row
+            held_before = frozenset(() if skipped else self._held)
             for slot, earlier in _touched(table, before, every=interrupted or bool(self._held) != member):
                 holds = member and self._node_id in slot.replicas
                 rewritten = interrupted or (skipped and slot is not earlier)
@@ -99,7 +102,9 @@ class HoldingBook:
                 # Where epochs were skipped, the present replicas may know more than those of long ago.
                 sources = self._sources(slot, earlier) if skipped else self._sources(earlier, slot)
                 if slot.slot_id not in self._held:
-                    gained.append(self._gain(table, slot, sources))
+                    split_from = earlier.slot_id if earlier is not None and earlier.slot_id in held_before else None
+                    part_of = split_from if split_from != slot.slot_id else None
+                    gained.append(self._gain(table, slot, sources, part_of))
                 elif earlier is not None and slot is not earlier:
                     changed.append(self._change(table, slot, earlier, sources))
             bundles_lost, bundles_gained = self._follow_bundles(table, member=member)
@@ -154,11 +159,11 @@ class HoldingBook:
             bundles = tuple(BundleStatus(bundle_id, ReplicaStatus.HEALTHY) for bundle_id in sorted(self._bundles))
             return tuple(slots), bundles
 
-    def _gain(self, table: RoutingTable, slot: Slot, sources: tuple[NodeId, ...]) -> SlotGained:
+    def _gain(self, table: RoutingTable, slot: Slot, sources: tuple[NodeId, ...], part_of: SlotId | None) -> SlotGained:
         self._held[slot.slot_id] = _Held(table.epoch, ReplicaStatus.MIGRATING, 0, sources)
         token = FencingToken(table.term, slot.leader_epoch)
         leads = slot.leader == self._node_id
-        return SlotGained(slot.slot_id, leads, token, table.epoch, _living(sources, table))
+        return SlotGained(slot.slot_id, leads, token, table.epoch, _living(sources, table), part_of)
 
     def _change(self, table: RoutingTable, slot: Slot, earlier: Slot, sources: tuple[NodeId, ...]) -> SlotChanged:
         held = self._held[slot.slot_id]
@@ -190,8 +195,12 @@ def _living(node_ids: tuple[NodeId, ...], table: RoutingTable) -> tuple[NodeId, 
 
 
 def _touched(table: RoutingTable, before: RoutingTable | None, *, every: bool) -> list[tuple[Slot, Slot | None]]:
-    """The slots whose rows were written since ``before`` with what they were, or every slot."""
-    if before is None or len(before.slots) != len(table.slots):
+    """The slots whose rows were written since ``before`` with what they were, or every slot.
+
+    A part of a split slot was that slot: with twice as many slots, slot s + count has keys of slot s only.
+    """
+    if before is None or len(before.slots) > len(table.slots):
         return [(slot, None) for slot in table.slots]
-    pairs = zip(table.slots, before.slots, strict=True)
+    count = len(before.slots)
+    pairs = ((slot, before.slots[slot.slot_id % count]) for slot in table.slots)
     return [(slot, earlier) for slot, earlier in pairs if every or slot is not earlier]

@@ -52,7 +52,7 @@ class Intake:
     def start(self, state: State) -> None:
         """Begin where the state's positions say, and look back in ``heartbeats`` over the window that matters."""
         reader = self._open_reader()
-        since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.policy.silence_limit_ms
+        since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.silence_limit_ms
         positions = dict(reader.offsets_at_time(HEARTBEATS, since_ms))
         for topic in (MEMBERSHIP, INTENTS):
             for place, first in reader.start_offsets(topic).items():
@@ -117,4 +117,4 @@ def _is_settled(state: State, refusal: Refusal) -> bool:
     """
     topic, partition, offset, append_time_ms = refusal.coordinates
     passed = offset < state.positions.get(position_key(TopicPartition(topic, partition)), 0)
-    return passed and state.decided_at_ms - append_time_ms > state.policy.silence_limit_ms
+    return passed and state.decided_at_ms - append_time_ms > state.silence_limit_ms

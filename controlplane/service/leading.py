@@ -95,7 +95,7 @@ class Leadership:
             return Standing.LEADS
         pending = self._intake.observations.pending
         self._intake.observations = replace(verdict.observations, pending=pending)
-        return self.commit(verdict.sealed, verdict.sealed.rows)
+        return self.commit(verdict.sealed, self._publisher.rows_of_decision(verdict.sealed))
 
     def _conclude(
         self, outcome: CommitOutcome, sealed: SealedDecision, publication: Publication, began_at_ms: int
@@ -154,4 +154,5 @@ class Leadership:
 def _moved(before: State, decision: Decision) -> int:
     """Replicas on nodes that did not hold the slot before, where no certificate counts them."""
     rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
-    return sum(len({*slot.replicas}.difference(before.slots[slot.slot_id].replicas)) for slot in rows)
+    count = len(before.slots)  # a part of a split slot begins with its slot's replicas
+    return sum(len({*slot.replicas}.difference(before.slots[slot.slot_id % count].replicas)) for slot in rows)

@@ -25,6 +25,9 @@ class ControllerMetrics:
             "1 while the slot policy cannot make a table of what there is and leaves the slots as they are",
             registry=registry,
         )
+        self.paused = Gauge(
+            "controlplane_reconciliation_paused", "1 while an operator lets no slot move", registry=registry
+        )
         self.decisions = Counter(
             "controlplane_decisions", "Decisions committed by this controller, by cause", ["cause"], registry=registry
         )

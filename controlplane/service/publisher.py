@@ -41,6 +41,10 @@ class TablePublisher:
         rows.update(rows_of(state))
         return rows
 
+    def rows_of_decision(self, sealed: SealedDecision) -> Mapping[str, Row | None]:
+        """What has to be written for a decision: the rows that it changes, or the whole table where it says so."""
+        return self.whole_table(sealed.state) if sealed.republish else sealed.rows
+
     def publication(self, sealed: SealedDecision, rows: Mapping[str, Row | None]) -> Publication:
         """The transaction of a decision with these changed rows; without rows there is no marker."""
         decision = sealed.decision

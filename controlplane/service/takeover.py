@@ -135,8 +135,7 @@ def _take_over(parts: Parts, keeper: LeaseKeeper, term: Term, writer: Transactio
         now_ms=now_ms,
         republish=republish,
     )
-    rows = publisher.whole_table(sealed.state) if republish else sealed.rows
-    standing = leadership.commit(sealed, rows)
+    standing = leadership.commit(sealed, publisher.rows_of_decision(sealed))
     deadline_ms = parts.clock.monotonic_ms() + UNRESOLVED_LIMIT_MS
     while standing is Standing.UNRESOLVED and parts.clock.monotonic_ms() < deadline_ms:
         standing = leadership.step()

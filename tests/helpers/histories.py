@@ -22,6 +22,35 @@ operations: st.SearchStrategy[History] = st.lists(
         st.tuples(st.just("run"), st.sampled_from((100, 700, 3_000)), st.sets(st.sampled_from(NODES))),
         st.tuples(st.just("outage"), st.integers(1_000, 60_000), st.none()),
         st.tuples(st.just("namespace"), st.sampled_from(("kv", "hot", "Bad Name")), st.none()),
+        st.tuples(
+            st.sampled_from(("drain_node", "undrain_node", "exclude_node", "include_node", "reset_node")),
+            st.sampled_from(NODES),
+            st.none(),
+        ),
+        st.tuples(
+            st.sampled_from(("pin_slots", "unpin_slots", "exclude_slots", "include_slots")),
+            st.sampled_from(NODES),
+            st.sampled_from(("0", "3,5", "all")),
+        ),
+        st.tuples(st.just("set_node"), st.sampled_from(NODES), st.integers(1, 4)),
+        st.tuples(
+            st.sampled_from(("refresh_table", "pause_reconciliation", "resume_reconciliation")), st.none(), st.none()
+        ),
+        st.tuples(
+            st.just("change_policy"),
+            st.sampled_from(
+                (
+                    ("replica_count", "1"),
+                    ("replica_count", "3"),
+                    ("slot_count", "16"),
+                    ("slot_count", "4"),
+                    ("silence_limit_ms", "1000"),
+                    ("silence_limit_ms", "5000"),
+                    ("tolerance_percent", "50"),
+                )
+            ),
+            st.none(),
+        ),
     ),
     max_size=25,
 )
@@ -49,6 +78,23 @@ def play(history: History, world: World | None = None) -> World:
             case "outage":
                 world.tick(int(subject))  # type: ignore[call-overload]
             case _:
-                world.intent(f"i{index}", "create_namespace", namespace=str(subject))
+                ask(world, f"i{index}", kind, subject, argument)
         world.decide()
     return world
+
+
+def ask(world: World, intent_id: str, kind: str, subject: object, argument: object) -> None:
+    """An operator asks for something."""
+    match kind, subject:
+        case "namespace", _:
+            world.intent(intent_id, "create_namespace", namespace=str(subject))
+        case "set_node", _:
+            world.intent(intent_id, kind, node=str(subject), weight=str(argument), zone=f"z{argument}")
+        case "change_policy", (name, value):
+            world.intent(intent_id, kind, **{str(name): str(value)})
+        case (("pin_slots" | "unpin_slots" | "exclude_slots" | "include_slots"), _):
+            world.intent(intent_id, kind, node=str(subject), slots=str(argument))
+        case _, None:
+            world.intent(intent_id, kind)
+        case _:
+            world.intent(intent_id, kind, node=str(subject))

@@ -1,9 +1,12 @@
-"""Decision logs as a whole."""
+"""Decision logs as a whole: judged from outside, and forged as somebody would who knows how."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from controlplane.core.apply import apply_all, stamp
 from controlplane.core.decision import Decision
 from controlplane.core.log_verification import LogVerification
+from controlplane.core.state import State
 
 
 def complaints_of(decisions: Sequence[Decision]) -> list[str]:
@@ -17,3 +20,14 @@ def complaints_of(decisions: Sequence[Decision]) -> list[str]:
     else:
         found += verification.judge_end()
     return [f"seq {each.seq}, epoch {each.epoch}: {each.sentence}" for each in found]
+
+
+def resealed(decisions: Sequence[Decision]) -> list[Decision]:
+    """The same decisions with digests that fit: what a forger does who knows how."""
+    state, found = State(), []
+    for decision in decisions:
+        chained = replace(decision, previous_digest=state.last_digest, state_digest="")
+        stamped = stamp(apply_all(state, chained.events), chained)
+        found.append(chained.with_state_digest(stamped.digest()))
+        state = replace(stamped, last_digest=found[-1].digest())
+    return found

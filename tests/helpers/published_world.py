@@ -57,7 +57,7 @@ class PublishedWorld(World):
     def commit(self, sealed: SealedDecision) -> None:
         """Commit a decision with its rows, in the broker too."""
         super().commit(sealed)
-        publication = self._publisher.publication(sealed, sealed.rows)
+        publication = self._publisher.publication(sealed, self._publisher.rows_of_decision(sealed))
         assert self._writer.commit(publication.records) is CommitOutcome.COMMITTED
         self._publisher.committed(publication)
 

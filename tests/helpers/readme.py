@@ -31,8 +31,16 @@ def blocks(page: Path = README) -> dict[str, str]:
 
 def commands(program: str, page: Path = README) -> list[list[str]]:
     """Every command line of a program in a page, on a console or in a sentence, without the program's name."""
-    text = page.read_text(encoding="utf-8")
-    lines = [*re.findall(r"^\$ (.*)$", text, re.MULTILINE), *re.findall(r"`([^`\n]+)`", text)]
+    sentences = re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8"))
+    return [*console_commands(program, page), *_words(program, sentences)]
+
+
+def console_commands(program: str, page: Path) -> list[list[str]]:
+    """The same of the page's consoles alone."""
+    return _words(program, re.findall(r"^\$ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def _words(program: str, lines: list[str]) -> list[list[str]]:
     split = [shlex.split(line, comments=True) for line in lines if line.startswith(f"{program} ")]
     return [words[1:] for words in split]
 

@@ -7,6 +7,7 @@ from controlplane.core.apply import follow
 from controlplane.core.decide import decide, open_term
 from controlplane.core.decision import Decision
 from controlplane.core.draft import SealedDecision
+from controlplane.core.events import IntentAnswered
 from controlplane.core.identifiers import Coordinates, Epoch, Term
 from controlplane.core.invariants import check, check_step
 from controlplane.core.observations import Observations, observe
@@ -65,10 +66,12 @@ class World:
         for partition in range(PARTITIONS):
             self.append(HEARTBEATS, partition, Tick("c1", self.now_ms))
 
-    def join(self, node_id: str, incarnation: int = 1, weight: int = 1, role: NodeRole = NodeRole.DATA) -> None:
+    def join(
+        self, node_id: str, incarnation: int = 1, weight: int = 1, role: NodeRole = NodeRole.DATA, zone: str = ""
+    ) -> None:
         """A node asks to be admitted."""
         joined = NodeJoined(
-            node_id, incarnation, role, (Address("kv", "localhost", 4000),), "", weight, 0, "1", self.now_ms
+            node_id, incarnation, role, (Address("kv", "localhost", 4000),), zone, weight, 0, "1", self.now_ms
         )
         self.append(MEMBERSHIP, 0, joined)
 
@@ -90,6 +93,23 @@ class World:
     def intent(self, intent_id: str, kind: str, **arguments: str) -> None:
         """An operator asks for something."""
         self.append(INTENTS, 0, Intent(intent_id, kind, "tester", arguments))
+
+    def ask(self, kind: str, **arguments: str) -> IntentAnswered:
+        """An operator asks for something, and gets the answer."""
+        intent_id = f"{kind}-{len(self.inputs)}"
+        self.intent(intent_id, kind, **arguments)
+        self.tick()
+        self.decide()
+        return self.answers()[intent_id]
+
+    def answers(self) -> dict[str, IntentAnswered]:
+        """The answers so far, by intent."""
+        events = [event for decision in self.decisions for event in decision.events]
+        return {event.intent_id: event for event in events if isinstance(event, IntentAnswered)}
+
+    def held(self, node_id: str) -> set[int]:
+        """The slots of which the table gives a node a replica."""
+        return {slot.slot_id for slot in self.state.slots if node_id in slot.replicas}
 
     def decide(self) -> Decision | None:
         """Observe what was appended, decide, commit; every step is checked."""

@@ -49,3 +49,10 @@ def test_bundle_hashes(key: str) -> None:
 def test_every_string_has_a_slot(key: str, slot_count: int, function: HashFunction) -> None:
     """No key, surrogates included, falls outside the table or stops the program."""
     assert 0 <= slot_of(key, slot_count, function) < slot_count
+
+
+@given(st.text(max_size=20), st.integers(0, 12), st.integers(0, 8), st.sampled_from(HashFunction))
+def test_split_slot_keeps_its_keys_among_its_parts(key: str, bits: int, more: int, function: HashFunction) -> None:
+    """With 2^more times as many slots a key of slot s is in one of s + k * count: a split moves no data."""
+    count = 1 << bits
+    assert slot_of(key, count << more, function) % count == slot_of(key, count, function)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from controlplane.core.decision import Certificate, Decision, ReadyHeirs
 from controlplane.core.events import NodeFenced, SlotsAssigned
@@ -13,13 +13,21 @@ from controlplane.core.policy import Policy
 from controlplane.core.slot_policies.minimal import MinimalPolicy
 from controlplane.core.slot_policy import SlotAnswer, SlotRequest
 from controlplane.core.slot_table import Slot
-from tests.helpers.forged_logs import resealed
 from tests.helpers.histories import History, operations, play
-from tests.helpers.logs import complaints_of
+from tests.helpers.logs import complaints_of, resealed
 from tests.helpers.world import World
 
 
 @given(operations)
+@example(
+    [
+        ("join", "n3", 1),
+        ("run", 100, set()),
+        ("refresh_table", None, None),
+        ("weigh", "n3", 0),
+        ("change_policy", ("slot_count", "16"), None),
+    ]
+)
 @settings(max_examples=60)
 def test_every_log_that_a_leader_writes_is_accepted(history: History) -> None:
     """Joins, deaths, drains, replaced processes, outages: the verifier finds the same nodes and the same optimum."""

@@ -7,8 +7,7 @@ import pytest
 
 from controlplane.core.decision import Cause, CauseKind, Decision
 from controlplane.core.events import Event, MemoryEntry, NodeFenced, PolicyRemembered, SlotsAssigned
-from tests.helpers.forged_logs import resealed
-from tests.helpers.logs import complaints_of
+from tests.helpers.logs import complaints_of, resealed
 from tests.helpers.sofa_fleet import SofaFleet
 
 

@@ -7,6 +7,7 @@ from controlplane.cli import nodes_view
 from controlplane.cli.demo.traffic import Counts
 from controlplane.cli.demo.watching import Observer
 from controlplane.cli.output import Rows
+from controlplane.core.state import State
 
 NODE_COLUMNS = (
     "node",
@@ -68,6 +69,7 @@ def take_picture(observer: Observer | None, elapsed_s: float, step: str, waiting
         table.epoch,
         table.term,
         decisions[-1].decision.controller_id if decisions else "",
-        nodes_view.node_rows(table, HeartbeatTail(observer.now_ms, observer.heartbeats)),
+        # Nobody operates the demo: there are no orders to show, so the state is not read.
+        nodes_view.node_rows(table, HeartbeatTail(observer.now_ms, observer.heartbeats), State()),
         counts,
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
+from controlplane.core.orders import Exclusion, Pin
 from controlplane.core.policy import ZoneRule
 from controlplane.core.slot_table import Slot
 
@@ -25,29 +26,6 @@ class PlacementNode:
     weight: int
     capacity: int
     zone: str = ""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Pin:
-    """A replica that has to stand where an operator put it.
-
-    Attributes:
-        slot_id: of which slot.
-        node_id: on which node.
-        leads: whether the node also has to lead the slot.
-    """
-
-    slot_id: SlotId
-    node_id: NodeId
-    leads: bool = False
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Exclusion:
-    """A slot that a node must not hold."""
-
-    slot_id: SlotId
-    node_id: NodeId
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from operator import attrgetter
 import numpy as np
 
 from controlplane.core.identifiers import NodeId, SlotId
-from controlplane.core.placement.contract import Pin, PlacementNode, PlacementProblem
+from controlplane.core.orders import Pin
+from controlplane.core.placement.contract import PlacementNode, PlacementProblem
 from controlplane.core.placement.exchange import Numbers, Truths
 from controlplane.core.placement.leaders import NOBODY
 from controlplane.core.policy import ZoneRule

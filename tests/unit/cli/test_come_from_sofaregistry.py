@@ -1,4 +1,4 @@
-"""The page for operators of SOFARegistry names commands and settings that there are, and marks what there is not."""
+"""The page for operators of SOFARegistry names commands and settings that there are."""
 
 import re
 from dataclasses import fields
@@ -15,19 +15,13 @@ from tests.helpers.commands import RunCommand
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "come-from-sofaregistry.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 CONSOLE = [line.split() for line in re.findall(r"^\$ controlplane (.*)$", TEXT, re.MULTILINE)]
-NAMED = [(bool(mark), words.split()) for mark, words in re.findall(r"(† )?`controlplane ([^`]+)`", TEXT)]
+NAMED = [words.split() for words in re.findall(r"`controlplane ([^`]+)`", TEXT)]
 
 
-@pytest.mark.parametrize("words", [*CONSOLE, *(words for missing, words in NAMED if not missing)], ids=" ".join)
+@pytest.mark.parametrize("words", [*CONSOLE, *NAMED], ids=" ".join)
 def test_a_command_that_is_named_is_there(command: RunCommand, words: list[str]) -> None:
     """With its options."""
     assert command(*words, "--help").status == 0
-
-
-@pytest.mark.parametrize("words", [words for missing, words in NAMED if missing], ids=" ".join)
-def test_a_command_that_is_marked_is_not_there(command: RunCommand, words: list[str]) -> None:
-    """Whoever adds it takes the mark away."""
-    assert command(*words, "--help").status != 0, f"{words} is there: take its mark away in {PAGE.name}"
 
 
 def test_settings_that_are_shown_are_those_that_there_are() -> None:

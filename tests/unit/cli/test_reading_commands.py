@@ -16,6 +16,7 @@ from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.identifiers import Epoch, Term
 from controlplane.core.records import Heartbeat, NodeRole
+from controlplane.core.slot_numbers import slot_ranges
 from controlplane.errors import LogContinuityError
 from controlplane.ports import OutgoingRecord
 from tests.helpers.commands import RunCommand
@@ -63,7 +64,7 @@ def test_table_text_has_a_line_for_each_slot(cluster_command: RunCommand, played
     assert lines[0].startswith(f"epoch {played.state.epoch}, term 1, seq {played.state.seq}, log log, digest ")
     slot_lines = lines[2 : 2 + len(played.state.slots)]
     assert [line.split()[0] for line in slot_lines] == [str(slot.slot_id) for slot in played.state.slots]
-    assert lines[1].split() == ["slot", "leader", "followers", "leader", "epoch"]
+    assert lines[1].split() == ["slot", "leader", "followers", "leader", "epoch", "orders"]
 
 
 def test_no_namespaces_before_a_table_is_said(cluster_command: RunCommand, world: PublishedWorld) -> None:
@@ -297,4 +298,4 @@ def test_text_shows_every_column(
 )
 def test_slot_ranges(slots: tuple[int, ...], text: str) -> None:
     """Thousands of slots fit into one cell."""
-    assert table_view.slot_ranges(slots) == text
+    assert slot_ranges(slots) == text

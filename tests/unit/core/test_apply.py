@@ -23,17 +23,23 @@ from controlplane.core.events import (
     NodeRemoved,
     PolicyRemembered,
     SlotsAssigned,
+    SlotsExcluded,
+    SlotsIncluded,
+    SlotsPinned,
+    SlotsSplit,
+    SlotsUnpinned,
     TermOpened,
 )
 from controlplane.core.identifiers import Epoch, Term
 from controlplane.core.membership import TRANSITIONS, NodeStatus, next_status
+from controlplane.core.orders import Exclusion, Pin
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.slot_table import Slot
 from controlplane.core.state import ANSWERED_INTENTS_KEPT, State, entries_digest
 from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
 from tests.helpers.world import World
 
-EVENT_NAMES = ("NodeAdmitted", "NodeDraining", "NodeFenced", "NodeRemoved")
+EVENT_NAMES = ("NodeAdmitted", "NodeDraining", "NodeUndrained", "NodeFenced", "NodeRemoved")
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +68,11 @@ def test_what_a_state_contradicts_is_refused(world: World) -> None:
     _refused(state, NodeDraining("n1", 2, 0), "incarnation 2 is not a member")
     _refused(state, NodeFenced("n9", 1, FencingCause.SILENCE, 0, 0), "'n9', incarnation 1 is not a member")
     _refused(state, SlotsAssigned((Slot(16, None, (), Epoch(0)),)), "slot 16 is not between 0 and 15")
+    _refused(state, SlotsSplit((Slot(17, None, (), Epoch(0)),)), "do not go on at slot 16")
+    _refused(state, SlotsPinned((Pin(16, "n1"),)), "pin of slot 16, which is not between 0 and 15")
+    _refused(state, SlotsUnpinned((Pin(3, "n1"),)), "pin of slot 3 and node 'n1' is taken back and never stood")
+    _refused(state, SlotsExcluded((Exclusion(-1, "n1"),)), "exclusion of slot -1, which is not")
+    _refused(state, SlotsIncluded((Exclusion(3, "n1"),)), "exclusion of slot 3 and node 'n1' is taken back")
     _refused(state, NamespaceCreated(Namespace("kv", 1), equal_bundles("kv", 1)), "namespace 'kv' exists already")
 
 

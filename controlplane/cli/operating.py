@@ -1,0 +1,128 @@
+"""What commands that operate the cluster have in common: their options, asking the leader, and trying out first."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from controlplane.bootstrap import states
+from controlplane.bootstrap.slot_policies import load_slot_policies
+from controlplane.cli import effect_view
+from controlplane.cli.asking import ask, new_intent, wait_option
+from controlplane.cli.failures import ExitStatus
+from controlplane.cli.invocation import Invocation
+from controlplane.cli.output import OutputFormat, format_option, print_json
+from controlplane.cli.reading import reading
+from controlplane.codec.framing import framing_with
+from controlplane.core.events import IntentOutcome
+from controlplane.core.records import REASON, IntentKind
+from controlplane.core.state import State
+from controlplane.core.what_if import Change, effect_of, what_if
+from controlplane.errors import PrerequisiteError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How an operation is to be carried out.
+
+    Attributes:
+        wait_s: how long to wait for the leader's answer; 0 only sends.
+        reason: why it is asked; stands in the log with the answer.
+        dry_run: only show what would happen.
+        output_format: a table or JSON.
+        slot_policy_files: where the cluster's own slot policies are, for a dry run.
+    """
+
+    wait_s: float
+    reason: str
+    dry_run: bool
+    output_format: OutputFormat
+    slot_policy_files: tuple[Path, ...]
+
+
+def slot_policy_files_option(command: _Command) -> _Command:
+    """The ``--slot-policy-file`` option of commands that show what would happen."""
+    return click.option(
+        "--slot-policy-file",
+        "slot_policy_files",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE.py",
+        help="A Python file with slot policies of your own, where the cluster uses one, to see what would happen.",
+    )(command)
+
+
+def operation_options(command: _Command) -> Callable[..., Any]:
+    """The options of every operation, handed to the command as one ``manner``."""
+
+    @wraps(command)
+    def with_manner(
+        *arguments: object,
+        wait_s: float,
+        reason: str,
+        dry_run: bool,
+        output_format: OutputFormat,
+        slot_policy_files: tuple[Path, ...],
+        **options: object,
+    ) -> object:
+        manner = Manner(wait_s, reason, dry_run, output_format, slot_policy_files)
+        return command(*arguments, manner=manner, **options)
+
+    dry = click.option("--dry-run", is_flag=True, help="Only show what would happen.")
+    why = click.option(
+        "--reason", default="", metavar="TEXT", help="Why it is asked; stands in the log with the answer."
+    )
+    return wait_option(why(dry(slot_policy_files_option(format_option(with_manner)))))
+
+
+def operate(invocation: Invocation, kind: IntentKind, arguments: Mapping[str, str], manner: Manner) -> ExitStatus:
+    """Ask the leader for an operation, or only show what it would do.
+
+    Returns:
+        done; failed if it was refused or superseded; unreachable if nobody answered.
+    """
+    asked = {**arguments, **({REASON: manner.reason} if manner.reason else {})}
+    if manner.dry_run:
+        return show_effect(
+            invocation, lambda _: [new_intent(kind, asked)], manner.slot_policy_files, 0, manner.output_format
+        )
+    return ask(invocation, kind, asked, manner.wait_s, manner.output_format)
+
+
+def show_effect(
+    invocation: Invocation,
+    changes: Callable[[State], Sequence[Change]],
+    slot_policy_files: Sequence[Path],
+    row_count: int,
+    output_format: OutputFormat,
+) -> ExitStatus:
+    """Print what would happen.
+
+    Args:
+        invocation: to which cluster.
+        changes: what is supposed to happen together, to a cluster in this state.
+        slot_policy_files: where the cluster's own slot policies are, if it uses one.
+        row_count: how many of the rows that change a table shows; JSON has all.
+        output_format: a table or JSON.
+
+    Returns:
+        done; failed if some of it could not happen.
+    """
+    policies = load_slot_policies(slot_policy_files)
+    with reading(invocation) as reader:
+        state = states.read_state(reader)
+        if not state.log_id:
+            raise PrerequisiteError("no controller has led this cluster yet: there is nothing to plan")
+        observations = states.read_observations(reader, state, framing=framing_with(invocation.kafka.schema_ids))
+    effect = effect_of(*what_if(state, observations, changes(state), policies))
+    if output_format is OutputFormat.JSON:
+        print_json(effect_view.effect_document(effect))
+    else:
+        effect_view.print_effect(effect, row_count)
+    refused = any(answer.outcome is not IntentOutcome.DONE for answer in effect.answers)
+    return ExitStatus.FAILED if refused or effect.refusals else ExitStatus.DONE

@@ -1,0 +1,38 @@
+"""A slot policy that plans like the default one and remembers what it was asked."""
+
+from collections.abc import Mapping
+
+from controlplane.core.slot_policies.minimal import MinimalPolicy
+from controlplane.core.slot_policy import SlotAnswer, SlotPolicies, SlotRequest
+from controlplane.errors import ConfigurationError
+
+
+class AskedPolicy:
+    """Notes every request; plans without pins and exclusions, so that only the request tells of them."""
+
+    def __init__(self, name: str = "minimal", *, dead_may_hold: bool = False) -> None:
+        """Known under a name."""
+        self.name = name
+        self.interval_ms = None
+        self.dead_may_hold = dead_may_hold
+        self.requests: list[SlotRequest] = []
+
+    @property
+    def last(self) -> SlotRequest:
+        """What it was asked last."""
+        return self.requests[-1]
+
+    def check_options(self, options: Mapping[str, str]) -> None:
+        """Know one option."""
+        if options.keys() - {"pace"}:
+            raise ConfigurationError(f"{self.name} knows only pace")
+
+    def plan(self, request: SlotRequest) -> SlotAnswer:
+        """The default policy's plan."""
+        self.requests.append(request)
+        return MinimalPolicy().plan(request)
+
+
+def asked_policies(*policies: AskedPolicy) -> SlotPolicies:
+    """These policies by name."""
+    return {policy.name: policy for policy in policies}

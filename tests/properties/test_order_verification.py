@@ -1,0 +1,230 @@
+"""The check of a log from outside, where operators had their say: each rule, broken once, is named."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from controlplane.core.decision import Decision
+from controlplane.core.events import (
+    Event,
+    NodeDraining,
+    NodeFenced,
+    NodeOrdered,
+    NodeUndrained,
+    PolicyChanged,
+    ReconciliationPaused,
+    ReconciliationResumed,
+    SilenceLimitSettled,
+    SlotsAssigned,
+    SlotsExcluded,
+    SlotsPinned,
+    SlotsSplit,
+)
+from controlplane.core.identifiers import Epoch
+from controlplane.core.orders import Exclusion, Pin, StandingOrder
+from controlplane.core.policy import HashFunction, Policy
+from controlplane.core.slot_table import Slot
+from tests.helpers.logs import complaints_of, resealed
+from tests.helpers.world import World
+
+
+def _operated() -> list[Decision]:
+    world = World(Policy(slot_count=16))
+    world.admit("n1", "n2", "n3", "n4")
+    world.ask("drain_node", node="n1")
+    world.ask("undrain_node", node="n1")
+    world.ask("set_node", node="n1", weight="2")
+    world.ask("pin_slots", slots="3", node="n1")
+    world.ask("unpin_slots", slots="3", node="n1")
+    world.ask("exclude_node", node="n2")
+    world.ask("include_node", node="n2")
+    world.ask("change_policy", slot_count="32")
+    world.ask("change_policy", silence_limit_ms="2000")
+    world.ask("pause_reconciliation")
+    world.run(4_500, ("n1", "n2", "n3"))
+    world.ask("resume_reconciliation")
+    world.ask("refresh_table")
+    return list(world.decisions)
+
+
+OPERATED = _operated()
+
+
+def where(kind: type[Event]) -> int:
+    """The first decision with an event of this kind."""
+    return next(
+        index for index, decision in enumerate(OPERATED) if any(isinstance(event, kind) for event in decision.events)
+    )
+
+
+SPLIT, PAUSED, DEATH = where(SlotsSplit), where(ReconciliationPaused), where(NodeFenced)
+
+
+def changed(index: int, change: Callable[[Event], Event | None], **fields: object) -> list[Decision]:
+    """The log with the events of one decision changed, those for which nothing is given left out; and other fields."""
+    events = tuple(after for event in OPERATED[index].events if (after := change(event)) is not None)
+    decision = replace(OPERATED[index], events=events, **fields)  # type: ignore[arg-type]  # cases name fields
+    return [*OPERATED[:index], decision, *OPERATED[index + 1 :]]
+
+
+def added(index: int, event: Event) -> list[Decision]:
+    """The log with one more event at the begin of a decision."""
+    decision = OPERATED[index]
+    return [*OPERATED[:index], replace(decision, events=(event, *decision.events)), *OPERATED[index + 1 :]]
+
+
+def with_slots(kind: type[SlotsAssigned | SlotsSplit], change: Callable[[Slot], Slot]) -> Callable[[Event], Event]:
+    """The first row of such an event changed."""
+
+    def change_event(event: Event) -> Event:
+        if isinstance(event, SlotsAssigned | SlotsSplit) and isinstance(event, kind):
+            return type(event)((change(event.slots[0]), *event.slots[1:]))
+        return event
+
+    return change_event
+
+
+def without(kind: type[Event]) -> Callable[[Event], Event | None]:
+    """Such events left out."""
+    return lambda event: None if isinstance(event, kind) else event
+
+
+def instead(kind: type[Event], other: Event) -> Callable[[Event], Event]:
+    """Another event instead of such ones."""
+    return lambda event: other if isinstance(event, kind) else event
+
+
+def policy(**fields: object) -> Callable[[Event], Event]:
+    """Another policy, and no silence limit that goes on to fence."""
+
+    def change(event: Event) -> Event:
+        if isinstance(event, PolicyChanged):
+            return PolicyChanged(replace(event.policy, **fields), None)  # type: ignore[arg-type]  # cases name fields
+        return event
+
+    return change
+
+
+SHORTENED = next(
+    index
+    for index, decision in enumerate(OPERATED)
+    if any(isinstance(event, PolicyChanged) and event.former_silence_limit for event in decision.events)
+)
+FORGED: dict[str, tuple[list[Decision], str]] = {
+    "a drain without consequences": (
+        changed(where(NodeDraining), without(SlotsAssigned), certificate=None),
+        "NodeDraining without a certificate",
+    ),
+    "a drain taken back without a plan": (
+        changed(where(NodeUndrained), without(SlotsAssigned), certificate=None),
+        "NodeUndrained without a certificate",
+    ),
+    "a node kept that wanted to go": (
+        changed(
+            where(NodeDraining),
+            lambda event: replace(event, leaving=True) if isinstance(event, NodeDraining) else event,
+        ),
+        "node 'n1' asked to leave and is undrained",
+    ),
+    "a weight that the plan does not know": (
+        changed(where(NodeOrdered), instead(NodeOrdered, NodeOrdered("n1", StandingOrder(weight=9)))),
+        "the shares of replicas are not fair",
+    ),
+    "an exclusion that the plan does not know": (
+        changed(where(NodeOrdered), instead(NodeOrdered, NodeOrdered("n1", StandingOrder(excluded=True)))),
+        "its node shares do not name the nodes",
+    ),
+    "a pin without a plan": (
+        changed(where(SlotsPinned), without(SlotsAssigned), certificate=None),
+        "SlotsPinned without a certificate",
+    ),
+    "more pins than replicas": (
+        changed(
+            where(SlotsPinned),
+            instead(SlotsPinned, SlotsPinned(tuple(Pin(3, name) for name in ("n1", "n2", "n3")))),
+        ),
+        "slot 3 has 3 pins and 2 replicas",
+    ),
+    "a pin of what is excluded": (
+        added(where(SlotsPinned), SlotsExcluded((Exclusion(3, "n1"),))),
+        "slot 3 is pinned to 'n1', which must not hold it",
+    ),
+    "another hash function": (
+        changed(where(PolicyChanged), policy(hash_function=HashFunction.MD5)),
+        "the hash function changes to md5",
+    ),
+    "a silence limit that falls at once": (
+        changed(SHORTENED, policy()),
+        "the silence limit falls below 2500 ms at once",
+    ),
+    "a part with another leader": (
+        changed(SPLIT, with_slots(SlotsSplit, lambda slot: replace(slot, leader="n9"))),
+        "slot 16 is no part of slot 0",
+    ),
+    "a part that lost a replica": (
+        changed(SPLIT, with_slots(SlotsSplit, lambda slot: replace(slot, followers=()))),
+        "slot 16 is no part of slot 0",
+    ),
+    "a part of an older epoch": (
+        changed(SPLIT, with_slots(SlotsSplit, lambda slot: replace(slot, leader_epoch=Epoch(1)))),
+        "slot 16 is no part of slot 0",
+    ),
+    "a split without its policy": (changed(SPLIT, without(PolicyChanged)), "32 slots, the policy says 16"),
+    "a policy without its split": (
+        changed(SPLIT, lambda event: None if isinstance(event, SlotsSplit | SlotsAssigned) else event)[: SPLIT + 1],
+        "16 slots, the policy says 32",
+    ),
+    "a move during a pause": (
+        changed(DEATH, with_slots(SlotsAssigned, lambda slot: replace(slot, followers=("n1", "n2", "n3")[:2]))),
+        "while reconciliation is paused",
+    ),
+    "a survivor dropped during a pause": (
+        changed(DEATH, with_slots(SlotsAssigned, lambda slot: replace(slot, leader=None, followers=()))),
+        "while reconciliation is paused: held by []",
+    ),
+    "a heir under the old epoch": (
+        changed(
+            DEATH,
+            lambda event: (
+                SlotsAssigned(tuple(replace(slot, leader_epoch=Epoch(1)) for slot in event.slots))
+                if isinstance(event, SlotsAssigned)
+                else event
+            ),
+        ),
+        "leader epoch",
+    ),
+    "the dead left in place during a pause": (
+        changed(DEATH, without(SlotsAssigned)),
+        "while reconciliation is paused: held by",
+    ),
+    "a plan during a pause": (
+        changed(PAUSED, lambda event: event, certificate=OPERATED[SPLIT].certificate),
+        "nothing is planned",
+    ),
+    "a pause that ends without a plan": (
+        changed(where(ReconciliationResumed), without(SlotsAssigned), certificate=None),
+        "ReconciliationResumed without a certificate",
+    ),
+    "a limit settled that was not shortened": (
+        added(1, SilenceLimitSettled(2_500)),
+        "a silence limit is settled, but none was shortened",
+    ),
+    "a refresh that keeps its epoch": (
+        [*OPERATED[:-1], replace(OPERATED[-1], epoch=Epoch(OPERATED[-1].epoch - 1))],
+        "by the rows that it changes it has to be",
+    ),
+}
+
+
+def test_operated_log_is_accepted() -> None:
+    """Every operation as the leader writes it."""
+    assert complaints_of(OPERATED) == []
+
+
+@pytest.mark.parametrize("case", FORGED)
+def test_forged_log_is_found(case: str) -> None:
+    """Also with digests that fit."""
+    decisions, expected = FORGED[case]
+    complaints = complaints_of(resealed(decisions))
+    assert any(expected in complaint for complaint in complaints), complaints
