@@ -5,6 +5,7 @@ events carry their consequences.
 """
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import assert_never
 
@@ -26,10 +27,13 @@ from controlplane.core.events import (
     NodeOrdered,
     NodeRemoved,
     NodeUndrained,
+    PlanDropped,
+    PlanMade,
     PolicyChanged,
     PolicyRemembered,
     ReconciliationPaused,
     ReconciliationResumed,
+    ReplicasLeft,
     SilenceLimitSettled,
     SlotsAssigned,
     SlotsExcluded,
@@ -39,12 +43,13 @@ from controlplane.core.events import (
     SlotsUnpinned,
     TermOpened,
 )
-from controlplane.core.identifiers import Epoch, Incarnation, NodeId
+from controlplane.core.identifiers import Epoch, Incarnation, NodeId, SlotId
 from controlplane.core.membership import Node, next_status
+from controlplane.core.plans import PlanInFlight
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.rows import add_hashes
 from controlplane.core.slot_table import Slot
-from controlplane.core.state import ANSWERED_INTENTS_KEPT, State, entry_share, memory_key
+from controlplane.core.state import ANSWERED_INTENTS_KEPT, State, departure_key, entry_share, memory_key, planned_key
 from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
 
 
@@ -79,6 +84,8 @@ def apply(state: State, event: Event) -> State:  # noqa: C901, PLR0911, PLR0912 
             return _split_slots(state, event.slots)
         case SlotsAssigned():
             return _assign_slots(state, event.slots)
+        case PlanMade() | PlanDropped() | ReplicasLeft():
+            return _pace(state, event)
         case PolicyRemembered():
             return _remember(state, event.entries)
         case NamespaceCreated():
@@ -226,7 +233,48 @@ def _assign_slots(state: State, changed: tuple[Slot, ...]) -> State:
         key = f"slot/{slot.slot_id}"
         digest = add_hashes(digest, entry_share(key, slot), entry_share(key, slots[slot.slot_id]))
         slots[slot.slot_id] = slot
-    return replace(state, slots=tuple(slots), entries_digest=digest)
+    assigned = replace(state, slots=tuple(slots), entries_digest=digest)
+    return _without_planned(assigned, {slot.slot_id for slot in changed}) if state.planned else assigned
+
+
+def _without_planned(state: State, done: AbstractSet[SlotId]) -> State:
+    """The state after these rows of the plan in flight are carried out or given up; the last ends the plan."""
+    planned = {slot_id: slot for slot_id, slot in state.planned.items() if slot_id not in done}
+    digest = state.entries_digest
+    for slot_id in sorted(done & state.planned.keys()):
+        digest = add_hashes(digest, 0, entry_share(planned_key(slot_id), state.planned[slot_id]))
+    return replace(state, plan=state.plan if planned else None, planned=planned, entries_digest=digest)
+
+
+def _pace(state: State, event: PlanMade | PlanDropped | ReplicasLeft) -> State:
+    match event:
+        case PlanMade():
+            if state.plan is not None or not event.rows:
+                raise InvariantViolationError(f"plan {event.plan_id} is made while {state.plan} is there, or is empty")
+            digest = state.entries_digest
+            for slot in event.rows:
+                digest = add_hashes(digest, entry_share(planned_key(slot.slot_id), slot))
+            plan = PlanInFlight(event.plan_id, event.made_at_ms, event.not_before_ms)
+            rows = {slot.slot_id: slot for slot in event.rows}
+            return replace(state, plan=plan, planned=rows, entries_digest=digest)
+        case PlanDropped():
+            if state.plan is None or state.plan.plan_id != event.plan_id:
+                raise InvariantViolationError(f"plan {event.plan_id} is dropped, in flight is {state.plan}")
+            return _without_planned(state, state.planned.keys())
+        case ReplicasLeft():
+            return _note_departures(state, event)
+
+
+def _note_departures(state: State, event: ReplicasLeft) -> State:
+    since_ms = event.at_ms - state.policy.return_window_ms
+    new = {(each.slot_id, each.node_id): each for each in event.departures}
+    kept = {(each.slot_id, each.node_id): each for each in state.departures if each.left_at_ms > since_ms} | new
+    digest = state.entries_digest
+    for each in state.departures:
+        digest = add_hashes(digest, 0, entry_share(departure_key(each), each))
+    for each in kept.values():
+        digest = add_hashes(digest, entry_share(departure_key(each), each))
+    return replace(state, departures=tuple(kept[key] for key in sorted(kept)), entries_digest=digest)
 
 
 def _remember(state: State, entries: tuple[MemoryEntry, ...]) -> State:

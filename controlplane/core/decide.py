@@ -17,7 +17,7 @@ from controlplane.core.identifiers import ControllerId, NodeId, Term, TopicParti
 from controlplane.core.intents import overrides_self_preservation, take_intents
 from controlplane.core.judging import judge_heartbeats
 from controlplane.core.observations import Observations, SlotsAsked
-from controlplane.core.planning import is_called_for, plan_ownership, plan_slots
+from controlplane.core.planning import continue_plan, is_called_for, plan_ownership, plan_slots
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.records import InputRecord, NodeJoined, Refusal
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
@@ -62,6 +62,8 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
         plan_ownership(draft, observations, policies, now_ms)
     elif not draft.state.paused and _is_time_to_ask(draft, observations, policies, now_ms):
         answered = plan_slots(draft, observations, policies, now_ms)
+    else:
+        continue_plan(draft, observations, now_ms)
     if not draft.events and now_ms - state.decided_at_ms >= state.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
     sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None

@@ -25,6 +25,7 @@ class CauseKind(Enum):
     TABLE_REPUBLISHED = "table_republished"
     PLACEMENT_REFUSED = "placement_refused"
     SLOTS_ARRANGED = "slots_arranged"
+    PLAN_CONTINUED = "plan_continued"
     SILENCE_LIMIT_SETTLED = "silence_limit_settled"
 
 

@@ -8,10 +8,11 @@ from enum import Enum
 from typing import TypeAlias
 
 from controlplane.core.bundles import Bundle, Namespace
-from controlplane.core.identifiers import ControllerId, Incarnation, IntentId, NodeId, Term
+from controlplane.core.identifiers import ControllerId, Incarnation, IntentId, NodeId, Seq, Term
 from controlplane.core.membership import Node
 from controlplane.core.orders import Exclusion, Pin, StandingOrder
 from controlplane.core.plain import union_member
+from controlplane.core.plans import Departure
 from controlplane.core.policy import FormerSilenceLimit, Policy
 from controlplane.core.slot_table import Slot
 
@@ -205,6 +206,38 @@ class PolicyRemembered:
 
 @union_member
 @dataclass(frozen=True, slots=True)
+class PlanMade:
+    """What of this decision's plan is carried out later: ``rows`` as planned, ascending by slot.
+
+    A row that is assigned is done. Leader epochs are those of the decision that assigns.
+    """
+
+    plan_id: Seq
+    made_at_ms: int
+    not_before_ms: int
+    rows: tuple[Slot, ...]
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class PlanDropped:
+    """What was left of a plan is not carried out any more."""
+
+    plan_id: Seq
+    reason: str
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class ReplicasLeft:
+    """Living nodes have given replicas up; older departures that matter no more are forgotten."""
+
+    at_ms: int
+    departures: tuple[Departure, ...]
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
 class NamespaceCreated:
     """A namespace with its bundles."""
 
@@ -278,6 +311,9 @@ Event: TypeAlias = (
     | SlotsAssigned
     | PolicyRemembered
     | SlotsSplit
+    | PlanMade
+    | PlanDropped
+    | ReplicasLeft
     | NamespaceCreated
     | BundlesAssigned
     | EvictionsFrozen
@@ -305,6 +341,9 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     SlotsAssigned,
     PolicyRemembered,
     SlotsSplit,
+    PlanMade,
+    PlanDropped,
+    ReplicasLeft,
     NamespaceCreated,
     BundlesAssigned,
     EvictionsFrozen,

@@ -36,6 +36,8 @@ def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
     if state.log_id and len(state.slots) != state.policy.slot_count:
         problems.append(f"{len(state.slots)} slots, the policy says {state.policy.slot_count}")
     problems += _order_problems(state)
+    if (state.plan is None) != (not state.planned) or any(slot_id >= len(state.slots) for slot_id in state.planned):
+        problems.append(f"the plan in flight is {state.plan}, and rows of {sorted(state.planned)} are left of it")
     if entries_digest(state) != state.entries_digest:
         problems.append("the digest of the entries is not the one kept up to date")
     _raise(state, problems)

@@ -172,6 +172,8 @@ def _plan_complaints(before: State, decision: Decision, after: State) -> list[st
             *owner_problems(after, tuple(after.bundles.values())),
             *tick_complaints(before, decision, after, nodes),
         ]
+    if _only_continues(before, decision):
+        return [*owner_problems(after, tuple(after.bundles.values())), *_step_complaints(before, decision)]
     if decision.certificate is None:
         uncertified = [type(event).__name__ for event in decision.events if isinstance(event, _CALL_FOR_A_PLAN)]
         if after.policy.slot_policy in _CERTIFYING_POLICIES:
@@ -180,8 +182,41 @@ def _plan_complaints(before: State, decision: Decision, after: State) -> list[st
         return owners if uncertified else []
     return [
         *owner_problems(after, tuple(after.bundles.values())),
-        *verify(_problem(before, decision, after), after.slots, decision.certificate),
+        *_plan_in_flight_complaints(decision, after),
+        *verify(
+            _problem(before, decision, after),
+            [after.planned.get(slot.slot_id, slot) for slot in after.slots],
+            decision.certificate,
+        ),
     ]
+
+
+def _only_continues(before: State, decision: Decision) -> bool:
+    """Whether a decision plans nothing, and carries out some of what was planned and proven before."""
+    called_for = [event for event in decision.events if isinstance(event, _CALL_FOR_A_PLAN)]
+    return (
+        decision.certificate is None
+        and before.plan is not None
+        and bool(called_for)
+        and all(isinstance(event, SlotsAssigned) for event in called_for)
+    )
+
+
+def _step_complaints(before: State, decision: Decision) -> list[str]:
+    """The rows that are assigned have to be rows of the plan, with nothing changed but leader epochs."""
+    rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
+    return [
+        f"slot {slot.slot_id} is assigned otherwise than the plan in flight says"
+        for slot in rows
+        if (planned := before.planned.get(slot.slot_id)) is None
+        or (planned.leader, planned.followers) != (slot.leader, slot.followers)
+    ]
+
+
+def _plan_in_flight_complaints(decision: Decision, after: State) -> list[str]:
+    if after.plan is None or after.plan.plan_id == decision.seq:
+        return []
+    return [f"it plans, and leaves the plan of decision {after.plan.plan_id} in flight"]
 
 
 def _problem(before: State, decision: Decision, after: State) -> PlacementProblem:

@@ -17,6 +17,7 @@ from controlplane.core.events import (
     NodeOrdered,
     NodeRemoved,
     NodeUndrained,
+    PlanDropped,
     PolicyChanged,
     PolicyRemembered,
     ReconciliationResumed,
@@ -30,6 +31,7 @@ from controlplane.core.identifiers import NodeId
 from controlplane.core.membership import Node, NodeStatus
 from controlplane.core.observations import Observations
 from controlplane.core.orders import as_ordered
+from controlplane.core.pacing import carry_out, go_on
 from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.records import NodeRole
 from controlplane.core.slot_answers import Answered, ask
@@ -78,6 +80,8 @@ def plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies,
     policy = slot_policy(policies, state.policy.slot_policy)
     if state.paused:
         living = {node.node_id for node in request.nodes} - request.renewed
+        if state.plan is not None:
+            draft.add(PlanDropped(state.plan.plan_id, "reconciliation is paused"))
         left = may_leave_the_dead(policy)
         _assign(draft, () if left else rows_of_survivors(request.slots, living, request.ready, request.epoch))
         return Answered(SlotAnswer(()), None)
@@ -94,10 +98,16 @@ def plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies,
             draft.because(CauseKind.PLACEMENT_REFUSED, state.policy.slot_policy, refusal)
         elif answer.deed:
             draft.because(CauseKind.SLOTS_ARRANGED, state.policy.slot_policy, answer.deed)
-    _assign(draft, changed)
+    carry_out(draft, request, changed, policy)
     if answer.remembered:
         draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(answer.remembered.items()))))
     return Answered(answer, refusal)
+
+
+def continue_plan(draft: Draft, observations: Observations, now_ms: int) -> None:
+    """Carry out what is due of a plan that is in flight."""
+    if draft.state.plan is not None and not draft.state.paused:
+        go_on(draft, slot_request(draft, observations, now_ms))
 
 
 def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotRequest:

@@ -69,6 +69,10 @@ class Policy:
         zone_rule: see :class:`ZoneRule`.
         replicas_per_zone: how many replicas of a slot a zone may hold.
         tolerance_percent: how far from its share of slots a node may be, in percent of the share.
+        moves_in_flight: replicas that may be on the move at once for the sake of balance, and no slot moves again
+            before its holders are ready; 0 means that every plan is carried out at once.
+        cool_down_ms: log time after a plan was made before any of it is carried out but emergencies.
+        return_window_ms: log time for which a replica that balancing took from a node does not come back to it.
     """
 
     slot_count: int = 256
@@ -85,6 +89,9 @@ class Policy:
     zone_rule: ZoneRule = ZoneRule.SOFT
     replicas_per_zone: int = 1
     tolerance_percent: int = 0
+    moves_in_flight: int = 0
+    cool_down_ms: int = 0
+    return_window_ms: int = 60_000
 
     def __post_init__(self) -> None:
         """Refuse values under which the cluster could not work."""
@@ -113,6 +120,9 @@ class Policy:
                 f"bundles_per_namespace {self.bundles_per_namespace} is not between 1 and 128",
             ),
             (bool(self.slot_policy), "slot_policy is empty"),
+            (self.moves_in_flight >= 0, f"moves_in_flight {self.moves_in_flight} is negative"),
+            (self.cool_down_ms >= 0, f"cool_down_ms {self.cool_down_ms} is negative"),
+            (self.return_window_ms >= 0, f"return_window_ms {self.return_window_ms} is negative"),
             (
                 1 <= self.replicas_per_zone <= 5,  # noqa: PLR2004
                 f"replicas_per_zone {self.replicas_per_zone} is not between 1 and 5",

@@ -12,12 +12,14 @@ from controlplane.core.identifiers import (
     NamespaceName,
     NodeId,
     Seq,
+    SlotId,
     Term,
     TopicPartition,
 )
 from controlplane.core.membership import Node
 from controlplane.core.orders import NO_ORDER, Exclusion, Pin, StandingOrder, as_ordered
 from controlplane.core.plain import canonical_bytes, digest_hex
+from controlplane.core.plans import Departure, PlanInFlight
 from controlplane.core.policy import FormerSilenceLimit, Policy
 from controlplane.core.rows import add_hashes, format_digest, row_hash
 from controlplane.core.slot_table import Slot
@@ -51,6 +53,9 @@ class State:
         namespaces: by name.
         bundles: by bundle id.
         policy_memory: what the slot policy has remembered, by name; another slot policy begins without it.
+        plan: the plan that is being carried out, if rows of one are left.
+        planned: its rows that are left, by slot.
+        departures: what living nodes have given up lately, ascending by slot and node.
         evictions_frozen: self-preservation holds: nobody is fenced for silence.
         orders: operators' standing words on nodes, by node name; names that never joined included, empty ones not.
         pins: replicas that have to be there, ascending by slot and node, one for each pair.
@@ -58,8 +63,8 @@ class State:
         paused: reconciliation is paused: no slot is planned.
         former_silence_limit: a longer limit that still fences, after the policy's was shortened.
         answered_intents: ids of intents that were answered, oldest first, bounded.
-        entries_digest: sum of the shares of nodes, slots, namespaces, bundles, memory, orders, pins and exclusions;
-            kept up to date by ``apply``.
+        entries_digest: sum of the shares of nodes, slots, namespaces, bundles, memory, planned rows, departures,
+            orders, pins and exclusions; kept up to date by ``apply``.
     """
 
     log_id: str = ""
@@ -77,6 +82,9 @@ class State:
     namespaces: Mapping[NamespaceName, Namespace] = field(default_factory=dict)
     bundles: Mapping[str, Bundle] = field(default_factory=dict)
     policy_memory: Mapping[str, str] = field(default_factory=dict)
+    plan: PlanInFlight | None = None
+    planned: Mapping[SlotId, Slot] = field(default_factory=dict)
+    departures: tuple[Departure, ...] = ()
     evictions_frozen: bool = False
     orders: Mapping[NodeId, StandingOrder] = field(default_factory=dict)
     pins: tuple[Pin, ...] = ()
@@ -101,6 +109,7 @@ class State:
             "policy": self.policy,
             "decided_at_ms": self.decided_at_ms,
             "positions": self.positions,
+            "plan": self.plan,
             "evictions_frozen": self.evictions_frozen,
             "paused": self.paused,
             "former_silence_limit": self.former_silence_limit,
@@ -131,7 +140,7 @@ class State:
         )
 
 
-Entry: TypeAlias = Node | Slot | Namespace | Bundle | StandingOrder | Pin | Exclusion | str
+Entry: TypeAlias = Node | Slot | Namespace | Bundle | StandingOrder | Pin | Exclusion | Departure | str
 """What a state has many of."""
 
 
@@ -143,6 +152,16 @@ def position_key(place: TopicPartition) -> str:
 def memory_key(name: str) -> str:
     """The key of something that the slot policy remembers."""
     return f"memory/{name}"
+
+
+def planned_key(slot_id: SlotId) -> str:
+    """The key of a row of the plan in flight."""
+    return f"planned/{slot_id}"
+
+
+def departure_key(departure: Departure) -> str:
+    """The key of what a node has given up."""
+    return f"departure/{departure.slot_id}/{departure.node_id}"
 
 
 def entry_share(key: str, entry: Entry) -> int:
@@ -168,6 +187,10 @@ def entries_digest(state: State) -> int:
         total = add_hashes(total, entry_share(f"bundle/{bundle_id}", bundle))
     for name, value in state.policy_memory.items():
         total = add_hashes(total, entry_share(memory_key(name), value))
+    for slot_id, slot in state.planned.items():
+        total = add_hashes(total, entry_share(planned_key(slot_id), slot))
+    for departure in state.departures:
+        total = add_hashes(total, entry_share(departure_key(departure), departure))
     for node_id, order in state.orders.items():
         total = add_hashes(total, entry_share(f"order/{node_id}", order))
     for pin in state.pins:

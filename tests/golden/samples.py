@@ -27,10 +27,13 @@ from controlplane.core.events import (
     NodeOrdered,
     NodeRemoved,
     NodeUndrained,
+    PlanDropped,
+    PlanMade,
     PolicyChanged,
     PolicyRemembered,
     ReconciliationPaused,
     ReconciliationResumed,
+    ReplicasLeft,
     SilenceLimitSettled,
     SlotsAssigned,
     SlotsExcluded,
@@ -44,6 +47,7 @@ from controlplane.core.identifiers import Epoch, Seq, Term
 from controlplane.core.membership import Node, NodeStatus
 from controlplane.core.orders import Exclusion, Pin, StandingOrder
 from controlplane.core.outputs import Candidate, DeadLetter, SnapshotPart
+from controlplane.core.plans import Departure
 from controlplane.core.policy import FormerSilenceLimit, HashFunction, Policy
 from controlplane.core.records import (
     Address,
@@ -121,6 +125,9 @@ _EVERYTHING = Decision(
         SlotsAssigned((*_SLOTS, Slot(40, None, (), Epoch(4)))),
         PolicyRemembered((MemoryEntry("slot/17", "[41]"), MemoryEntry("slot/18", None), MemoryEntry("table", "42"))),
         SlotsSplit((Slot(41, "node-1", ("node-2",), Epoch(4)), Slot(42, None, (), Epoch(4)))),
+        PlanDropped(Seq(5), "a new plan takes its place"),
+        PlanMade(Seq(7), _STARTED_MS + 5, _STARTED_MS + 9, (Slot(43, "node-2", ("node-1",), Epoch(4)),)),
+        ReplicasLeft(_STARTED_MS + 5, (Departure(44, "node-2", _STARTED_MS, _STARTED_MS + 5),)),
         NamespaceCreated(Namespace("kv", 2), _BUNDLES),
         BundlesAssigned(_BUNDLES),
         EvictionsFrozen(("node-6", "node-7"), 1),

@@ -85,6 +85,7 @@ class SofaPolicy:
     interval_ms = 1_000
     """``registry.slot.arrange.interval.millis``."""
     dead_may_hold = True
+    paces_itself = True
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """See :class:`controlplane.core.slot_policy.SlotPolicy`."""

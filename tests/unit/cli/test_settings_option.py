@@ -27,6 +27,9 @@ def test_every_setting_can_be_given_by_name() -> None:
         zone_rule=ZoneRule.HARD,
         replicas_per_zone=2,
         tolerance_percent=10,
+        moves_in_flight=3,
+        cool_down_ms=1_000,
+        return_window_ms=0,
     )
     plain = to_plain(wanted)
     assert isinstance(plain, dict)
