@@ -59,7 +59,7 @@ def show(invocation: Invocation, grouping: str, output_format: OutputFormat) -> 
 @format_option
 @pass_invocation
 def status(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
-    """Say how the slots stand: balanced, in sync, protected, and how many each node leads and follows.
+    """Say how the slots stand: balanced, in sync, protected, how many each node leads and follows, and what waits.
 
     Balanced is what the cluster's slot policy calls so. In sync is what the nodes' last heartbeats say.
     """
@@ -76,6 +76,8 @@ def status(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
         print_json(table_status_view.status_document(found))
         return ExitStatus.DONE
     print_rows(table_status_view.status_rows(found), table_status_view.STATUS_COLUMNS)
+    if found.waiting:
+        print_rows(table_status_view.waiting_rows(found), table_status_view.WAITING_COLUMNS)
     print_rows(table_status_view.count_rows(found), table_status_view.COUNT_COLUMNS)
     return ExitStatus.DONE
 

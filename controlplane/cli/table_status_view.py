@@ -8,6 +8,8 @@ from controlplane.core.table_status import TableStatus
 
 STATUS_COLUMNS = ("property", "value")
 COUNT_COLUMNS = ("node", "leads", "follows")
+WAITING_COLUMNS = ("waits for", "slots", "such as")
+_SLOTS_NAMED = 8
 
 
 def observations_of(tail: HeartbeatTail) -> Observations:
@@ -32,6 +34,10 @@ def status_document(status: TableStatus) -> dict[str, Plain]:
         "evictions_frozen": status.evictions_frozen,
         "policy_says": status.says,
         "refusal": status.refusal,
+        "paused": status.paused,
+        "plan_in_flight": status.plan,
+        "rows_left": len(status.waiting),
+        "waiting": [{"slot": slot_id, "for": reason} for slot_id, reason in status.waiting],
         "nodes": [dict(row) for row in count_rows(status)],
     }
 
@@ -39,7 +45,22 @@ def status_document(status: TableStatus) -> dict[str, Plain]:
 def status_rows(status: TableStatus) -> Rows:
     """A row for each property; the counts are rows of their own."""
     document = status_document(status)
-    return [{"property": name.replace("_", " "), "value": value} for name, value in document.items() if name != "nodes"]
+    return [
+        {"property": name.replace("_", " "), "value": value}
+        for name, value in document.items()
+        if name not in {"nodes", "waiting"}
+    ]
+
+
+def waiting_rows(status: TableStatus) -> Rows:
+    """A row for each thing that planned rows wait for: how many, and the first of them."""
+    slots: dict[str, list[int]] = {}
+    for slot_id, reason in status.waiting:
+        slots.setdefault(reason, []).append(slot_id)
+    return [
+        {"waits for": reason, "slots": len(ids), "such as": ", ".join(map(str, ids[:_SLOTS_NAMED]))}
+        for reason, ids in sorted(slots.items())
+    ]
 
 
 def count_rows(status: TableStatus) -> Rows:

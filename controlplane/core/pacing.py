@@ -78,6 +78,16 @@ def go_on(draft: Draft, request: SlotRequest) -> None:
         _assign(draft, request, tuple(_due(request, slot) for slot in step.rows))
 
 
+def waiting_rows(state: State, request: SlotRequest) -> tuple[Waiting, ...]:
+    """What is left of the plan in flight, by slot id, with what each row waits for."""
+    if state.plan is None:
+        return ()
+    rows = tuple(slot for _, slot in sorted(state.planned.items()))
+    step = next_step(state, request, rows, state.plan.not_before_ms)
+    due = [Waiting(slot.slot_id, "the leader's next look") for slot in step.rows]
+    return tuple(sorted([*step.waiting, *due]))
+
+
 def next_step(state: State, request: SlotRequest, planned: Sequence[Slot], not_before_ms: int) -> Step:
     """Which of the planned rows may be carried out now; the others with their reason, by slot id."""
     policy = state.policy

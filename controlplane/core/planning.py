@@ -17,7 +17,6 @@ from controlplane.core.events import (
     NodeOrdered,
     NodeRemoved,
     NodeUndrained,
-    PlanDropped,
     PolicyChanged,
     PolicyRemembered,
     ReconciliationResumed,
@@ -80,8 +79,6 @@ def plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies,
     policy = slot_policy(policies, state.policy.slot_policy)
     if state.paused:
         living = {node.node_id for node in request.nodes} - request.renewed
-        if state.plan is not None:
-            draft.add(PlanDropped(state.plan.plan_id, "reconciliation is paused"))
         left = may_leave_the_dead(policy)
         _assign(draft, () if left else rows_of_survivors(request.slots, living, request.ready, request.epoch))
         return Answered(SlotAnswer(()), None)

@@ -4,6 +4,7 @@ from controlplane.core.asked import Answer, Arguments, Circumstances, done, refu
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import (
+    PlanDropped,
     ReconciliationPaused,
     ReconciliationResumed,
     SlotsExcluded,
@@ -97,6 +98,8 @@ def pause_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) -
     if draft.state.paused:
         return done("reconciliation is paused already")
     draft.add(ReconciliationPaused(arguments.get(REASON, "")))
+    if draft.state.plan is not None:
+        draft.add(PlanDropped(draft.state.plan.plan_id, "reconciliation is paused"))
     return done("reconciliation is paused: no slot moves; the dead are taken out of the table all the same")
 
 

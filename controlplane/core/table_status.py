@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controlplane.core.draft import Draft
-from controlplane.core.identifiers import Epoch, NodeId
+from controlplane.core.identifiers import Epoch, NodeId, Seq
 from controlplane.core.observations import Observations
+from controlplane.core.pacing import Waiting, waiting_rows
 from controlplane.core.planning import slot_request
 from controlplane.core.records import NodeRole
 from controlplane.core.slot_answers import Answered, ask
@@ -33,6 +34,9 @@ class TableStatus:
         evictions_frozen: self-preservation holds: nobody is fenced for silence.
         says: what the slot policy would do or say if it were asked now; empty if it says nothing.
         refusal: why the slot policy cannot make a table; empty if it can.
+        plan: the decision whose plan is being carried out; None if there is none.
+        waiting: the rows that are left of it, with what each waits for.
+        paused: reconciliation is paused: no slot is planned.
         nodes: what each living data node, and everybody whom the table names, leads and follows, by name.
     """
 
@@ -44,6 +48,9 @@ class TableStatus:
     evictions_frozen: bool
     says: str
     refusal: str
+    plan: Seq | None
+    waiting: tuple[Waiting, ...]
+    paused: bool
     nodes: Mapping[NodeId, NodeSlots]
 
 
@@ -68,6 +75,9 @@ def table_status(state: State, observations: Observations, policies: SlotPolicie
         evictions_frozen=state.evictions_frozen,
         says=answer.deed,
         refusal=refusal or "",
+        plan=state.plan.plan_id if state.plan else None,
+        waiting=waiting_rows(state, request),
+        paused=state.paused,
         nodes={node_id: held.get(node_id, NodeSlots(node_id, (), ())) for node_id in sorted({*held, *living})},
     )
 

@@ -9,6 +9,7 @@ from controlplane.bootstrap import readers
 from controlplane.cli import table_status_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import ClusterConfig
+from controlplane.core.policy import Policy
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.sofa_fleet import SofaFleet
@@ -76,7 +77,7 @@ def test_text_shows_every_property_and_node(cluster_command: RunCommand, fleet: 
     for name in table_status_view.COUNT_COLUMNS:
         assert name in text
     for name in status(cluster_command):
-        assert name == "nodes" or name.replace("_", " ") in text
+        assert name in {"nodes", "waiting"} or name.replace("_", " ") in text
 
 
 def test_a_cluster_that_nobody_led_has_none(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,3 +106,24 @@ class TestMinimal:
         assert (shown["slot_policy"], shown["stable"], shown["protected"]) == ("minimal", False, False)
         assert (shown["leaders_balanced"], shown["followers_balanced"]) == (True, True)
         assert shown["policy_says"] == ""
+
+
+class TestPaced:
+    """The same command while a plan is being carried out."""
+
+    @pytest.fixture
+    def world(self) -> PublishedWorld:
+        """Plans wait a minute."""
+        return PublishedWorld(ClusterConfig("local"), Policy(slot_count=16, cool_down_ms=60_000))
+
+    def test_everything_that_waits_says_what_for(self, cluster_command: RunCommand, world: PublishedWorld) -> None:
+        """The plan is named by its decision, the rows that are left by slot; people get them by reason."""
+        world.admit("n1", "n2", "n3")
+        world.admit("n4")
+        shown = status(cluster_command)
+        assert shown["plan_in_flight"] == world.decisions[-1].seq
+        waiting = {row["slot"]: row["for"] for row in shown["waiting"]}  # type: ignore[attr-defined]
+        assert waiting == dict.fromkeys(world.state.planned, "the cool-down of 60000 ms")
+        assert shown["rows_left"] == len(waiting) > 0
+        text = cluster_command("table", "status").out
+        assert f"the cool-down of 60000 ms  {len(waiting)}" in text
