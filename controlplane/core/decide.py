@@ -64,7 +64,7 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
         answered = plan_slots(draft, observations, policies, now_ms)
     else:
         continue_plan(draft, observations, now_ms)
-    if not draft.events and now_ms - state.decided_at_ms >= state.policy.positions_interval_ms:
+    if not draft.causes and now_ms - state.decided_at_ms >= state.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
     sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None
     if sealed is None and answered is not None and not answered.answer.waits:

@@ -30,7 +30,7 @@ from controlplane.core.table_operations import (
     resume_reconciliation,
     unpin_slots,
 )
-from controlplane.core.wishes import wishes_of
+from controlplane.core.wishes import denials_of, wishes_of
 
 _NAMESPACE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,126}\Z")
 
@@ -122,22 +122,28 @@ def overrides_self_preservation(record: InputRecord, answered: tuple[str, ...]) 
         isinstance(intent, Intent)
         and intent.kind == IntentKind.OVERRIDE_SELF_PRESERVATION.value
         and intent.intent_id not in answered
+        and _argument_problem(intent) is None
     )
 
 
 def _carry_out(draft: Draft, intent: Intent, circumstances: Circumstances) -> Answer:
+    problem = _argument_problem(intent)
+    if problem is not None:
+        return refused(problem)
+    return _OPERATIONS[intent.kind].carry_out(draft, intent.arguments, circumstances)
+
+
+def _argument_problem(intent: Intent) -> str | None:
+    """Why an intent cannot be meant, by its kind and the names of its arguments; None if it can."""
     operation = _OPERATIONS.get(intent.kind)
     if operation is None:
-        known = ", ".join(_OPERATIONS)
-        return refused(f"intent kind {intent.kind!r} is unknown; known are {known}")
+        return f"intent kind {intent.kind!r} is unknown; known are {', '.join(_OPERATIONS)}"
     missing = [name for name in operation.needed if not intent.arguments.get(name)]
     if missing:
-        return refused(f"{intent.kind} needs {', '.join(missing)}")
+        return f"{intent.kind} needs {', '.join(missing)}"
     possible = operation.possible
     strange = () if possible is None else intent.arguments.keys() - {*operation.needed, *possible, REASON}
-    if strange:
-        return refused(f"{intent.kind} does not know {', '.join(sorted(strange))}")
-    return operation.carry_out(draft, intent.arguments, circumstances)
+    return f"{intent.kind} does not know {', '.join(sorted(strange))}" if strange else None
 
 
 def _superseded(draft: Draft, intents: list[Intent], circumstances: Circumstances) -> dict[IntentId, IntentId]:
@@ -163,6 +169,7 @@ def _contradicted(intents: list[Intent], able: set[IntentId], slot_count: int) -
     wishes = [wishes_of(intent, slot_count) for intent in intents]
     for index, intent in enumerate(intents):
         if intent.intent_id in able:
+            last |= dict.fromkeys(denials_of(intent, slot_count), (index, intent.intent_id, None))
             last |= {subject: (index, intent.intent_id, wish) for subject, wish in wishes[index].items()}
     found = {}
     for index, intent in enumerate(intents):

@@ -164,6 +164,9 @@ def _plan_complaints(before: State, decision: Decision, after: State) -> list[st
     """What is wrong with who owns what after the decision, by what its slot policy proves or promises."""
     if len(after.slots) != len(split_table(before, decision)):
         return []  # what the table begins with is not known, and has been complained of
+    if after.paused and after.policy.slot_policy == SOFA:
+        changed = after.slots != split_table(before, decision)
+        return ["the table changes while reconciliation is paused"] if changed else []
     if after.paused:
         return [*owner_problems(after, tuple(after.bundles.values())), *pause_complaints(before, decision, after)]
     if after.policy.slot_policy == SOFA:

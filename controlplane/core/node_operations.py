@@ -1,6 +1,7 @@
 """What operators can ask for a node: to be drained and back, to be excluded, to count with another weight or zone."""
 
 from dataclasses import replace
+from typing import Final
 
 from controlplane.core.asked import (
     Answer,
@@ -19,6 +20,9 @@ from controlplane.core.membership import Node, NodeStatus
 from controlplane.core.orders import MAX_WEIGHT, NO_ORDER, StandingOrder
 from controlplane.core.records import NodeRole
 from controlplane.core.state import State
+
+_DIGITS: Final = len(str(MAX_WEIGHT))
+"""No weight has more."""
 
 
 def drain_node(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
@@ -86,7 +90,8 @@ def set_node(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
         return refused("say what to set: weight, zone or both")
     if "weight" in arguments:
         text = arguments["weight"]
-        if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_WEIGHT):
+        # Digits are counted first: Python refuses to read a number of thousands of them.
+        if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS and 1 <= int(text) <= MAX_WEIGHT):
             return refused(f"weight {text!r:.40} is not between 1 and {MAX_WEIGHT:,}")
         order = replace(order, weight=int(text))
     if "zone" in arguments:

@@ -52,6 +52,7 @@ def planned_from(before: State, decision: Decision, after: State) -> tuple[Slot,
 
 def order_complaints(before: State, decision: Decision, after: State) -> Iterator[str]:
     """What is wrong with the events of a decision that operators' orders brought about."""
+    settled = any(isinstance(event, SilenceLimitSettled) for event in decision.events)
     for event in decision.events:
         match event:
             case NodeUndrained(node_id=node_id) if node_id in before.nodes and before.nodes[node_id].leaving:
@@ -59,7 +60,7 @@ def order_complaints(before: State, decision: Decision, after: State) -> Iterato
             case SilenceLimitSettled() if before.former_silence_limit is None:
                 yield "a silence limit is settled, but none was shortened"
             case PolicyChanged():
-                yield from _policy_complaints(before, event)
+                yield from _policy_complaints(before, event, settled=settled)
             case _:
                 pass
     yield from _split_complaints(before, decision)
@@ -102,15 +103,16 @@ def awake_exclusions(state: State) -> tuple[Exclusion, ...]:
     return tuple(each for each in state.exclusions if each.node_id in state.nodes and state.nodes[each.node_id].lives)
 
 
-def _policy_complaints(before: State, event: PolicyChanged) -> Iterator[str]:
+def _policy_complaints(before: State, event: PolicyChanged, *, settled: bool) -> Iterator[str]:
     policy = event.policy
+    relied_on_ms = before.policy.silence_limit_ms if settled else before.silence_limit_ms
     if before.log_id and policy.hash_function is not before.policy.hash_function:
         yield f"the hash function changes to {policy.hash_function.value} while the cluster lives"
     if policy.slot_count < before.policy.slot_count:
         yield f"slot_count falls from {before.policy.slot_count} to {policy.slot_count}"
     former_ms = event.former_silence_limit.limit_ms if event.former_silence_limit else policy.silence_limit_ms
-    if former_ms < before.silence_limit_ms and policy.silence_limit_ms < before.silence_limit_ms:
-        yield f"the silence limit falls below {before.silence_limit_ms} ms at once: nodes may still rely on it"
+    if former_ms < relied_on_ms and policy.silence_limit_ms < relied_on_ms:
+        yield f"the silence limit falls below {relied_on_ms} ms at once: nodes may still rely on it"
 
 
 def _split_complaints(before: State, decision: Decision) -> Iterator[str]:

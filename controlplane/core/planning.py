@@ -90,11 +90,12 @@ def plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies,
         if (after := rows.get(before.slot_id, held)) != before
     )
     draft.certificate = answer.certificate
-    if changed or draft.events:
+    if changed or answer.remembered or draft.events:
         if refusal is not None:
             draft.because(CauseKind.PLACEMENT_REFUSED, state.policy.slot_policy, refusal)
-        elif answer.deed:
-            draft.because(CauseKind.SLOTS_ARRANGED, state.policy.slot_policy, answer.deed)
+        elif answer.deed or not draft.causes:
+            deed = answer.deed or f"{len(changed)} slots change"
+            draft.because(CauseKind.SLOTS_ARRANGED, state.policy.slot_policy, deed)
     carry_out(draft, request, changed, policy)
     if answer.remembered:
         draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(answer.remembered.items()))))

@@ -14,6 +14,8 @@ from controlplane.errors import ConfigurationError
 SILENCE_MARGIN_MS = 1_000
 """How much later than a former silence limit the shorter one fences: nodes may learn of it that much later."""
 
+_GREATEST = 1 << 40
+"""For times in ms (35 years) and counts: no limit in practice, and far from what a log's numbers can hold."""
 FEATURE_LEVEL = 1
 """The newest feature level that this code writes and reads. A decision of a higher level stops a reader."""
 
@@ -111,18 +113,36 @@ class Policy:
                 500 <= self.silence_limit_ms <= 20_000,  # noqa: PLR2004 - ticks are remembered for 25 s of log time
                 f"silence_limit_ms {self.silence_limit_ms} is not between 500 and 20,000",
             ),
-            (self.join_linger_ms >= 0, f"join_linger_ms {self.join_linger_ms} is negative"),
-            (self.positions_interval_ms > 0, f"positions_interval_ms {self.positions_interval_ms} is not positive"),
+            (
+                0 <= self.join_linger_ms <= _GREATEST,
+                f"join_linger_ms {self.join_linger_ms} is not between 0 and {_GREATEST:,}",
+            ),
+            (
+                1 <= self.positions_interval_ms <= _GREATEST,
+                f"positions_interval_ms {self.positions_interval_ms} is not between 1 and {_GREATEST:,}",
+            ),
             (0 < self.protected_ratio <= 1, f"protected_ratio {self.protected_ratio} is not in (0, 1]"),
-            (self.protection_window_ms >= 0, f"protection_window_ms {self.protection_window_ms} is negative"),
+            (
+                0 <= self.protection_window_ms <= _GREATEST,
+                f"protection_window_ms {self.protection_window_ms} is not between 0 and {_GREATEST:,}",
+            ),
             (
                 0 < self.bundles_per_namespace <= 128,  # noqa: PLR2004 - Pulsar's loadBalancerNamespaceMaximumBundles
                 f"bundles_per_namespace {self.bundles_per_namespace} is not between 1 and 128",
             ),
             (bool(self.slot_policy), "slot_policy is empty"),
-            (self.moves_in_flight >= 0, f"moves_in_flight {self.moves_in_flight} is negative"),
-            (self.cool_down_ms >= 0, f"cool_down_ms {self.cool_down_ms} is negative"),
-            (self.return_window_ms >= 0, f"return_window_ms {self.return_window_ms} is negative"),
+            (
+                0 <= self.moves_in_flight <= _GREATEST,
+                f"moves_in_flight {self.moves_in_flight} is not between 0 and {_GREATEST:,}",
+            ),
+            (
+                0 <= self.cool_down_ms <= _GREATEST,
+                f"cool_down_ms {self.cool_down_ms} is not between 0 and {_GREATEST:,}",
+            ),
+            (
+                0 <= self.return_window_ms <= _GREATEST,
+                f"return_window_ms {self.return_window_ms} is not between 0 and {_GREATEST:,}",
+            ),
             (
                 1 <= self.replicas_per_zone <= 5,  # noqa: PLR2004
                 f"replicas_per_zone {self.replicas_per_zone} is not between 1 and 5",

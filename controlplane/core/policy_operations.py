@@ -11,6 +11,7 @@ from controlplane.core.plain import Plain, from_plain, to_plain
 from controlplane.core.policy import FormerSilenceLimit, Policy
 from controlplane.core.records import REASON
 from controlplane.core.slot_policies import check_slot_policy
+from controlplane.core.slot_policies.sofa import POLICY_NAME as SOFA
 from controlplane.core.slot_table import split_parts
 from controlplane.core.state import State
 from controlplane.errors import ConfigurationError, InvalidInputError, UnknownSlotPolicyError
@@ -25,7 +26,7 @@ def change_policy(draft: Draft, arguments: Arguments, circumstances: Circumstanc
     try:
         after = changed_policy(before, settings)
         check_slot_policy(circumstances.policies, after)
-        _check_change(before, after)
+        _check_change(before, after, max((len(slot.replicas) for slot in draft.state.slots), default=0))
     except (ConfigurationError, UnknownSlotPolicyError) as error:
         return refused(str(error))
     if after == before:
@@ -75,13 +76,18 @@ def _parsed(name: str, text: str, known: Plain) -> Plain:
     try:
         if isinstance(known, bool):
             return {"true": True, "false": False}[text]
-        return int(text) if isinstance(known, int) else float(text)
+        return int(text) if isinstance(known, int) else float(text)  # too many digits are a ValueError as well
     except (ValueError, KeyError):
         wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, kind.__name__)
         raise ConfigurationError(f"{name} is {text!r:.80}, expected {wanted}") from None
 
 
-def _check_change(before: Policy, after: Policy) -> None:
+def _check_change(before: Policy, after: Policy, most_holders: int) -> None:
+    if after.slot_policy == SOFA and most_holders > after.replica_count:
+        raise ConfigurationError(
+            f"slots have up to {most_holders} replicas, and sofa cannot lower that to {after.replica_count}: lower "
+            "replica_count under minimal first, and change slot_policy then"
+        )
     if after.hash_function is not before.hash_function:
         raise ConfigurationError("hash_function cannot change while the cluster lives: every key would move")
     if after.slot_count < before.slot_count:

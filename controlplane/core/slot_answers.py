@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import NodeId, SlotId
-from controlplane.core.plain import from_plain, to_plain
+from controlplane.core.plain import Plain, canonical_bytes, from_plain, to_plain
 from controlplane.core.slot_policy import SlotAnswer, SlotPolicy, SlotRequest, may_leave_the_dead
 from controlplane.core.slot_table import Slot
 from controlplane.errors import InvalidInputError, PlacementRefusedError, StopError
@@ -49,19 +49,24 @@ def ask(policy: SlotPolicy, request: SlotRequest) -> Answered:
         raise
     except PlacementRefusedError as error:
         problem = str(error)
-    except Exception as error:  # noqa: BLE001 - a user's code: whatever it raises, the dead must not stay owners
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code: whatever it raises, nobody dead may own
         problem = _sentence(error)
     rows = request.as_published() if may_leave_the_dead(policy) else tuple(_survivors(request))
     return Answered(SlotAnswer(rows), problem[:_LONGEST_REFUSAL])
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: BaseException) -> str:
     """What was raised and where. Addresses of objects are cut: equal requests have to give equal decisions."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     where = f" in {PurePath(frame.tb_frame.f_code.co_filename).name}, line {frame.tb_lineno}" if frame else ""
-    return _ADDRESS.sub("0x...", f"{type(error).__name__}{where}: {error}")
+    try:
+        text = f": {error}"
+    except Exception:  # noqa: BLE001 - a user's exception may not even be able to say what it is
+        text = ""
+    sentence = f"{type(error).__name__}{where}{text}".encode(errors="backslashreplace").decode()
+    return _ADDRESS.sub("0x...", sentence)
 
 
 def _problems(request: SlotRequest, answer: object, *, dead_may_hold: bool) -> Iterator[str]:
@@ -99,17 +104,42 @@ def _malformed_slots(slots: object) -> Iterator[str]:
 
 
 def _malformed_rest(remembered: object, certificate: object, deed: object) -> Iterator[str]:
-    if not isinstance(deed, str):
+    if not _is_text(deed):
         yield "what the policy did is not a text"
     if not isinstance(remembered, Mapping) or not all(
-        isinstance(name, str) and (text is None or isinstance(text, str)) for name, text in remembered.items()
+        _is_text(name) and (text is None or _is_text(text)) for name, text in remembered.items()
     ):
         yield "what is to be remembered is not a map of texts"
     if certificate is not None:
         try:
-            from_plain(Certificate, to_plain(certificate))
-        except (InvalidInputError, TypeError) as error:
+            plain = to_plain(certificate)
+            from_plain(Certificate, plain)
+            canonical_bytes(certificate)
+            if _is_too_great(plain):
+                yield "the certificate has a number that needs more than 64 bits"
+        except (InvalidInputError, TypeError, UnicodeEncodeError) as error:
             yield f"the certificate is none: {error}"
+
+
+def _is_text(value: object) -> bool:
+    """Whether a log can hold it: a text without half characters."""
+    try:
+        return isinstance(value, str) and bool(value.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_too_great(plain: Plain) -> bool:
+    """Whether there is a whole number in it that a log cannot hold."""
+    match plain:
+        case int():
+            return not -(1 << 63) <= plain < 1 << 63
+        case list():
+            return any(map(_is_too_great, plain))
+        case dict():
+            return any(map(_is_too_great, plain.values()))
+        case _:
+            return False
 
 
 def _row_problems(slot: Slot, held: Slot, living: frozenset[NodeId], request: SlotRequest) -> Iterator[str]:

@@ -29,7 +29,8 @@ def pin_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
         slots = parse_slots(arguments["slots"], len(state.slots))
     except ConfigurationError as error:
         return refused(str(error))
-    pins = [pin for slot_id in slots if (pin := Pin(slot_id, name, leads)) not in state.pins]
+    known = frozenset(state.pins)
+    pins = [pin for slot_id in slots if (pin := Pin(slot_id, name, leads)) not in known]
     detail = f"slots {slot_ranges(slots, ', ')} are pinned to {name!r}" + (", which leads them" if leads else "")
     if not pins:
         return done(f"{detail} already")

@@ -89,7 +89,9 @@ class HoldingBook:
             changed: list[SlotChanged] = []
             skipped = before is not None and table.epoch > before.epoch + 1
             interrupted = skipped and before is not None and before.nodes.get(self._node_id) is not row
-            held_before = frozenset(() if skipped else self._held)
+            # Only a slot with all its data is worth being told of as the source of its part.
+            complete = (slot_id for slot_id, held in self._held.items() if held.status is ReplicaStatus.HEALTHY)
+            held_before = frozenset(() if skipped else complete)
             for slot, earlier in _touched(table, before, every=interrupted or bool(self._held) != member):
                 holds = member and self._node_id in slot.replicas
                 rewritten = interrupted or (skipped and slot is not earlier)

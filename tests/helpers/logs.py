@@ -22,9 +22,9 @@ def complaints_of(decisions: Sequence[Decision]) -> list[str]:
     return [f"seq {each.seq}, epoch {each.epoch}: {each.sentence}" for each in found]
 
 
-def resealed(decisions: Sequence[Decision]) -> list[Decision]:
+def resealed(decisions: Sequence[Decision], before: State | None = None) -> list[Decision]:
     """The same decisions with digests that fit: what a forger does who knows how."""
-    state, found = State(), []
+    state, found = before or State(), []
     for decision in decisions:
         chained = replace(decision, previous_digest=state.last_digest, state_digest="")
         stamped = stamp(apply_all(state, chained.events), chained)

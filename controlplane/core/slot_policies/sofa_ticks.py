@@ -19,6 +19,7 @@ from controlplane.core.events import (
     SlotsAssigned,
 )
 from controlplane.core.identifiers import NodeId
+from controlplane.core.order_verification import split_table
 from controlplane.core.slot_policies.sofa import POLICY_NAME, REFRESH, known_nodes, sofa_options
 from controlplane.core.slot_policies.sofa_memory import greatest_epoch, sofa_table, with_ranks
 from controlplane.core.sofa.arranger import ArrangeSettings, TickAction, arrange
@@ -71,10 +72,11 @@ def recorded_tick(before: State, decision: Decision, after: State, living: Seque
     options = sofa_options(after.policy.slot_policy_options)
     # What another policy remembered is no memory of this one.
     memory = before.policy_memory if before.policy.slot_policy == POLICY_NAME else {}
+    begun = split_table(before, decision)
     return RecordedTick(
         action,
-        sofa_table(before.slots, memory, before.epoch),
-        tuple(known_nodes(living, renewed, before.slots)),
+        sofa_table(begun, memory, before.epoch),
+        tuple(known_nodes(living, renewed, begun)),
         options.settings(after.policy.slot_count, after.policy.replica_count),
         action == TickAction.BALANCE.value,
         any(isinstance(event, SlotsAssigned | PolicyRemembered) for event in decision.events),
