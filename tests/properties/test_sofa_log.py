@@ -78,7 +78,7 @@ FORGED: dict[str, tuple[list[Decision], str]] = {
         "was 'none', by table and nodes",
     ),
     "an action that there is not": (with_deed(DEATH, "refused: somebody said so"), "has to be 'assign'"),
-    "a refresh that nobody asked for": (with_deed(DEATH, "refresh: 1 slots"), "gives another table"),
+    "a refresh that nobody asked for": (with_deed(DEATH, "refresh: 1 slots"), "tick was 'refresh'"),
     "another slot leader": (with_events(DEATH, another_leader), "gives another table"),
     "another move": (with_events(BALANCE, another_leader), "gives another table"),
     "another rank": (with_events(DEATH, another_rank), "gives another table"),

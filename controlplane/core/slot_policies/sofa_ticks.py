@@ -17,6 +17,7 @@ from controlplane.core.events import (
     NodeRemoved,
     PolicyRemembered,
     SlotsAssigned,
+    TermOpened,
 )
 from controlplane.core.identifiers import NodeId
 from controlplane.core.order_verification import split_table
@@ -45,6 +46,7 @@ class RecordedTick:
         stable: whether every slot was in sync, as far as that was asked.
         published: whether the decision changes the table.
         after: the table after it.
+        refresh: whether an operator asked for a refresh instead of a tick.
     """
 
     action: str
@@ -54,6 +56,7 @@ class RecordedTick:
     stable: bool
     published: bool
     after: SofaTable
+    refresh: bool = False
 
 
 def recorded_tick(before: State, decision: Decision, after: State, living: Sequence[NodeId]) -> RecordedTick | None:
@@ -80,8 +83,16 @@ def recorded_tick(before: State, decision: Decision, after: State, living: Seque
         options.settings(after.policy.slot_count, after.policy.replica_count),
         action == TickAction.BALANCE.value,
         any(isinstance(event, SlotsAssigned | PolicyRemembered) for event in decision.events),
-        sofa_table(after.slots, after.policy_memory, after.epoch),
+        # Before its first tick the arranger has no epochs of its own: ours would differ for other reasons.
+        sofa_table(after.slots, after.policy_memory, after.epoch if after.policy_memory else before.epoch),
+        _is_refresh(decision),
     )
+
+
+def _is_refresh(decision: Decision) -> bool:
+    """Whether an operator asked for a refresh: a new term that publishes the table again is none."""
+    republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
+    return republished and not any(isinstance(event, TermOpened) for event in decision.events)
 
 
 def _action(decision: Decision) -> str | None:
@@ -113,7 +124,7 @@ def _answer(tick: RecordedTick) -> tuple[str, SofaTable]:
     settings = tick.settings
     mint = itertools.count(greatest_epoch(tick.before) + 1).__next__
     try:
-        if tick.action == REFRESH:
+        if tick.refresh:
             made = round_robin(tick.nodes, settings.slot_count, settings.replicas, mint)
             made.check()
             return REFRESH, with_ranks(made, tick.before)

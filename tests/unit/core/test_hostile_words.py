@@ -182,6 +182,20 @@ def test_logs_of_paused_and_split_clusters_under_sofa_are_accepted() -> None:
     assert complaints_of(world.decisions) == []
 
 
+def test_logs_of_clusters_that_change_to_sofa_or_refresh_under_it_are_accepted() -> None:
+    """Before its first tick it has no epochs of its own; a refresh that cannot be is refused, and so the log says."""
+    world = three_nodes()
+    world.ask("change_policy", slot_policy="sofa")
+    world.ask("set_node", node="a", weight="7")
+    world.run(3_000, ("a", "b", "c"))
+    assert complaints_of(world.decisions) == []
+    for nodes in (("a",), ("a", "b", "c")):
+        world = World(Policy(slot_count=4, slot_policy="sofa"))
+        world.admit(*nodes)
+        world.ask("refresh_table")
+        assert complaints_of(world.decisions) == []
+
+
 def test_a_policy_that_changes_as_a_shorter_silence_limit_settles_is_accepted() -> None:
     """Both in one decision."""
     world = three_nodes(silence_limit_ms=5_000)
