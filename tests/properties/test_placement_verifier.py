@@ -116,6 +116,16 @@ CASES: dict[str, tuple[Callable[[], tuple[Slot, ...]], Certificate, str]] = {
         "leaders changed: they cost 4, but the prices prove only",
     ),
     "a price of nobody": (lambda: AFTER, _certificate(node_prices={"zz": 0}), "node prices do not name the nodes"),
+    "a price that no sum can hold": (
+        _needless_moves,
+        _certificate(
+            moved=PLANNED.certificate.moved + 2,
+            least_moved=PLANNED.certificate.moved + 2,
+            node_prices={**PLANNED.certificate.node_prices, "n000": -(1 << 60)},
+        ),
+        "more than any table of this size needs",
+    ),
+    "an absence that no sum can hold": (lambda: AFTER, _certificate(absence_price=1 << 70), "a price is beyond"),
     "another policy": (lambda: AFTER, _certificate(policy="sofa"), "policy 'sofa' is not 'minimal'"),
     "a slot lost": (lambda: AFTER, _certificate(lost_slots=(3,)), "slots lost with their last holder: []"),
 }

@@ -60,7 +60,13 @@ def verify(problem: PlacementProblem, slots_after: Sequence[Slot], certificate: 
 
 
 def _names(certificate: Certificate, problem: PlacementProblem) -> list[str]:
+    """What is wrong with whom the certificate names, or with numbers that sums could not hold."""
     complaints = []
+    # The sums are of 64 bits: a greater price could wrap one around to any number.
+    greatest = min(1 << 48, (1 << 62) // (len(problem.previous) * (problem.rules.replica_count + 1)))
+    prices = [*certificate.node_prices.values(), *certificate.leader_prices.values(), certificate.absence_price]
+    if any(abs(price) > greatest for price in prices):
+        complaints.append(f"certificate: a price is beyond {greatest:,}, more than any table of this size needs")
     if certificate.policy != _POLICY_NAME:
         complaints.append(f"certificate: policy {certificate.policy!r} is not {_POLICY_NAME!r}")
     everybody = sorted(node.node_id for node in problem.nodes)
