@@ -60,7 +60,7 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     answered = None
     if is_called_for(draft):
         plan_ownership(draft, observations, policies, now_ms)
-    elif not draft.state.paused and _is_time_to_ask(draft, observations, policies, now_ms):
+    elif not draft.state.paused and draft.state.plan is None and _is_time_to_ask(draft, observations, policies, now_ms):
         answered = plan_slots(draft, observations, policies, now_ms)
     else:
         continue_plan(draft, observations, now_ms)

@@ -9,8 +9,10 @@ from controlplane.core.decision import CauseKind, Decision
 from controlplane.core.events import PlanDropped, PlanMade, ReplicasLeft, SlotsAssigned
 from controlplane.core.identifiers import NodeId
 from controlplane.core.policy import Policy
-from controlplane.core.records import Heartbeat, NodeRole, ReplicaStatus, SlotStatus
+from controlplane.core.records import Heartbeat, NodeJoined, NodeRole, ReplicaStatus, SlotStatus
+from controlplane.core.slot_policies.minimal import MinimalPolicy
 from controlplane.core.slot_table import Slot
+from controlplane.core.what_if import effect_of, what_if
 from tests.helpers.logs import complaints_of
 from tests.helpers.world import PARTITIONS, World
 
@@ -293,3 +295,36 @@ def test_departures_are_noted_only_where_a_window_asks_for_them() -> None:
     decision = look(world)
     assert decision is not None
     assert not any(isinstance(event, ReplicasLeft | PlanMade) for event in decision.events)
+
+
+class Impatient(MinimalPolicy):
+    """Wants to be asked ten times a second of log time."""
+
+    interval_ms = 100
+
+
+def test_a_policy_with_an_interval_lets_its_plan_be_finished() -> None:
+    """Asked again and again it would begin the cool-down anew each time, and nothing would ever be balanced."""
+    world = World(Policy(slot_count=16, join_linger_ms=0, cool_down_ms=1_000), {"minimal": Impatient()})
+    start(world, "n1", "n2", "n3")
+    world.join("n4")
+    report(world, "n1", "n2", "n3", "n4")
+    look(world)
+    plan = world.state.plan
+    assert plan is not None
+    for _ in range(9):
+        look(world)
+        assert world.state.plan == plan
+    look(world)
+    assert world.state.plan is None
+    assert len(world.held("n4")) == 8
+
+
+def test_a_what_if_shows_the_whole_plan() -> None:
+    """Not only the first step of it."""
+    world = paced_world(cool_down_ms=60_000)
+    start(world, "n1", "n2", "n3")
+    joined = NodeJoined("n4", 1, NodeRole.DATA, (), "", 1, 0, "1", 0)
+    effect = effect_of(*what_if(world.state, world.observations, [joined]))
+    assert effect.moved == effect.least_moved == 8
+    assert world.state.plan is None
