@@ -234,16 +234,17 @@ def _assign_slots(state: State, changed: tuple[Slot, ...]) -> State:
         digest = add_hashes(digest, entry_share(key, slot), entry_share(key, slots[slot.slot_id]))
         slots[slot.slot_id] = slot
     assigned = replace(state, slots=tuple(slots), entries_digest=digest)
-    return _without_planned(assigned, {slot.slot_id for slot in changed}) if state.planned else assigned
+    return _without_planned(assigned, {slot.slot_id for slot in changed}) if state.planned_rows else assigned
 
 
 def _without_planned(state: State, done: AbstractSet[SlotId]) -> State:
     """The state after these rows of the plan in flight are carried out or given up; the last ends the plan."""
-    planned = {slot_id: slot for slot_id, slot in state.planned.items() if slot_id not in done}
+    planned = tuple(slot for slot in state.planned_rows if slot.slot_id not in done)
     digest = state.entries_digest
-    for slot_id in sorted(done & state.planned.keys()):
-        digest = add_hashes(digest, 0, entry_share(planned_key(slot_id), state.planned[slot_id]))
-    return replace(state, plan=state.plan if planned else None, planned=planned, entries_digest=digest)
+    for slot in state.planned_rows:
+        if slot.slot_id in done:
+            digest = add_hashes(digest, 0, entry_share(planned_key(slot.slot_id), slot))
+    return replace(state, plan=state.plan if planned else None, planned_rows=planned, entries_digest=digest)
 
 
 def _pace(state: State, event: PlanMade | PlanDropped | ReplicasLeft) -> State:
@@ -255,8 +256,7 @@ def _pace(state: State, event: PlanMade | PlanDropped | ReplicasLeft) -> State:
             for slot in event.rows:
                 digest = add_hashes(digest, entry_share(planned_key(slot.slot_id), slot))
             plan = PlanInFlight(event.plan_id, event.made_at_ms, event.not_before_ms)
-            rows = {slot.slot_id: slot for slot in event.rows}
-            return replace(state, plan=plan, planned=rows, entries_digest=digest)
+            return replace(state, plan=plan, planned_rows=event.rows, entries_digest=digest)
         case PlanDropped():
             if state.plan is None or state.plan.plan_id != event.plan_id:
                 raise InvariantViolationError(f"plan {event.plan_id} is dropped, in flight is {state.plan}")

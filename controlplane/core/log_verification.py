@@ -183,12 +183,13 @@ def _plan_complaints(before: State, decision: Decision, after: State) -> list[st
             return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
         owners = [*slot_problems(after, after.slots), *owner_problems(after, tuple(after.bundles.values()))]
         return owners if uncertified else []
+    planned = after.planned
     return [
         *owner_problems(after, tuple(after.bundles.values())),
         *_plan_in_flight_complaints(decision, after),
         *verify(
             _problem(before, decision, after),
-            [after.planned.get(slot.slot_id, slot) for slot in after.slots],
+            [planned.get(slot.slot_id, slot) for slot in after.slots],
             decision.certificate,
         ),
     ]
@@ -208,10 +209,11 @@ def _only_continues(before: State, decision: Decision) -> bool:
 def _step_complaints(before: State, decision: Decision) -> list[str]:
     """The rows that are assigned have to be rows of the plan, with nothing changed but leader epochs."""
     rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
+    left = before.planned
     return [
         f"slot {slot.slot_id} is assigned otherwise than the plan in flight says"
         for slot in rows
-        if (planned := before.planned.get(slot.slot_id)) is None
+        if (planned := left.get(slot.slot_id)) is None
         or (planned.leader, planned.followers) != (slot.leader, slot.followers)
     ]
 

@@ -67,7 +67,7 @@ def go_on(draft: Draft, request: SlotRequest) -> None:
     state = draft.state
     if state.plan is None:
         return
-    rows = tuple(slot for _, slot in sorted(state.planned.items()))
+    rows = state.planned_rows
     step = next_step(state, request, rows, state.plan.not_before_ms)
     if step.rows:
         draft.because(
@@ -82,7 +82,7 @@ def waiting_rows(state: State, request: SlotRequest) -> tuple[Waiting, ...]:
     """What is left of the plan in flight, by slot id, with what each row waits for."""
     if state.plan is None:
         return ()
-    rows = tuple(slot for _, slot in sorted(state.planned.items()))
+    rows = state.planned_rows
     step = next_step(state, request, rows, state.plan.not_before_ms)
     due = [Waiting(slot.slot_id, "the leader's next look") for slot in step.rows]
     return tuple(sorted([*step.waiting, *due]))

@@ -54,7 +54,7 @@ class State:
         bundles: by bundle id.
         policy_memory: what the slot policy has remembered, by name; another slot policy begins without it.
         plan: the plan that is being carried out, if rows of one are left.
-        planned: its rows that are left, by slot.
+        planned_rows: its rows that are left, ascending by slot.
         departures: what living nodes have given up lately, ascending by slot and node.
         evictions_frozen: self-preservation holds: nobody is fenced for silence.
         orders: operators' standing words on nodes, by node name; names that never joined included, empty ones not.
@@ -83,7 +83,7 @@ class State:
     bundles: Mapping[str, Bundle] = field(default_factory=dict)
     policy_memory: Mapping[str, str] = field(default_factory=dict)
     plan: PlanInFlight | None = None
-    planned: Mapping[SlotId, Slot] = field(default_factory=dict)
+    planned_rows: tuple[Slot, ...] = ()
     departures: tuple[Departure, ...] = ()
     evictions_frozen: bool = False
     orders: Mapping[NodeId, StandingOrder] = field(default_factory=dict)
@@ -117,6 +117,11 @@ class State:
             "entries": format_digest(self.entries_digest),
         }
         return digest_hex(header)
+
+    @property
+    def planned(self) -> dict[SlotId, Slot]:
+        """The rows that are left of the plan in flight, by slot."""
+        return {slot.slot_id: slot for slot in self.planned_rows}
 
     @property
     def silence_limit_ms(self) -> int:
@@ -187,8 +192,8 @@ def entries_digest(state: State) -> int:
         total = add_hashes(total, entry_share(f"bundle/{bundle_id}", bundle))
     for name, value in state.policy_memory.items():
         total = add_hashes(total, entry_share(memory_key(name), value))
-    for slot_id, slot in state.planned.items():
-        total = add_hashes(total, entry_share(planned_key(slot_id), slot))
+    for slot in state.planned_rows:
+        total = add_hashes(total, entry_share(planned_key(slot.slot_id), slot))
     for departure in state.departures:
         total = add_hashes(total, entry_share(departure_key(departure), departure))
     for node_id, order in state.orders.items():

@@ -106,7 +106,8 @@ def effect_of(draft: Draft, refusals: tuple[str, ...] = ()) -> Effect:
     before = draft.before.slots
     before = (*before, *split_parts(before, len(draft.state.slots), draft.epoch))
     # A plan that is carried out in steps is shown as a whole.
-    after = tuple(draft.state.planned.get(slot.slot_id, slot) for slot in draft.state.slots)
+    planned = draft.state.planned
+    after = tuple(planned.get(slot.slot_id, slot) for slot in draft.state.slots)
     rows = tuple((old, new) for old, new in zip(before, after, strict=True) if old != new)
     certificate = draft.certificate
     return Effect(

@@ -1,5 +1,6 @@
 """Plans are carried out at the pace that operators choose; emergencies never wait, and everything stays provable."""
 
+import json
 import random
 
 import pytest
@@ -12,6 +13,7 @@ from controlplane.core.policy import Policy
 from controlplane.core.records import Heartbeat, NodeJoined, NodeRole, ReplicaStatus, SlotStatus
 from controlplane.core.slot_policies.minimal import MinimalPolicy
 from controlplane.core.slot_table import Slot
+from controlplane.core.snapshot import state_from_plain, state_to_plain
 from controlplane.core.what_if import effect_of, what_if
 from tests.helpers.logs import complaints_of
 from tests.helpers.world import PARTITIONS, World
@@ -328,3 +330,14 @@ def test_a_what_if_shows_the_whole_plan() -> None:
     effect = effect_of(*what_if(world.state, world.observations, [joined]))
     assert effect.moved == effect.least_moved == 8
     assert world.state.plan is None
+
+
+def test_a_snapshot_holds_a_plan_in_flight() -> None:
+    """Its rows come back as they were, through JSON."""
+    world = paced_world(cool_down_ms=60_000)
+    start(world, "n1", "n2", "n3")
+    world.join("n4")
+    report(world, "n1", "n2", "n3", "n4")
+    look(world)
+    assert world.state.plan is not None
+    assert state_from_plain(json.loads(json.dumps(state_to_plain(world.state)))) == world.state
