@@ -11,6 +11,10 @@ PREPARE = $(PYTHON) -c '' 2>/dev/null || { echo "Python 3.11 to 3.13 is needed, 
 	(for example the package python3.11), or name one: make PYTHON=/path/to/python3.11" >&2; exit 2; }; \
 	$(PYTHON) infra/setup/prepare.py
 
+# Tests with real servers run one after the other and alone: they have to answer in time. The others take every core
+# before. (pytest's status 5: the arguments chose nothing here.)
+SERVERS = kafka or spark or end_to_end or containers
+
 # What needs neither Java nor a Docker engine, and ends within a minute (ARGS="-n 0" takes one process, for a debugger).
 FAST = not kafka and not spark and not end_to_end and not containers and not slow
 
@@ -27,12 +31,22 @@ demo: ## Run a whole cluster on this machine, break it, measure it (ARGS=--keep 
 	@$(PREPARE) --java -- controlplane demo $(ARGS)
 
 .PHONY: test
-test: ## Run every test; the summary says why a test was skipped (ARGS="-k name" chooses)
-	@$(PREPARE) --java -- python -m pytest $(ARGS)
+test: ## Run every test; the summaries say why a test was skipped (ARGS="-k name" chooses)
+	@$(PREPARE) --java
+	@.venv/bin/python -m pytest -n logical -m "not ($(SERVERS))" $(ARGS); quick=$$?; \
+	.venv/bin/python -m pytest -m "$(SERVERS)" $(ARGS); real=$$?; \
+	case "$$quick $$real" in "0 0" | "0 5" | "5 0") ;; *) exit 1;; esac
 
 .PHONY: test-fast
 test-fast: ## Run the tests that need no Java, on every core: under a minute
 	@$(PREPARE) -- python -m pytest -n logical --hypothesis-profile=fast -m "$(FAST)" $(ARGS)
+
+SEEDS ?= 2000
+FRESH ?= $$(($(SEEDS) / 2))
+
+.PHONY: simulate
+simulate: ## Run clusters in virtual time with faults, on every core: SEEDS=2000, half of them (or FRESH=N) never seen before
+	@$(PREPARE) -- python -m tests.simulation --seeds 0-$$(($(SEEDS) - $(FRESH) - 1)) --fresh $(FRESH) $(ARGS)
 
 .PHONY: lint
 lint: ## Check style, formatting, types and the import contracts; all of them, even when one fails

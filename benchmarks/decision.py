@@ -23,11 +23,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from controlplane.core.identifiers import Epoch
-from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules, Plan
+from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules
 from controlplane.core.placement.minimal import plan
-from controlplane.core.placement.verify import verify
 from controlplane.core.policy import ZoneRule
-from controlplane.core.slot_table import Slot
+from controlplane.core.proof.verify import verify
+from controlplane.core.slot_table import Slot, empty_table
 
 REPLICAS = 3
 LEAVE_TARGET_MS = 50
@@ -75,7 +75,7 @@ def main() -> None:
         run(arguments.slots, arguments.nodes, zones, arguments.events, arguments.seed)
     if arguments.large:
         print("\n131,072 slots, 500 nodes, 5 hard zones", flush=True)
-        table, nodes = new_table(131_072), fleet(500, 5)
+        table, nodes = empty_table(131_072), fleet(500, 5)
         first, after = once("first placement", LARGE_TARGET_MS, problem(table, nodes))
         leave, left = once("a node leaves", LARGE_TARGET_MS, problem(after, nodes[1:]))
         join, _ = once("a node joins", LARGE_TARGET_MS, problem(left, nodes))
@@ -87,7 +87,7 @@ def run(slot_count: int, width: int, zones: int, events: int, seed: int) -> None
     choose = random.Random(seed)
     nodes = fleet(width, zones)
     leaves, joins = Timings("a node leaves", LEAVE_TARGET_MS), Timings("a node joins", JOIN_TARGET_MS)
-    worst, table = once("first placement", WORST_TARGET_MS, problem(new_table(slot_count), nodes))
+    worst, table = once("first placement", WORST_TARGET_MS, problem(empty_table(slot_count), nodes))
     timings = [leaves, joins, worst]
     settled = table
     for event in range(events):
@@ -129,7 +129,7 @@ def once(what: str, target_ms: int, asked: PlacementProblem) -> tuple[Timings, T
 def timed(timings: Timings, asked: PlacementProblem) -> Table:
     """Plan and verify once; the table after it."""
     planned, plan_ms = clocked(lambda: plan(asked))
-    after = applied(asked.previous, planned)
+    after = planned.applied_to(asked.previous)
     complaints, verify_ms = clocked(lambda: verify(asked, after, planned.certificate))
     if complaints:
         raise SystemExit(f"{timings.what}: the verifier refuses the plan: {complaints[:3]}")
@@ -146,11 +146,6 @@ def clocked(work: Callable[[], T]) -> tuple[T, float]:
     return result, (time.perf_counter() - began) * 1_000
 
 
-def new_table(slot_count: int) -> Table:
-    """A table that never had a node."""
-    return tuple(Slot(slot_id, None, (), Epoch(0)) for slot_id in range(slot_count))
-
-
 def fleet(width: int, zones: int) -> tuple[PlacementNode, ...]:
     """Equal nodes, spread over zones."""
     return tuple(PlacementNode(f"node-{index:03}", 1, 0, f"zone-{index % zones}") for index in range(width))
@@ -160,12 +155,6 @@ def problem(table: Table, nodes: tuple[PlacementNode, ...]) -> PlacementProblem:
     """One replica of a slot in a zone, never more; the epoch is beyond all of the table."""
     epoch = Epoch(max(slot.leader_epoch for slot in table) + 1)
     return PlacementProblem(table, nodes, PlacementRules(REPLICAS, ZoneRule.HARD, 1), epoch)
-
-
-def applied(table: Table, planned: Plan) -> Table:
-    """The whole table after a plan."""
-    rows = {slot.slot_id: slot for slot in planned.slots}
-    return tuple(rows.get(slot.slot_id, slot) for slot in table)
 
 
 def count_replicas(table: Table) -> Counter[str]:

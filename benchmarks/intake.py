@@ -21,9 +21,9 @@ from controlplane.adapters.system_clock import SystemClock
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.inputs import decode_input, encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP, ClusterConfig, KafkaConfig
-from controlplane.core.decide import decide, open_term
+from controlplane.core.decide import Opening, decide, open_term
 from controlplane.core.identifiers import Coordinates, Epoch, Term
-from controlplane.core.observations import Observations, observe
+from controlplane.core.intake.observations import Observations, observe
 from controlplane.core.policy import Policy
 from controlplane.core.records import (
     Heartbeat,
@@ -112,7 +112,7 @@ def _send(writer: KafkaEventWriter, record: OutgoingRecord) -> None:
 def _state(nodes: int) -> State:
     """A cluster in which all nodes are members, as the leader's own decisions make it."""
     policy = Policy(positions_interval_ms=1 << 60)
-    state = open_term(State(), Term(1), "bench", "bench", new_log=("log", policy), now_ms=0, republish=False).state
+    state = open_term(State(), Observations(), Term(1), "bench", "bench", Opening(new_log=("log", policy))).state
     joins = [
         InputRecord(
             Coordinates(MEMBERSHIP, 0, index, 0),

@@ -26,14 +26,23 @@ from benchmarks.broker import kafka_servers
 from benchmarks.quiet import only_warnings
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaLogReader, KafkaTransactionalWriter
+from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.table import decode_row, encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig, KafkaConfig
 from controlplane.core.identifiers import Epoch, Seq, Term
 from controlplane.core.policy import HashFunction, Policy
-from controlplane.core.rows import EpochMarker, Row, TableSettings, add_hashes, format_digest, key_of, row_hash
+from controlplane.core.routing_table.rows import (
+    EpochMarker,
+    Row,
+    TableSettings,
+    add_hashes,
+    format_digest,
+    key_of,
+    row_hash,
+)
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.core.slot_table import Slot
-from controlplane.core.table_replica import RoutingTable
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from controlplane.routing import RoutingClient, RoutingMetrics
@@ -171,7 +180,9 @@ def _run_clients(pipe: Connection, bootstrap_servers: str, name: str, count: int
         arrivals.append((table.epoch, time.monotonic()))
 
     clients = [
-        RoutingClient(KafkaLogReader(cluster, kafka), cluster=name, metrics=RoutingMetrics(CollectorRegistry()))
+        RoutingClient(
+            KafkaLogReader(cluster, kafka), SystemThreads(), cluster=name, metrics=RoutingMetrics(CollectorRegistry())
+        )
         for _ in range(count)
     ]
     for client in clients:

@@ -7,6 +7,8 @@ What all controllers have to agree on (replicas, silence limit, ...) is not here
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from urllib.parse import quote
 
 from controlplane.errors import ConfigurationError
 
@@ -14,6 +16,9 @@ _CLUSTER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}\Z")
 
 MAX_PORT = 65_535
 """The greatest port of TCP."""
+
+SASL_USER = "sasl.username"
+"""librdkafka's name of the setting for who logs in."""
 
 HEARTBEATS = "heartbeats"
 LOAD_REPORTS = "load-reports"
@@ -25,6 +30,11 @@ ROUTING_TABLE = "routing-table"
 SNAPSHOTS = "snapshots"
 DEAD_LETTERS = "dead-letters"
 """Topic names without the cluster's prefix; :meth:`ClusterConfig.topic` adds it."""
+
+MAX_TICK_GAP_MS = 200
+"""How much log time the gap between two ticks may count: no setting, the same in every log."""
+DEFAULT_TICK_INTERVAL_MS = 100
+_LEAST_TICK_INTERVAL_MS = 10
 
 
 def topic_name(cluster: str, topic: str) -> str:
@@ -66,6 +76,31 @@ class ClusterConfig:
         """The Redis string that holds the log id, so that a recreated decision log is noticed."""
         return f"controlplane:{{{self.name}}}:log-id"
 
+    @property
+    def contenders_key(self) -> str:
+        """The Redis hash of the controllers that ask for the lease."""
+        return f"controlplane:{{{self.name}}}:contenders"
+
+    @property
+    def locks_key(self) -> str:
+        """The Redis set of the cluster's ``distribute_lock`` records."""
+        return f"controlplane:{{{self.name}}}:distribute-locks"
+
+    def lock_key(self, data_center: str, lock_name: str) -> str:
+        """The Redis hash of a ``distribute_lock`` record; no two pairs of names have the same."""
+        return f"controlplane:{{{self.name}}}:distribute-lock:{quote(data_center, safe='')}:{quote(lock_name, safe='')}"
+
+
+def principal_of(security: Mapping[str, str]) -> str:
+    """Whom Kafka takes a client with these librdkafka settings for, see :attr:`KafkaConfig.principal`."""
+    user = security.get(SASL_USER)
+    if user:
+        return f"User:{user}"
+    if any(name.startswith(("ssl.certificate", "ssl.keystore")) for name in security):
+        return "the user of this client's certificate"
+    protocol = security.get("security.protocol", "PLAINTEXT").upper()
+    return "this client" if protocol.startswith("SASL") else "User:ANONYMOUS"
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaConfig:
@@ -73,14 +108,23 @@ class KafkaConfig:
 
     Attributes:
         bootstrap_servers: ``host:port`` list, comma separated.
-        security: further librdkafka settings for TLS and SASL, passed through to every client.
+        security: further librdkafka settings for TLS and SASL, passed through to every client; never shown, because
+            they may hold passwords and keys.
         schema_ids: what the ids of this installation's schema registry mean, for producers of inputs that use one:
             id to record and version, such as ``{17: "Heartbeat.v1"}``. An input with another id is refused.
     """
 
     bootstrap_servers: str
-    security: Mapping[str, str] = field(default_factory=dict)
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
     schema_ids: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def principal(self) -> str:
+        """Whom Kafka takes a client with these settings for, or words where only Kafka knows.
+
+        A broker may be told to name principals otherwise.
+        """
+        return principal_of(self.security)
 
     def __post_init__(self) -> None:
         """Refuse a port that is none: librdkafka would cut it to 16 bits and ask another one."""
@@ -106,11 +150,17 @@ class LeaseConfig:
             and makes a paused one lose its lease more often.
         renew_interval_ms: how often the leader renews. Two renewals have to fit into the duration.
         store_timeout_ms: how long one request to Redis may take before it counts as no answer.
+        priority: how much this controller is preferred to others; greater is more. One that is outranked leaves a free
+            lease to the others for half a duration.
+        handover_after_ms: a leader hands over to a preferred contender that has stood by for so long without a gap, if
+            it has itself led for so long: so it happens at most once in this time. 0 means never.
     """
 
     duration_ms: int = 2_000
     renew_interval_ms: int = 500
     store_timeout_ms: int = 400
+    priority: int = 0
+    handover_after_ms: int = 60_000
 
     def __post_init__(self) -> None:
         """A leader must get a second chance to renew before others may take over."""
@@ -120,10 +170,89 @@ class LeaseConfig:
                 f"{self.renew_interval_ms}, store_timeout_ms {self.store_timeout_ms}"
             )
             raise ConfigurationError(message)
-        if 2 * self.renew_interval_ms + self.store_timeout_ms > self.duration_ms:
+        if self.priority < 0 or (self.handover_after_ms and self.handover_after_ms < self.duration_ms):
+            message = (
+                f"priority is {self.priority}, handover_after_ms {self.handover_after_ms}: a priority is 0 or greater, "
+                f"and handing over waits for at least a lease, {self.duration_ms} ms, or is switched off by 0"
+            )
+            raise ConfigurationError(message)
+        least_ms = 2 * self.renew_interval_ms + self.store_timeout_ms
+        if least_ms > self.duration_ms:
             message = (
                 f"2 x renew_interval_ms ({self.renew_interval_ms}) + store_timeout_ms ({self.store_timeout_ms}) "
-                f"exceeds duration_ms ({self.duration_ms}): one lost request would lose the lease"
+                f"exceeds duration_ms ({self.duration_ms}): one lost request would lose the lease; "
+                f"take a duration of {least_ms:,} ms or more"
+            )
+            raise ConfigurationError(message)
+
+
+class SofaRenewal(Enum):
+    """What a renewal in the ``sofa`` lease profile has to match."""
+
+    OWNER = "owner"
+    """The owner alone: SOFARegistry since February 2022."""
+    GUARDED = "guarded"
+    """Owner, term and number of renewals as they were read, and time left: SOFARegistry before, and its article."""
+
+
+@dataclass(frozen=True, slots=True)
+class SofaLeaseConfig:
+    """Election as SOFARegistry's meta servers do it, over a record of its table ``distribute_lock``.
+
+    Attributes:
+        data_center: with ``lock_name`` the record's key; controllers with another one are in another election.
+        lock_name: see ``data_center``.
+        duration_ms: how long the owner may be silent before others take over, judged by whole seconds. The owner itself
+            stops after half of it.
+        loop_interval_ms: how long each controller rests between two rounds.
+        renewal: what a renewal has to match.
+        first_term: the term of a new record: 0, or 1 as in SOFARegistry's article.
+    """
+
+    data_center: str = "DefaultDataCenter"
+    lock_name: str = "META-MASTER"
+    duration_ms: int = 20_000
+    loop_interval_ms: int = 1_000
+    renewal: SofaRenewal = SofaRenewal.OWNER
+    first_term: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a lock that nobody could hold."""
+        if not self.data_center or not self.lock_name:
+            message = f"data_center {self.data_center!r} and lock_name {self.lock_name!r} name the lock: give both"
+            raise ConfigurationError(message)
+        if not 0 < 2 * self.loop_interval_ms < self.duration_ms // 2:
+            message = (
+                f"2 x loop_interval_ms ({self.loop_interval_ms}) has to be less than half of duration_ms "
+                f"({self.duration_ms}): a leader leads for half the lock after each renewal"
+            )
+            raise ConfigurationError(message)
+        if self.first_term not in (0, 1):
+            raise ConfigurationError(f"first_term is {self.first_term}: a new record begins with term 0 or 1")
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotConfig:
+    """When a leader writes the next snapshot of the state: whatever comes first, counted from the last one.
+
+    A restart reads the newest snapshot and the decisions after it, so the first two bound what a restart takes.
+
+    Attributes:
+        after_decisions: so many decisions.
+        after_bytes: so many bytes of decisions.
+        after_ms: so much log time, if there was any decision.
+    """
+
+    after_decisions: int = 10_000
+    after_bytes: int = 64 * 1024 * 1024
+    after_ms: int = 3_600_000
+
+    def __post_init__(self) -> None:
+        """Refuse what would write without an end."""
+        if min(self.after_decisions, self.after_bytes, self.after_ms) <= 0:
+            message = (
+                f"snapshot settings have to be positive: after_decisions is {self.after_decisions}, after_bytes "
+                f"{self.after_bytes}, after_ms {self.after_ms}"
             )
             raise ConfigurationError(message)
 
@@ -135,7 +264,7 @@ class ControllerConfig:
     Attributes:
         cluster: which cluster it serves.
         kafka: where the log is.
-        redis_url: where the lease is, for example ``redis://localhost:6379/0``.
+        redis_url: where the lease is, for example ``redis://localhost:6379/0``; never shown, as it may hold a password.
         controller_id: its name in the lease, in ticks and in decisions; unique among the cluster's controllers.
         lease: see :class:`LeaseConfig`.
         tick_interval_ms: how often it appends a tick to each partition of ``heartbeats``. Node silence is counted
@@ -143,24 +272,30 @@ class ControllerConfig:
         follow_only: an observer follows the log, warms up and never stands for election.
         stop_when_lease_store_is_lost: give up leading when Redis does not answer for a lease duration. The default
             goes on: commits are fenced by Kafka, so leading on is safe, and routing stays maintained.
+        sofa_lease: stand for election as SOFARegistry's meta servers do; None stands by ``lease``, whose durations
+            count for everything else all the same.
+        snapshots: see :class:`SnapshotConfig`.
     """
 
     cluster: ClusterConfig
     kafka: KafkaConfig
-    redis_url: str
+    redis_url: str = field(repr=False)
     controller_id: str
     lease: LeaseConfig = field(default_factory=LeaseConfig)
-    tick_interval_ms: int = 100
+    tick_interval_ms: int = DEFAULT_TICK_INTERVAL_MS
     follow_only: bool = False
     stop_when_lease_store_is_lost: bool = False
+    sofa_lease: SofaLeaseConfig | None = None
+    snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
 
     def __post_init__(self) -> None:
         """Refuse what would quietly slow failure detection down."""
         if not self.controller_id:
             message = "controller_id is empty: give each controller a name of its own"
             raise ConfigurationError(message)
-        if not 10 <= self.tick_interval_ms <= 200:  # noqa: PLR2004 - the bounds are explained in the message
+        if not _LEAST_TICK_INTERVAL_MS <= self.tick_interval_ms <= MAX_TICK_GAP_MS:
             message = (
-                f"tick_interval_ms is {self.tick_interval_ms}; between ticks at most 200 ms count, so take 10 to 200"
+                f"tick_interval_ms is {self.tick_interval_ms}; between ticks at most {MAX_TICK_GAP_MS} ms count, "
+                f"so take {_LEAST_TICK_INTERVAL_MS} to {MAX_TICK_GAP_MS}"
             )
             raise ConfigurationError(message)

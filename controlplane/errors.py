@@ -15,6 +15,7 @@
     │   └── UnknownSlotPolicyError       the log names a slot policy that this controller does not have
     └── UserError                        change the call, the configuration or the machine
         ├── ConfigurationError           a setting is wrong or contradicts another
+        │   └── NotAllowedError          Kafka does not allow this principal to do that
         ├── MissingExtraError            an optional part of the package is not installed
         └── PrerequisiteError            something outside the package is missing (Java, a free port, a folder)
 
@@ -91,6 +92,26 @@ class UserError(ControlPlaneError):
 
 class ConfigurationError(UserError):
     """A setting is out of range or contradicts another one."""
+
+
+class NotAllowedError(ConfigurationError):
+    """Kafka does not allow a principal to do something.
+
+    Args:
+        principal: who, as Kafka writes it, or in words where only Kafka knows.
+        operation: the verb, such as ``read``.
+        what: its object, such as ``topic demo.decisions``.
+        code: how Kafka calls the refusal.
+    """
+
+    def __init__(self, principal: str, operation: str, what: str, code: str) -> None:
+        """Say who lacks what, and how it is given."""
+        grantee = principal if principal.startswith("User:") else "User:NAME"
+        super().__init__(
+            f"Kafka does not allow {principal} to {operation} {what} ({code}): 'controlplane acls show' says which "
+            "role needs it, and a super user of Kafka gives the role with "
+            f"'controlplane acls apply --principal ROLE={grantee}'"
+        )
 
 
 class PrerequisiteError(UserError):

@@ -1,4 +1,4 @@
-"""The files that belong to the package but are no Python: schemas, the topics file, the list of Java libraries.
+"""The files that belong to the package but are no Python: schemas, topics, access rights, the list of Java libraries.
 
 They are found in two places: inside an installed wheel, under ``controlplane/_resources``, and at the root of a
 checkout, where people edit them. The wheel never holds both, so there is no order to know by heart.

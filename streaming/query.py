@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from controlplane.core.plain import Plain
 from controlplane.errors import PrerequisiteError, UserError
 from streaming import tables
-from streaming.table_contracts import ALL_TABLES, TableContract
+from streaming.table_contracts import ALL_TABLES, DECISIONS_TABLE, TableContract
+from streaming.warehouse import cluster_of
 
 
 class QueryResult(NamedTuple):
@@ -22,14 +24,31 @@ class QueryResult(NamedTuple):
     rows: tuple[tuple[Plain, ...], ...]
 
 
-def refuse_without_tables(warehouse_dir: Path) -> None:
+def refuse_without_tables(warehouse_dir: Path, cluster: str) -> None:
     """Find out without Spark, which takes its time to start, whether there is anything to ask.
 
     Raises:
-        PrerequisiteError: the folder holds none of the tables.
+        PrerequisiteError: the folder holds no tables of this cluster.
     """
-    if not any((warehouse_dir / table.name / "_delta_log").is_dir() for table in ALL_TABLES):
-        raise _without_tables(warehouse_dir)
+    owner = cluster_of(warehouse_dir)
+    if not has_tables(warehouse_dir) or owner not in (None, cluster):
+        others = f" (those in it are of cluster {owner})" if owner not in (None, cluster) else ""
+        raise PrerequisiteError(
+            f"no tables of cluster {cluster} in {warehouse_dir}{others}: run 'controlplane pipeline run'"
+        )
+
+
+def has_tables(warehouse_dir: Path) -> bool:
+    """Whether a pipeline has made tables in this folder."""
+    return any((warehouse_dir / table.name / "_delta_log").is_dir() for table in ALL_TABLES)
+
+
+def newest_seq(session: SparkSession, warehouse_dir: Path) -> int | None:
+    """The seq of the newest decision in the tables; None if there is none yet."""
+    if not tables.exists(session, warehouse_dir, DECISIONS_TABLE):
+        return None
+    (row,) = tables.read(session, warehouse_dir, DECISIONS_TABLE).agg(F.max("seq")).collect()
+    return None if row[0] is None else int(row[0])
 
 
 def run_sql(session: SparkSession, warehouse_dir: Path, statement: str) -> QueryResult:

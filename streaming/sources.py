@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,11 @@ _RENAMED_IN_JAVA: Final = {
     "ssl.ca.location": "ssl.truststore.location",
     "ssl.key.password": "ssl.key.password",
 }
+_PEM_IN_JAVA: Final = {
+    "ssl.certificate.location": "ssl.keystore.certificate.chain",
+    "ssl.key.location": "ssl.keystore.key",
+}
+"""librdkafka takes files of their own for certificate and key; Java takes their contents. The key has to be PKCS #8."""
 _PASSWORD_LOGINS: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -30,7 +36,7 @@ def java_client_settings(security: Mapping[str, str]) -> dict[str, str]:
     """TLS and SASL settings of librdkafka as the Java client inside Spark knows them.
 
     Raises:
-        ConfigurationError: a setting has no counterpart here.
+        ConfigurationError: a setting has no counterpart here, or names a file that cannot be read.
     """
     settings: dict[str, str] = {}
     login: dict[str, str] = {}
@@ -39,6 +45,9 @@ def java_client_settings(security: Mapping[str, str]) -> dict[str, str]:
             login[name.removeprefix("sasl.")] = value
         elif name in _SAME_IN_JAVA:
             settings[name] = value
+        elif name in _PEM_IN_JAVA:
+            settings[_PEM_IN_JAVA[name]] = _content(name, value)
+            settings["ssl.keystore.type"] = "PEM"
         elif name in _RENAMED_IN_JAVA:
             settings[_RENAMED_IN_JAVA[name]] = value
         else:
@@ -56,6 +65,13 @@ def java_client_settings(security: Mapping[str, str]) -> dict[str, str]:
         quoted = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(login.items()))
         settings["sasl.jaas.config"] = f"{module} required {quoted};"
     return settings
+
+
+def _content(name: str, path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{name}={path} cannot be read: {error.strerror}") from error
 
 
 def client_options(kafka: KafkaConfig) -> dict[str, str]:

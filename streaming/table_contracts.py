@@ -152,11 +152,12 @@ DECISIONS_TABLE: Final = TableContract(
         column(
             "moved",
             LongType(),
-            "Replicas in the new table that were not there before; null: nothing was planned.",
+            "Replicas that this decision's plan moves, at once or in later decisions; what was moved is the sum of "
+            "`moves_carried_out`; null: nothing was planned.",
             nullable=True,
         ),
         column("least_moved", LongType(), "The proven least number of them under exact balance.", nullable=True),
-        column("leader_changes", LongType(), "Slots whose leader is another node than before.", nullable=True),
+        column("leader_changes", LongType(), "Slots whose leader the plan changes.", nullable=True),
         column("least_leader_changes", LongType(), "The proven least number of them.", nullable=True),
         column("lost_slots", ArrayType(LongType()), "Slots of which no living replica was left.", nullable=True),
         column(
@@ -170,6 +171,15 @@ DECISIONS_TABLE: Final = TableContract(
         column("previous_digest", StringType(), "The digest of the decision before; empty for the first."),
         column("digest", StringType(), "The digest of this decision."),
         column("state_digest", StringType(), "The digest of the state after it."),
+        column(
+            "moves_carried_out",
+            LongType(),
+            "Replicas that this decision itself placed on nodes that did not hold them, whichever decision planned it.",
+        ),
+        column(
+            "leader_changes_carried_out", LongType(), "Slots that have another leader after it, also to or from none."
+        ),
+        column("moves_left", LongType(), "Replicas that the plan in flight has still to place after it."),
     ),
 )
 DEAD_LETTERS_TABLE: Final = TableContract(

@@ -2,11 +2,14 @@
 
 import contextlib
 import gc
+import logging
 import os
 import warnings
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
+import structlog
 
 pytest_plugins = ["tests.fixtures"]
 
@@ -17,6 +20,17 @@ hypothesis.settings.register_profile("project", deadline=None, print_blob=True)
 # For `make test-fast`: fewer examples, unless a test asks for a number that is no multiple of the profile's.
 hypothesis.settings.register_profile("fast", hypothesis.settings.get_profile("project"), max_examples=25)
 hypothesis.settings.load_profile("project")
+
+
+@pytest.fixture(autouse=True)
+def _former_logging() -> Iterator[None]:
+    """Logging is the process's: what one test sets up or silences is gone before the next looks for lines."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,8 +15,10 @@ import pytest
 
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
+from tests.helpers.certificates import Authority
+from tests.helpers.secured_kafka import SecuredKafka
 
-BROKER_FIXTURES = frozenset({"kafka_broker", "own_kafka_broker"})
+BROKER_FIXTURES = frozenset({"kafka_broker", "own_kafka_broker", "secured_kafka"})
 
 _cluster_names_given = 0
 
@@ -28,12 +30,10 @@ class BrokerFactory(Protocol):
         """A started broker; ``log_cleaner_backoff_ms="100"`` sets ``log.cleaner.backoff.ms``."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark every test that starts a broker, whichever fixture asks for it, so that ``-m 'not kafka'`` leaves it out."""
-    for item in items:
-        if BROKER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.kafka)
+    if BROKER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+        item.add_marker(pytest.mark.kafka)
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +48,14 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded
     """One running lease store for the whole session; never stop or pause it."""
     with EmbeddedValkey(tmp_path_factory.mktemp("valkey")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """One broker that asks for logins and rights, for the whole session; never stop or pause it."""
+    folder = tmp_path_factory.mktemp("secured-kafka")
+    with SecuredKafka(folder / "kafka", Authority(folder / "certificates")) as broker:
+        yield broker
 
 
 @pytest.fixture

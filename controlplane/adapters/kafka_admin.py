@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
-from controlplane.adapters.kafka_errors import error_of, in_words
+from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
+from controlplane.adapters.kafka_errors import is_denied
 from controlplane.codec.topics_file import ActualTopic, TopicSpec, broken_promises, unheeded_advice
 from controlplane.config import topic_name
-from controlplane.errors import ConfigurationError, LogUnavailableError
+from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
 
-_REQUEST_TIMEOUT_S = 10.0
 _APPEAR_DEADLINE_S = 15.0
 _APPEAR_POLL_S = 0.05
 
@@ -48,15 +48,17 @@ def apply_topics(
             one.
         LogUnavailableError: Kafka did not answer in time.
     """
-    admin = _admin(bootstrap_servers, security)
+    admin = KafkaAdmin(bootstrap_servers, security)
     brokers, there = _describe(admin, cluster, specs)
     _refuse_broken(cluster, specs, there)
     missing = [spec for spec in specs if topic_name(cluster, spec.name) not in there]
+    _refuse_hidden(admin, [topic_name(cluster, spec.name) for spec in missing])
     created = tuple(_create(admin, cluster, missing, brokers))
     deadline = time.monotonic() + _APPEAR_DEADLINE_S
     while len(there) < len(specs):
         # A broker answers a creation before every broker shows the topic.
         if time.monotonic() > deadline:
+            _refuse_hidden(admin, [name for spec in specs if (name := topic_name(cluster, spec.name)) not in there])
             message = f"Kafka created the topics of {cluster}, but does not show all of them: try again"
             raise LogUnavailableError(message)
         time.sleep(_APPEAR_POLL_S)
@@ -79,41 +81,30 @@ def verify_topics(
         security: further librdkafka settings for TLS and SASL.
 
     Raises:
-        ConfigurationError: a topic is missing or breaks a promise; the message names topic, setting, value and promise.
+        PrerequisiteError: a topic is missing.
+        ConfigurationError: a topic breaks a promise; the message names topic, setting, value and promise.
         LogUnavailableError: Kafka did not answer in time.
     """
-    brokers, there = _describe(_admin(bootstrap_servers, security), cluster, specs)
+    admin = KafkaAdmin(bootstrap_servers, security)
+    brokers, there = _describe(admin, cluster, specs)
     missing = [name for spec in specs if (name := topic_name(cluster, spec.name)) not in there]
     if missing:
+        _refuse_hidden(admin, missing)
         message = (
             f"cluster {cluster} has no topic {', '.join(missing)} on {bootstrap_servers}: "
             f"create them with 'controlplane topics apply'"
         )
-        raise ConfigurationError(message)
+        raise PrerequisiteError(message)
     _refuse_broken(cluster, specs, there)
     return TopicsReport((), tuple(there), _advice(cluster, specs, there, brokers))
 
 
-def _admin(bootstrap_servers: str, security: Mapping[str, str]) -> AdminClient:
-    return AdminClient(
-        {
-            **security,
-            "bootstrap.servers": bootstrap_servers,
-            "socket.timeout.ms": int(_REQUEST_TIMEOUT_S * 1_000),
-            "reconnect.backoff.max.ms": 500,
-            # What goes wrong is raised; librdkafka's own remarks would only stand between a command's lines.
-            "log_level": 2,
-        }
-    )
-
-
-def _describe(admin: AdminClient, cluster: str, specs: Sequence[TopicSpec]) -> tuple[int, dict[str, ActualTopic]]:
+def _describe(admin: KafkaAdmin, cluster: str, specs: Sequence[TopicSpec]) -> tuple[int, dict[str, ActualTopic]]:
     """The number of brokers, and the wanted topics that are there, by full name in the file's order."""
     try:
-        metadata = admin.list_topics(timeout=_REQUEST_TIMEOUT_S)
+        metadata = admin.client.list_topics(timeout=REQUEST_TIMEOUT_S)
     except KafkaException as error:
-        message = f"Kafka did not say which topics it has: {in_words(error_of(error))}"
-        raise LogUnavailableError(message) from error
+        raise admin.failure(error, "describe", "the topics") from error
     names = [
         name
         for spec in specs
@@ -134,26 +125,40 @@ def _describe(admin: AdminClient, cluster: str, specs: Sequence[TopicSpec]) -> t
     return len(metadata.brokers), there
 
 
-def _describe_settings(admin: AdminClient, names: Sequence[str]) -> dict[str, dict[str, str]]:
+def _refuse_hidden(admin: KafkaAdmin, missing: Sequence[str]) -> None:
+    """A topic that this client may not see looks like one that is not there, until Kafka is asked for it by name.
+
+    Raises:
+        ConfigurationError: there is one.
+    """
+    for name in missing:
+        try:
+            error = admin.client.list_topics(name, timeout=REQUEST_TIMEOUT_S).topics[name].error
+        except KafkaException as failed:
+            raise admin.failure(failed, "describe", f"topic {name}") from failed
+        if error is not None and is_denied(error):
+            raise admin.failure(error, "describe", f"topic {name}")
+
+
+def _describe_settings(admin: KafkaAdmin, names: Sequence[str]) -> dict[str, dict[str, str]]:
     if not names:
         return {}
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    answers = admin.describe_configs(resources, request_timeout=_REQUEST_TIMEOUT_S)
+    answers = admin.client.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S)
     settings = {}
     for resource, answer in answers.items():
         try:
-            entries = answer.result(_REQUEST_TIMEOUT_S)
+            entries = answer.result(REQUEST_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
             if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 # A topic that is just being created or deleted: one broker shows it, another does not yet.
                 continue
-            message = f"Kafka did not describe topic {resource.name}: {error}"
-            raise LogUnavailableError(message) from error
+            raise admin.failure(error, "describe_configs", f"topic {resource.name}") from error
         settings[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}
     return settings
 
 
-def _create(admin: AdminClient, cluster: str, missing: Sequence[TopicSpec], brokers: int) -> list[str]:
+def _create(admin: KafkaAdmin, cluster: str, missing: Sequence[TopicSpec], brokers: int) -> list[str]:
     if not missing:
         return []
     new = [
@@ -166,15 +171,16 @@ def _create(admin: AdminClient, cluster: str, missing: Sequence[TopicSpec], brok
         for spec in missing
     ]
     created = []
-    for name, answer in admin.create_topics(new, request_timeout=_REQUEST_TIMEOUT_S).items():
+    for name, answer in admin.client.create_topics(new, request_timeout=REQUEST_TIMEOUT_S).items():
         try:
-            answer.result(_REQUEST_TIMEOUT_S)
+            answer.result(REQUEST_TIMEOUT_S)
             created.append(name)
         except TimeoutError as error:
-            message = f"Kafka did not create topic {name} in time"
-            raise LogUnavailableError(message) from error
+            raise admin.failure(error, "create", f"topic {name}") from error
         except KafkaException as error:
             reason: KafkaError = error.args[0]
+            if is_denied(reason):
+                raise admin.failure(error, "create", f"topic {name}") from error
             if reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 continue
             message = f"Kafka did not create topic {name}: {reason}"

@@ -10,6 +10,7 @@ import structlog
 from confluent_kafka import KafkaError
 from prometheus_client import Counter
 
+from controlplane.adapters.kafka_errors import is_refused_login
 from controlplane.config import ClusterConfig, KafkaConfig
 
 _CLIENT_ERRORS = Counter(
@@ -83,11 +84,13 @@ class ClientEar:
 
     Attributes:
         last_error: the latest trouble in words, empty if there was none.
+        login_refused: whether that was a login that Kafka refused.
     """
 
     def __init__(self, client: str, now_s: Callable[[], float] = time.monotonic) -> None:
         """Name the client, as it appears in logs and metrics; ``now_s`` times repetitions, in seconds."""
         self.last_error = ""
+        self.login_refused = False
         self._client = client
         self._logger = structlog.get_logger().bind(kafka_client=client)
         self._repetitions = _Repetitions(now_s)
@@ -106,7 +109,10 @@ class ClientEar:
 
     def on_error(self, error: KafkaError) -> None:
         """Take an error that belongs to no call: a lost connection, a refused login."""
-        self.last_error = f"{error.str()} ({error.name()})"
+        # When a login is refused librdkafka goes on to say that no broker is left: that is not the news.
+        if not self.login_refused or error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - librdkafka's own
+            self.last_error = f"{error.str()} ({error.name()})"
+            self.login_refused = is_refused_login(error)
         _CLIENT_ERRORS.labels(self._client, error.name()).inc()
 
 

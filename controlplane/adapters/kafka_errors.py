@@ -5,6 +5,8 @@ librdkafka says three things about an error of a transaction: ``fatal`` (this pr
 of them.
 """
 
+from typing import NamedTuple
+
 from confluent_kafka import KafkaError, KafkaException
 
 from controlplane.errors import (
@@ -13,6 +15,7 @@ from controlplane.errors import (
     FencedError,
     LogContinuityError,
     LogUnavailableError,
+    NotAllowedError,
     PrerequisiteError,
 )
 
@@ -33,6 +36,13 @@ _DENIED = frozenset(
         KafkaError.GROUP_AUTHORIZATION_FAILED,
     }
 )
+_PURGED = frozenset(
+    {
+        KafkaError._PURGE_QUEUE,  # noqa: SLF001 - as above
+        KafkaError._PURGE_INFLIGHT,  # noqa: SLF001 - as above
+    }
+)
+_LOGIN_REFUSED = KafkaError._AUTHENTICATION  # noqa: SLF001 - as above
 _TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 _REFUSED = _TOO_LARGE | {KafkaError.INVALID_RECORD, KafkaError.POLICY_VIOLATION}
 _NOT_CONTINUED = frozenset(
@@ -60,6 +70,18 @@ _FENCED = frozenset(
 )
 
 
+class Access(NamedTuple):
+    """Who wants to do what, for the sentence that says that Kafka does not allow it.
+
+    Attributes:
+        principal: as Kafka writes it, or in words where only Kafka knows.
+        operation: the verb, such as ``read``.
+    """
+
+    principal: str = "this client"
+    operation: str = "use"
+
+
 def error_of(exception: KafkaException) -> KafkaError:
     """The error inside an exception of confluent_kafka."""
     error = exception.args[0]
@@ -76,37 +98,69 @@ def is_fencing(error: KafkaError) -> bool:
     return error.fatal() or error.code() in _FENCED
 
 
+def is_denied(error: KafkaError) -> bool:
+    """Whether the error says that this client may not do that."""
+    return error.code() in _DENIED
+
+
+def is_purged(error: KafkaError) -> bool:
+    """Whether the error says that we gave the record up ourselves."""
+    return error.code() in _PURGED
+
+
+def is_refused_login(error: KafkaError) -> bool:
+    """Whether the error says that Kafka does not believe this client who it is."""
+    return error.code() == _LOGIN_REFUSED
+
+
 def is_missing(error: KafkaError) -> bool:
     """Whether the error says that the topic or partition does not exist."""
     return error.code() in _MISSING
 
 
-def request_error(error: KafkaError, what: str, last_error: str = "") -> ControlPlaneError:
+def denial_error(error: KafkaError, what: str, access: Access) -> ControlPlaneError:
+    """The error to raise when Kafka does not allow something: who lacks what, and how to grant it."""
+    return NotAllowedError(access.principal, access.operation, what, error.name())
+
+
+def request_error(
+    error: KafkaError, what: str, last_error: str = "", access: Access | None = None, *, login_refused: bool = False
+) -> ControlPlaneError:
     """The error to raise when a request about ``what`` (a topic, a transactional id) failed.
 
     Args:
         error: what librdkafka said.
         what: for the message.
         last_error: the client's last trouble with a connection, which says more than "timed out".
+        access: who asked, and to do what.
+        login_refused: the last trouble was that Kafka refused the login.
     """
+    access = access or Access()
     if error.code() in _MISSING:
         return PrerequisiteError(
             f"Kafka knows no {what}: {in_words(error)}; create the cluster's topics with 'controlplane topics apply'"
         )
     if error.code() in _DENIED:
-        return ConfigurationError(f"Kafka does not allow access to {what}: {in_words(error)}; grant it to this user")
+        return denial_error(error, what, access)
     if is_fencing(error):
         return FencedError(f"Kafka fenced this writer at {what}: {in_words(error)}; another one took over")
+    if login_refused or is_refused_login(error):
+        trouble = in_words(error) if is_refused_login(error) or not last_error else last_error
+        return ConfigurationError(
+            f"Kafka refuses the login of {access.principal}: {trouble}; check user, password and sasl.mechanism "
+            "in the security settings"
+        )
     cause = f"; last trouble of the connection: {last_error}" if last_error else ""
     return LogUnavailableError(f"no usable answer from Kafka about {what}: {in_words(error)}{cause}")
 
 
-def refusal_error(error: KafkaError, place: str) -> ControlPlaneError | None:
+def refusal_error(error: KafkaError, place: str, access: Access | None = None) -> ControlPlaneError | None:
     """The error to raise when a record was refused for good, or None when sending it again may succeed.
 
     Args:
         error: what became of the record.
         place: its topic and key, for the message.
+        access: who wrote it.
     """
     if error.code() in _TOO_LARGE:
         return ConfigurationError(
@@ -115,17 +169,21 @@ def refusal_error(error: KafkaError, place: str) -> ControlPlaneError | None:
     if error.code() in _REFUSED:
         return ConfigurationError(f"Kafka refuses a record for {place}: {in_words(error)}")
     if error.code() in _MISSING | _DENIED:
-        return request_error(error, place)
+        return request_error(error, place, access=access)
     return None
 
 
-def reading_error(error: KafkaError, place: str) -> ControlPlaneError | None:
+def reading_error(error: KafkaError, place: str, access: Access | None = None) -> ControlPlaneError | None:
     """The error to raise when a partition cannot be read on, or None when the client goes on by itself.
 
     Args:
         error: what the client reported instead of a record.
         place: topic, partition and offset, as ``topic[partition]@offset``.
+        access: who reads.
     """
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        # librdkafka asks for the coordinator of every consumer's group; nothing of ours is ever committed to one.
+        return None
     if error.code() in _NOT_CONTINUED:
         return LogContinuityError(
             f"{place} cannot be read: {in_words(error)}; what was there is deleted, or the topic was recreated. "
@@ -136,5 +194,5 @@ def reading_error(error: KafkaError, place: str) -> ControlPlaneError | None:
     if error.code() in _MISSING:
         return LogContinuityError(f"{place} is no longer there: {in_words(error)}; find out who deleted the topic")
     if error.code() in _DENIED:
-        return request_error(error, place)
+        return request_error(error, place, access=access)
     return None

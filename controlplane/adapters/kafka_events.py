@@ -1,18 +1,30 @@
 """Single records to Kafka: heartbeats, ticks, reports, intents, dead letters."""
 
 import threading
+import time
 from collections.abc import Callable
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from controlplane.adapters.kafka_client import ClientEar, client_settings
-from controlplane.adapters.kafka_errors import error_of, in_words, is_missing, refusal_error, request_error
+from controlplane.adapters.kafka_errors import (
+    Access,
+    denial_error,
+    error_of,
+    in_words,
+    is_denied,
+    is_missing,
+    is_purged,
+    refusal_error,
+    request_error,
+)
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.errors import LogUnavailableError, PrerequisiteError
+from controlplane.errors import ControlPlaneError, LogUnavailableError, PrerequisiteError
 from controlplane.ports import Delivery, OutgoingRecord
 
 _CLOSING_FLUSH_MS = 1_000
+_FLUSH_STEP_S = 0.05
 
 _logger = structlog.get_logger()
 
@@ -41,6 +53,7 @@ class KafkaEventWriter:
         self._kafka = kafka
         self._request_timeout_s = request_timeout_ms / 1_000
         self._ear = ClientEar("events")
+        self._access = Access(kafka.principal, "write")
         self._own_settings: dict[str, object] = {
             "message.timeout.ms": message_timeout_ms,
             "request.timeout.ms": message_timeout_ms,
@@ -57,6 +70,7 @@ class KafkaEventWriter:
         }
         self._lock = threading.Lock()
         self._retired: list[Producer] = []
+        self._ended_by: KafkaError | None = None
         self._producer = self._new_producer()
 
     def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
@@ -68,7 +82,7 @@ class KafkaEventWriter:
 
         def deliver(error: KafkaError | None, message: Message) -> None:
             if on_delivery is not None:
-                on_delivery(_delivery(record.topic, error, message))
+                on_delivery(self._delivery(record.topic, error, message))
 
         producer = self._producer
         try:
@@ -80,17 +94,28 @@ class KafkaEventWriter:
                 self._produce(self._producer, record, deliver)
                 return
             place = f"{self._cluster.topic(record.topic)}, key {record.key!r}"
-            raise (refusal_error(error, place) or request_error(error, place, self._ear.last_error)) from exception
+            raise (refusal_error(error, place, self._access) or self._request_error(error, place)) from exception
 
     def poll(self, timeout_ms: int) -> None:
         """See :meth:`controlplane.ports.EventWriter.poll`."""
         self._serve_retired()
-        self._producer.poll(timeout_ms / 1_000)
+        self._serve(self._producer, timeout_ms / 1_000)
+
+    @property
+    def awaits_delivery(self) -> bool:
+        """See :meth:`controlplane.ports.EventWriter.awaits_delivery`."""
+        with self._lock:
+            return len(self._producer) > 0 or any(map(len, self._retired))
 
     def flush(self, timeout_ms: int) -> int:
         """See :meth:`controlplane.ports.EventWriter.flush`."""
         self._serve_retired()
-        return self._producer.flush(timeout_ms / 1_000)
+        deadline = time.monotonic() + timeout_ms / 1_000
+        # Not by the client's own flush: it runs on with callbacks while the exception of a fatal error is pending.
+        while len(self._producer) and (remaining_s := deadline - time.monotonic()) > 0:
+            self._serve(self._producer, min(remaining_s, _FLUSH_STEP_S))
+            self._serve_retired()
+        return len(self._producer)
 
     def partition_count(self, topic: str) -> int:
         """See :meth:`controlplane.ports.EventWriter.partition_count`.
@@ -102,13 +127,13 @@ class KafkaEventWriter:
         try:
             found = self._producer.list_topics(name, timeout=self._request_timeout_s).topics[name]
         except KafkaException as exception:
-            raise request_error(error_of(exception), f"topic {name}", self._ear.last_error) from exception
+            raise self._request_error(error_of(exception), f"topic {name}") from exception
         if found.error is not None:
             if is_missing(found.error):
                 raise PrerequisiteError(
                     f"there is no topic {name}: create the cluster's topics with 'controlplane topics apply'"
                 )
-            raise request_error(found.error, f"topic {name}", self._ear.last_error)
+            raise self._request_error(found.error, f"topic {name}")
         return len(found.partitions)
 
     def close(self) -> None:
@@ -137,6 +162,7 @@ class KafkaEventWriter:
         """
         with self._lock:
             if self._producer is broken:
+                self._ended_by = error
                 _logger.warning("Kafka producer replaced", cluster=self._cluster.name, error=in_words(error))
                 broken.purge()
                 self._retired.append(broken)
@@ -147,16 +173,37 @@ class KafkaEventWriter:
         with self._lock:
             retired, self._retired = self._retired, []
         for producer in retired:
-            producer.flush(_CLOSING_FLUSH_MS / 1_000)
+            deadline = time.monotonic() + _CLOSING_FLUSH_MS / 1_000
+            while len(producer) and time.monotonic() < deadline:
+                self._serve(producer, _FLUSH_STEP_S)
+
+    def _serve(self, producer: Producer, timeout_s: float) -> None:
+        """Run callbacks; a fatal error is raised here as well as by the next record."""
+        try:
+            producer.poll(timeout_s)
+        except KafkaException as exception:
+            error = error_of(exception)
+            if not error.fatal():
+                raise
+            self._replace(producer, error)
 
     def _new_producer(self) -> Producer:
         return Producer(client_settings(self._cluster, self._kafka, self._ear, "events", self._own_settings))
 
+    def _request_error(self, error: KafkaError, what: str) -> ControlPlaneError:
+        ear = self._ear
+        return request_error(error, what, ear.last_error, self._access, login_refused=ear.login_refused)
 
-def _delivery(topic: str, error: KafkaError | None, message: Message) -> Delivery:
-    """A delivery report as a value; a record that was given up has no place."""
-    partition = message.partition()
-    offset = message.offset()
-    if error is not None or partition is None or offset is None:
-        return Delivery(topic, -1 if partition is None else partition, -1, -1, in_words(error) if error else "no place")
-    return Delivery(topic, partition, offset, message.timestamp()[1], None)
+    def _delivery(self, topic: str, error: KafkaError | None, message: Message) -> Delivery:
+        """A delivery report as a value; a record that was given up has no place."""
+        partition = message.partition()
+        offset = message.offset()
+        if error is None and partition is not None and offset is not None:
+            return Delivery(topic, partition, offset, message.timestamp()[1], None)
+        if error is not None and is_purged(error) and self._ended_by is not None:
+            error = self._ended_by
+        denied = error is not None and is_denied(error)
+        reason = in_words(error) if error else "no place"
+        if error is not None and denied:
+            reason = str(denial_error(error, f"topic {self._cluster.topic(topic)}", self._access))
+        return Delivery(topic, -1 if partition is None else partition, -1, -1, reason, denied)

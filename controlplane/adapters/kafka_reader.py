@@ -10,7 +10,15 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from confluent_kafka import TopicPartition as KafkaPosition
 
 from controlplane.adapters.kafka_client import ClientEar, client_settings
-from controlplane.adapters.kafka_errors import error_of, in_words, is_missing, reading_error, request_error
+from controlplane.adapters.kafka_errors import (
+    Access,
+    error_of,
+    in_words,
+    is_denied,
+    is_missing,
+    reading_error,
+    request_error,
+)
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.identifiers import TopicPartition
 from controlplane.errors import ControlPlaneError, InvariantViolationError, LogUnavailableError, PrerequisiteError
@@ -45,6 +53,7 @@ class KafkaLogReader:
         self._kafka = kafka
         self._request_timeout_s = request_timeout_ms / 1_000
         self._ear = ClientEar("reader")
+        self._access = Access(kafka.principal, "read")
         self._logger = structlog.get_logger().bind(cluster=cluster.name)
         self._consumer = self._new_consumer()
         self._asking: Consumer | None = None
@@ -144,10 +153,10 @@ class KafkaLogReader:
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
         place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
-        broken = reading_error(error, place)
-        if broken is None:
+        broken = reading_error(error, place, self._access)
+        if broken is None and not is_denied(error):
             self._logger.warning("Kafka read error", place=place, error=in_words(error))
-        elif self._broken is None:
+        elif broken is not None and self._broken is None:
             self._broken = broken
 
     def _offsets(self, topic: str, time_ms_or_end: int) -> dict[TopicPartition, int]:
@@ -174,7 +183,8 @@ class KafkaLogReader:
             try:
                 return question(asking, max(remaining_s, _RETRY_PAUSE_S))
             except KafkaException as exception:
-                translated = request_error(error_of(exception), f"topic {self._name(topic)}", self._ear.last_error)
+                error, what, ear = error_of(exception), f"topic {self._name(topic)}", self._ear
+                translated = request_error(error, what, ear.last_error, self._access, login_refused=ear.login_refused)
                 # A topic whose partitions were counted a moment ago can still be unknown to another part of the client.
                 may_pass = isinstance(translated, LogUnavailableError | PrerequisiteError)
                 if not may_pass or remaining_s <= _RETRY_PAUSE_S:

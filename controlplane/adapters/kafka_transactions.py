@@ -18,7 +18,16 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from controlplane.adapters.kafka_client import ClientEar, client_settings
-from controlplane.adapters.kafka_errors import error_of, in_words, is_fencing, refusal_error, request_error
+from controlplane.adapters.kafka_errors import (
+    Access,
+    denial_error,
+    error_of,
+    in_words,
+    is_denied,
+    is_fencing,
+    refusal_error,
+    request_error,
+)
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import InvariantViolationError
 from controlplane.ports import CommitOutcome, OutgoingRecord
@@ -76,12 +85,14 @@ class KafkaTransactionalWriter:
         """Prepare; :meth:`open` comes first."""
         self._cluster = cluster
         self._kafka = kafka
+        self._access = Access(kafka.principal, "write")
         self._transaction_timeout_ms = transaction_timeout_ms
         self._commit_timeout_s = commit_timeout_ms / 1_000
         self._open_timeout_s = open_timeout_ms / 1_000
         self._state = _State.CLOSED
         self._producer: Producer | None = None
         self._refusals = _Refusals()
+        self._written_to = ""
         self._logger = structlog.get_logger().bind(cluster=cluster.name)
 
     def open(self) -> None:
@@ -104,7 +115,9 @@ class KafkaTransactionalWriter:
                     producer.poll(_POLL_S)
                     continue
                 what = f"transactional id {self._cluster.transactional_id}"
-                raise request_error(error, what, ear.last_error) from exception
+                raise request_error(
+                    error, what, ear.last_error, self._access._replace(operation="use"), login_refused=ear.login_refused
+                ) from exception
             self._producer = producer
             self._state = _State.READY
             return
@@ -122,6 +135,8 @@ class KafkaTransactionalWriter:
             raise InvariantViolationError("a commit needs at least one record")
         producer = self._producer_in(_State.READY)
         self._refusals.first = None
+        topics = dict.fromkeys(self._cluster.topic(record.topic) for record in records)
+        self._written_to = f"topic {' or '.join(topics)}"
         # Later the broker would have aborted it anyway.
         deadline = time.monotonic() + self._transaction_timeout_ms / 1_000
         try:
@@ -212,11 +227,13 @@ class KafkaTransactionalWriter:
         else:
             self._state = _State.READY
             outcome = CommitOutcome.ABORTED
+        if cause is not None and is_denied(cause):
+            raise denial_error(cause, self._written_to, self._access)
         self._raise_refusal()
         return outcome
 
     def _raise_refusal(self) -> None:
-        refusal = None if self._refusals.first is None else refusal_error(*self._refusals.first)
+        refusal = None if self._refusals.first is None else refusal_error(*self._refusals.first, self._access)
         if refusal is not None:
             raise refusal
 

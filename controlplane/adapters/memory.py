@@ -2,6 +2,7 @@
 
 from controlplane.adapters.memory_broker import CommitFault, MemoryBroker
 from controlplane.adapters.memory_lease import MemoryLeaseServer, MemoryLeaseStore
+from controlplane.adapters.memory_lock import MemoryLockServer, MemoryLockStore
 from controlplane.adapters.memory_log import MemoryEventWriter, MemoryLogReader, MemoryTransactionalWriter
 from controlplane.adapters.virtual_clock import VirtualClock
 
@@ -11,6 +12,8 @@ __all__ = [
     "MemoryEventWriter",
     "MemoryLeaseServer",
     "MemoryLeaseStore",
+    "MemoryLockServer",
+    "MemoryLockStore",
     "MemoryLogReader",
     "MemoryTransactionalWriter",
     "VirtualClock",

@@ -83,18 +83,26 @@ class MemoryBroker:
 
     Attributes:
         delivery_delay_ms: how long a single record travels before it is appended.
+        on_change: called with the name of a topic in which there may be something new to read.
+        while_open: called while a commit's records are appended and its transaction is not ended yet.
     """
 
     def __init__(self, clock: Clock) -> None:
         """Begin without topics; ``clock`` is the broker's time."""
         self.lock = threading.RLock()
         self.delivery_delay_ms = 0
+        self.on_change: Callable[[str], None] = _nobody_waits
+        self.while_open: Callable[[], None] = _nobody_looks
         self._clock = clock
         self._available = True
         self._topics: dict[str, _Topic] = {}
         self._producers: dict[str, _Producer] = {}
         self._pending: deque[PendingSend] = deque()
         self._faults: deque[CommitFault] = deque()
+        self._leaderless: set[tuple[str, int]] = set()
+        self._acks_to_lose = 0
+        self._unacknowledged: list[PendingSend] = []
+        self._sends_to_double = 0
 
     # -- for the operator and the fault injector ---------------------------------------------------------------------
 
@@ -129,6 +137,25 @@ class MemoryBroker:
         """Let the next commit that reaches the broker end in this way; several queue up."""
         self._faults.append(fault)
 
+    def lose_leader(self, topic: str, partition: int) -> None:
+        """A partition has no leader: nobody reads it or gets an answer about it, and single records for it wait."""
+        self.settle()
+        self._leaderless.add((topic, partition))
+
+    def elect_leader(self, topic: str, partition: int) -> None:
+        """A partition has a leader again."""
+        self.settle()
+        self._leaderless.discard((topic, partition))
+        self.on_change(topic)
+
+    def lose_next_acks(self, count: int) -> None:
+        """Append the next single records, and let their writers hear in the end that they were given up."""
+        self._acks_to_lose += count
+
+    def double_next_sends(self, count: int) -> None:
+        """Append the next single records twice, as a retry of a producer that is not idempotent does."""
+        self._sends_to_double += count
+
     # -- for the clients ---------------------------------------------------------------------------------------------
 
     def now_ms(self) -> int:
@@ -150,14 +177,27 @@ class MemoryBroker:
             raise PrerequisiteError(f"there is no topic {topic!r}: create the cluster's topics first")
         return found.partitions
 
+    def find_partition(self, topic: str, number: int) -> MemoryPartition | None:
+        """A partition, or None if there is none."""
+        found = self._topics.get(topic)
+        return found.partitions[number] if found is not None and number < len(found.partitions) else None
+
+    def has_leader(self, topic: str, partition: int) -> bool:
+        """Whether anybody answers for a partition."""
+        return self._available and (topic, partition) not in self._leaderless
+
     def settle(self) -> None:
         """Do what has fallen due: append delayed records, give up expired ones, abort transactions that timed out."""
+        if not (self._pending or self._unacknowledged or any(each.transaction for each in self._producers.values())):
+            return
         with self.lock:
             if self._available:
                 for producer in self._producers.values():
                     self._abort_if_timed_out(producer)
             if self._pending:
                 self._settle_pending()
+            if self._unacknowledged:
+                self._give_up_unacknowledged()
 
     def send(self, pending: PendingSend) -> None:
         """Take a single record from a writer; it is appended when it is due and the broker can be reached."""
@@ -191,6 +231,8 @@ class MemoryBroker:
             producer.transaction = transaction
             for target, (_, _, key, value) in zip(targets, records, strict=True):
                 target.append(key, value, self._clock.wall_ms(), transaction)
+            for topic in dict.fromkeys(topic for topic, _, _, _ in records):
+                self.on_change(topic)
             return transaction
 
     def end_transaction(self, transactional_id: str, transaction: MemoryTransaction, state: TransactionState) -> None:
@@ -229,9 +271,11 @@ class MemoryBroker:
     def _end(self, producer: _Producer, transaction: MemoryTransaction, state: TransactionState) -> None:
         transaction.state = state
         producer.transaction = None
-        for topic in self._topics.values():
-            for partition in topic.partitions:
-                partition.end_transaction(transaction, self._clock.wall_ms())
+        now_ms = self._clock.wall_ms()
+        for name, topic in self._topics.items():
+            ended = [partition.end_transaction(transaction, now_ms) for partition in topic.partitions]
+            if any(ended):
+                self.on_change(name)
 
     def _abort_if_timed_out(self, producer: _Producer) -> None:
         transaction = producer.transaction
@@ -244,7 +288,7 @@ class MemoryBroker:
         waiting: deque[PendingSend] = deque()
         due: list[PendingSend] = []
         for send in self._pending:
-            if not (self._available and send.is_connected()):
+            if not (self.has_leader(send.topic, send.partition) and send.is_connected()):
                 if send.expires_ms <= now_ms:
                     send.complete(_given_up(send, "the broker was away for longer than the message timeout"))
                     continue
@@ -263,8 +307,32 @@ class MemoryBroker:
         if topic is None or send.partition >= len(topic.partitions):
             send.complete(_given_up(send, "there is no such topic or partition any more"))
             return
-        offset = topic.partitions[send.partition].append(send.key, send.value, append_time_ms)
-        send.complete(Delivery(send.topic, send.partition, offset, append_time_ms, None))
+        partition = topic.partitions[send.partition]
+        offset = partition.append(send.key, send.value, append_time_ms)
+        if self._sends_to_double:
+            self._sends_to_double -= 1
+            partition.append(send.key, send.value, append_time_ms)
+        self.on_change(send.topic)
+        if self._acks_to_lose:
+            self._acks_to_lose -= 1
+            self._unacknowledged.append(send)
+        else:
+            send.complete(Delivery(send.topic, send.partition, offset, append_time_ms, None))
+
+    def _give_up_unacknowledged(self) -> None:
+        now_ms = self.now_ms()
+        for send in self._unacknowledged:
+            if send.expires_ms <= now_ms:
+                send.complete(_given_up(send, "no acknowledgement came within the message timeout"))
+        self._unacknowledged = [send for send in self._unacknowledged if send.expires_ms > now_ms]
+
+
+def _nobody_waits(_: str) -> None:
+    """Nobody waits for changes."""
+
+
+def _nobody_looks() -> None:
+    """Nobody looks at open transactions."""
 
 
 def _given_up(send: PendingSend, reason: str) -> Delivery:

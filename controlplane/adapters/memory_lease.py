@@ -1,28 +1,23 @@
 """A lease store in memory: the same rules as the Lua scripts, by a virtual clock, with faults on demand."""
 
 import threading
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.machines.contenders import Contenders, yields_ms
+from controlplane.core.machines.lease import Lease
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import (
     AcquireOutcome,
     Clock,
+    Contending,
     LeaseGranted,
     LeaseHeld,
+    LeaseLeft,
     LeaseMissing,
     LeaseRenewed,
     RenewOutcome,
 )
-
-
-@dataclass(slots=True)
-class _Lease:
-    """What Redis keeps in the hash; ``owner`` is empty when it was given back."""
-
-    owner: ControllerId = ""
-    term: Term = field(default=Term(0))
-    expires_at_ms: int = 0
 
 
 class MemoryLeaseServer:
@@ -37,13 +32,15 @@ class MemoryLeaseServer:
         self.available = True
         self.clock = clock
         self.lock = threading.Lock()
-        self.lease = _Lease()
+        self.lease = Lease()
+        self.contenders = Contenders()
         self.log_id: str | None = None
 
     def lose_data(self) -> None:
         """Forget everything, as a Redis that was restarted without persistence."""
         with self.lock:
-            self.lease = _Lease()
+            self.lease = Lease()
+            self.contenders = Contenders()
             self.log_id = None
 
 
@@ -59,35 +56,56 @@ class MemoryLeaseStore:
         self.connected = True
         self._server = server
 
-    def acquire(self, owner: ControllerId, floor: Term, duration_ms: int) -> AcquireOutcome:
+    def acquire(
+        self, owner: ControllerId, floor: Term, duration_ms: int, priority: int | None = None
+    ) -> AcquireOutcome:
         """See :meth:`controlplane.ports.LeaseStore.acquire`."""
         self._require_answer()
         with self._server.lock:
-            current = self._current()
-            if isinstance(current, LeaseHeld) and current.owner != owner:
-                return current
-            term = Term(max(self._server.lease.term, floor) + 1)
-            self._server.lease = _Lease(owner, term, self._now_ms() + duration_ms)
-            return LeaseGranted(term)
+            now_ms, before = self._now_ms(), self._server.lease
+            known = self._server.contenders.present(now_ms, duration_ms)
+            contenders = known.without(owner) if priority is None else known.seen(now_ms, owner, priority)
+            self._server.contenders = contenders
+            after = before.acquired(now_ms, owner, floor, duration_ms)
+            if after is None:
+                return LeaseHeld(before.owner, before.term, before.remaining_ms(now_ms))
+            above = contenders.outranking(now_ms, owner, priority or 0)
+            wait_ms = yields_ms(-before.remaining_ms(now_ms), duration_ms)
+            if above is not None and not before.holder(now_ms) and wait_ms > 0:
+                return LeaseLeft(above.owner, wait_ms)
+            self._server.lease, self._server.contenders = after, contenders.without(owner)
+            return LeaseGranted(after.term)
 
-    def renew(self, owner: ControllerId, term: Term, duration_ms: int) -> RenewOutcome:
+    def renew(self, owner: ControllerId, term: Term, duration_ms: int, priority: int = 0) -> RenewOutcome:
         """See :meth:`controlplane.ports.LeaseStore.renew`; a lease that ran out is missing, even for its last owner."""
         self._require_answer()
         with self._server.lock:
-            current = self._current()
-            if isinstance(current, LeaseMissing) or (current.owner, current.term) != (owner, term):
-                return current
-            self._server.lease.expires_at_ms = self._now_ms() + duration_ms
-            return LeaseRenewed(term)
+            now_ms = self._now_ms()
+            after = self._server.lease.renewed(now_ms, owner, term, duration_ms)
+            if after is None:
+                return self._current()
+            contenders = self._server.contenders.present(now_ms, duration_ms)
+            self._server.lease, self._server.contenders = after, contenders
+            return LeaseRenewed(term, contenders.outranking(now_ms, owner, priority))
+
+    def contenders(self) -> Sequence[Contending]:
+        """See :meth:`controlplane.ports.LeaseStore.contenders`."""
+        self._require_answer()
+        with self._server.lock:
+            now_ms, known = self._now_ms(), self._server.contenders.by_owner
+            return [
+                Contending(name, each.priority, now_ms - each.since_ms, now_ms - each.seen_ms)
+                for name, each in sorted(known.items())
+            ]
 
     def release(self, owner: ControllerId, term: Term) -> bool:
         """See :meth:`controlplane.ports.LeaseStore.release`."""
         self._require_answer()
         with self._server.lock:
-            current = self._current()
-            if isinstance(current, LeaseMissing) or (current.owner, current.term) != (owner, term):
+            after = self._server.lease.released(self._now_ms(), owner, term)
+            if after is None:
                 return False
-            self._server.lease = _Lease(term=term)
+            self._server.lease = after
             return True
 
     def read(self) -> LeaseHeld | LeaseMissing:
@@ -118,8 +136,7 @@ class MemoryLeaseStore:
         return self._server.clock.wall_ms()
 
     def _current(self) -> LeaseHeld | LeaseMissing:
-        lease = self._server.lease
-        remaining_ms = lease.expires_at_ms - self._now_ms()
-        if not lease.owner or remaining_ms <= 0:
+        lease, now_ms = self._server.lease, self._now_ms()
+        if not lease.holder(now_ms):
             return LeaseMissing()
-        return LeaseHeld(lease.owner, lease.term, remaining_ms)
+        return LeaseHeld(lease.owner, lease.term, lease.remaining_ms(now_ms))

@@ -6,7 +6,7 @@ off from the broker on its own by ``connected = False``.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from controlplane.adapters.memory_broker import CommitFault, MemoryBroker, PendingSend, partition_of, unavailable
 from controlplane.adapters.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
@@ -28,14 +28,21 @@ _RECORD_LIMIT_BYTES = 1_048_588
 
 
 class MemoryLogReader:
-    """Implements :class:`controlplane.ports.LogReader` in read_committed."""
+    """Implements :class:`controlplane.ports.LogReader` in read_committed.
+
+    Attributes:
+        connected: False cuts this client off, and no other one.
+        held_back: partitions of which nothing arrives here for now, while the others go on.
+    """
 
     def __init__(self, cluster: ClusterConfig, broker: MemoryBroker) -> None:
         """Connect to the shared broker."""
         self.connected = True
+        self.held_back: Collection[TopicPartition] = ()
         self._cluster = cluster
         self._broker = broker
         self._positions: dict[TopicPartition, int] = {}
+        self._names: dict[str, str] = {}
         self._end_told_at: dict[TopicPartition, int] = {}
 
     def partition_count(self, topic: str) -> int:
@@ -63,6 +70,7 @@ class MemoryLogReader:
         if any(offset < 0 for offset in positions.values()):
             raise InvariantViolationError(f"offsets to read from have to be 0 or more, not {dict(positions)}")
         self._positions = dict(positions)
+        self._names = {place.topic: self._cluster.topic(place.topic) for place in positions}
         self._end_told_at = {}
 
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:  # noqa: ARG002 - virtual time cannot be waited for
@@ -86,7 +94,10 @@ class MemoryLogReader:
         partition = self._partition_at(place)
         if partition is None:
             return
-        found, self._positions[place] = partition.read(self._positions[place], room)
+        position = self._positions[place]
+        if position == partition.last_stable_offset and self._end_told_at.get(place) == position:
+            return
+        found, self._positions[place] = partition.read(position, room)
         records.extend(
             RawRecord(place.topic, place.partition, record.offset, record.append_time_ms, record.key, record.value)
             for record in found
@@ -97,12 +108,13 @@ class MemoryLogReader:
             ended.add(place)
 
     def _partition_at(self, place: TopicPartition) -> MemoryPartition | None:
-        """The partition to read on, or None while it does not exist: Kafka's client is silent about that, too."""
-        name = self._cluster.topic(place.topic)
-        partitions = self._broker.partitions(name) if self._broker.has_topic(name) else []
-        if place.partition >= len(partitions):
+        """The partition to read on, or None while nobody answers for it: Kafka's client is silent about that, too."""
+        name = self._names[place.topic]
+        if place in self.held_back or not self._broker.has_leader(name, place.partition):
             return None
-        partition = partitions[place.partition]
+        partition = self._broker.find_partition(name, place.partition)
+        if partition is None:
+            return None
         position = self._positions[place]
         if not partition.is_in_range(position):
             raise LogContinuityError(
@@ -119,10 +131,12 @@ class MemoryLogReader:
 
     def _of_each(self, topic: str, offset: Callable[[MemoryPartition], int]) -> dict[TopicPartition, int]:
         with self._broker.lock:
-            return {
-                TopicPartition(topic, number): offset(partition)
-                for number, partition in enumerate(self._partitions(topic))
-            }
+            partitions = self._partitions(topic)
+            if not all(
+                self._broker.has_leader(self._cluster.topic(topic), number) for number in range(len(partitions))
+            ):
+                raise unavailable(topic)
+            return {TopicPartition(topic, number): offset(partition) for number, partition in enumerate(partitions)}
 
 
 class MemoryTransactionalWriter:
@@ -204,6 +218,9 @@ class MemoryTransactionalWriter:
         self._transaction = self._broker.append_in_transaction(
             transactional_id, self._epoch, [self._placed(record) for record in records]
         )
+        self._broker.while_open()
+        if not self._reachable:
+            return CommitOutcome.UNKNOWN
         match self._broker.take_fault():
             case CommitFault.ANSWER_LOST_AFTER_COMMIT:
                 self._broker.end_transaction(transactional_id, self._transaction, TransactionState.COMMITTED)
@@ -312,6 +329,11 @@ class MemoryEventWriter:
                 self._waiting -= 1
             if on_delivery is not None:
                 on_delivery(delivery)
+
+    @property
+    def awaits_delivery(self) -> bool:
+        """See :meth:`controlplane.ports.EventWriter.awaits_delivery`."""
+        return self._waiting > 0
 
     def flush(self, timeout_ms: int) -> int:
         """See :meth:`controlplane.ports.EventWriter.flush`; never waits."""

@@ -71,7 +71,7 @@ class MemoryPartition:
     @property
     def last_stable_offset(self) -> int:
         """The first offset of the oldest open transaction, or the end: read_committed readers stop here."""
-        return min(self._open_transactions.values(), default=self.end_offset)
+        return min(self._open_transactions.values()) if self._open_transactions else self.end_offset
 
     def append(
         self, key: bytes | None, value: bytes | None, append_time_ms: int, transaction: MemoryTransaction | None = None
@@ -83,14 +83,15 @@ class MemoryPartition:
         self.end_offset += 1
         return self.end_offset - 1
 
-    def end_transaction(self, transaction: MemoryTransaction, append_time_ms: int) -> None:
-        """Write the transaction's control record, if it has records here; it takes up one offset, as in Kafka."""
+    def end_transaction(self, transaction: MemoryTransaction, append_time_ms: int) -> bool:
+        """Write the transaction's control record, which takes up one offset, as in Kafka; False if it is not here."""
         if self._open_transactions.pop(transaction, None) is None:
-            return
+            return False
         self._records.append(
             StoredRecord(self.end_offset, append_time_ms, None, None, transaction, is_control=True),
         )
         self.end_offset += 1
+        return True
 
     def is_in_range(self, offset: int) -> bool:
         """Whether a reader may stand at this offset; elsewhere Kafka answers "offset out of range"."""

@@ -1,37 +1,25 @@
 """The lease in Redis (or Valkey); its rules run in the server: :mod:`controlplane.adapters.redis_scripts`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TypeAlias, cast
 
 from controlplane.adapters import redis_scripts
+from controlplane.adapters.redis_connection import RedisConnection, RedisScript
 from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import ControllerId, Term
-from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError, MissingExtraError
+from controlplane.core.machines.contenders import Outranking
 from controlplane.ports import (
     AcquireOutcome,
+    Contending,
     LeaseGranted,
     LeaseHeld,
+    LeaseLeft,
     LeaseMissing,
     LeaseRenewed,
     RenewOutcome,
 )
 
-try:
-    import redis
-    from redis.backoff import NoBackoff
-    from redis.commands.core import Script
-    from redis.retry import Retry
-except ModuleNotFoundError as error:
-    raise MissingExtraError("controller", "the lease in Redis") from error
-
 _Answer: TypeAlias = list[str]
-
-_DENIED = (
-    redis.exceptions.AuthenticationError,
-    redis.exceptions.AuthorizationError,
-    redis.exceptions.NoPermissionError,
-)
 
 
 class RedisLeaseStore:
@@ -51,41 +39,37 @@ class RedisLeaseStore:
     def __init__(self, cluster: ClusterConfig, redis_url: str, timeout_ms: int = 400) -> None:
         """Prepare; the connection is made by the first request."""
         self._cluster = cluster
-        timeout_s = timeout_ms / 1_000
-        try:
-            self._redis = redis.Redis.from_url(
-                redis_url,
-                decode_responses=True,
-                protocol=2,
-                single_connection_client=False,
-                socket_timeout=timeout_s,
-                socket_connect_timeout=timeout_s,
-                socket_keepalive=True,
-                health_check_interval=0,
-                retry=Retry(NoBackoff(), 0),
-            )
-        except ValueError as error:
-            raise ConfigurationError(
-                f"the Redis address is not usable ({error}): write it as redis://host:6379/0"
-            ) from error
-        options = self._redis.connection_pool.connection_kwargs
-        self._address = f"{options.get('host', options.get('path', 'localhost'))}:{options.get('port', 6379)}"
-        self._acquire = self._redis.register_script(redis_scripts.ACQUIRE)
-        self._renew = self._redis.register_script(redis_scripts.RENEW)
-        self._release = self._redis.register_script(redis_scripts.RELEASE)
-        self._read = self._redis.register_script(redis_scripts.READ)
+        self._redis = RedisConnection(cluster, redis_url, timeout_ms)
+        self._acquire = self._redis.script(redis_scripts.ACQUIRE)
+        self._renew = self._redis.script(redis_scripts.RENEW)
+        self._release = self._redis.script(redis_scripts.RELEASE)
+        self._read = self._redis.script(redis_scripts.READ)
+        self._contenders = self._redis.script(redis_scripts.CONTENDERS)
 
-    def acquire(self, owner: ControllerId, floor: Term, duration_ms: int) -> AcquireOutcome:
+    def acquire(
+        self, owner: ControllerId, floor: Term, duration_ms: int, priority: int | None = None
+    ) -> AcquireOutcome:
         """See :meth:`controlplane.ports.LeaseStore.acquire`."""
-        answer = self._run(self._acquire, owner, floor, duration_ms)
+        answer = self._run(self._acquire, owner, floor, duration_ms, "" if priority is None else priority)
+        if answer[0] == "left":
+            return LeaseLeft(answer[1], int(answer[2]))
         return LeaseGranted(Term(int(answer[1]))) if answer[0] == "granted" else _held(answer)
 
-    def renew(self, owner: ControllerId, term: Term, duration_ms: int) -> RenewOutcome:
+    def renew(self, owner: ControllerId, term: Term, duration_ms: int, priority: int = 0) -> RenewOutcome:
         """See :meth:`controlplane.ports.LeaseStore.renew`; a lease that ran out is missing, even for its last owner."""
-        answer = self._run(self._renew, owner, term, duration_ms)
+        answer = self._run(self._renew, owner, term, duration_ms, priority)
         if answer[0] == "renewed":
-            return LeaseRenewed(Term(int(answer[1])))
+            return LeaseRenewed(Term(int(answer[1])), Outranking(answer[2], int(answer[3])) if answer[2] else None)
         return _held_or_missing(answer)
+
+    def contenders(self) -> Sequence[Contending]:
+        """See :meth:`controlplane.ports.LeaseStore.contenders`."""
+        now_ms, *entries = self._run(self._contenders)
+        found = []
+        for owner, entry in sorted(zip(entries[::2], entries[1::2], strict=True)):
+            priority, since_ms, seen_ms = map(int, entry.split())
+            found.append(Contending(owner, priority, int(now_ms) - since_ms, int(now_ms) - seen_ms))
+        return found
 
     def release(self, owner: ControllerId, term: Term) -> bool:
         """See :meth:`controlplane.ports.LeaseStore.release`."""
@@ -97,49 +81,22 @@ class RedisLeaseStore:
 
     def read_log_id(self) -> str | None:
         """See :meth:`controlplane.ports.LeaseStore.read_log_id`."""
-        with self._errors_translated():
-            return cast("str | None", self._redis.get(self._cluster.log_id_key))
+        key = self._cluster.log_id_key
+        with self._redis.errors_translated(key):
+            return cast("str | None", self._redis.client.get(key))
 
     def write_log_id(self, log_id: str) -> None:
         """See :meth:`controlplane.ports.LeaseStore.write_log_id`."""
-        with self._errors_translated():
-            self._redis.set(self._cluster.log_id_key, log_id)
+        key = self._cluster.log_id_key
+        with self._redis.errors_translated(key):
+            self._redis.client.set(key, log_id)
 
     def close(self) -> None:
         """Give the connection back."""
         self._redis.close()
 
-    def _run(self, script: Script, *arguments: str | int) -> _Answer:
-        """Run a script by its digest; redis-py sends the source to a server that does not know it."""
-        with self._errors_translated():
-            return cast("_Answer", script(keys=[self._cluster.lease_key], args=arguments))
-
-    @contextmanager
-    def _errors_translated(self) -> Iterator[None]:
-        """Turn what redis-py raises into our errors: no answer, or an answer that only the operator can change."""
-        try:
-            yield
-        except _DENIED as error:
-            raise ConfigurationError(
-                f"Redis at {self._address} refuses these credentials ({error}): "
-                f"give a user that may run EVALSHA, EVAL, GET and SET on controlplane:{{{self._cluster.name}}}:*"
-            ) from error
-        except redis.exceptions.ResponseError as error:
-            if str(error).startswith("WRONGTYPE"):
-                raise ConfigurationError(
-                    f"Redis at {self._address} holds something else at {self._cluster.lease_key} ({error}): "
-                    "choose another database or cluster name, or delete the key"
-                ) from error
-            raise self._unavailable(error) from error
-        except (redis.exceptions.RedisError, OSError) as error:
-            raise self._unavailable(error) from error
-
-    def _unavailable(self, error: Exception) -> LeaseStoreUnavailableError:
-        trouble = str(error).rstrip(".")
-        return LeaseStoreUnavailableError(
-            f"no usable answer from Redis at {self._address} for cluster {self._cluster.name!r}: {trouble}; "
-            "check that it runs, is reachable and accepts writes"
-        )
+    def _run(self, script: RedisScript, *arguments: str | int) -> _Answer:
+        return cast("_Answer", script([self._cluster.lease_key, self._cluster.contenders_key], *arguments))
 
 
 def _held(answer: _Answer) -> LeaseHeld:

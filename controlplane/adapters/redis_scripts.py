@@ -1,12 +1,16 @@
 """The lease's compare-and-set operations as Lua, run by Redis one at a time.
 
-The lease is one hash: ``owner`` (empty when given back), ``term``, ``expires_at_ms`` by Redis's own clock. The key
+The lease is one hash: ``owner`` (empty when given back), ``term``, ``expires_at_ms`` by Redis's own clock (when it was
+given back: that time). The key
 has no Redis expiry on purpose: a script judges expiry, so that the term survives the end of every lease and falls
 only if Redis loses its data, where the floor from the log takes over (Kleppmann, "How to do distributed locking",
 2016: a lock needs a fencing token that only grows).
 
 Every script takes the lease key as ``KEYS[1]`` and reads the time itself; no client's clock counts. Numbers travel as
 decimal strings.
+
+``KEYS[2]`` is the hash of the contenders: for each controller that asks for the lease its priority, since when it has
+asked again and again, and when it asked last, separated by spaces.
 """
 
 _NOW = """
@@ -20,32 +24,74 @@ if remaining_ms <= 0 then owner = '' end
 """
 """Common beginning: who holds the lease now (``owner`` is empty when nobody does), its term and remaining time."""
 
+_OUTRANKING = """
+local function outranking(name, priority, lasts_ms)
+    local above, above_priority, above_since
+    local entries = redis.call('HGETALL', KEYS[2])
+    for i = 1, #entries, 2 do
+        local rank, since, seen = string.match(entries[i + 1], '^(%d+) (%d+) (%d+)$')
+        rank = tonumber(rank)
+        if now_ms - tonumber(seen) > lasts_ms then
+            redis.call('HDEL', KEYS[2], entries[i])
+        elseif entries[i] ~= name and rank > priority
+            and (not above or rank > above_priority or (rank == above_priority and entries[i] < above)) then
+            above, above_priority, above_since = entries[i], rank, since
+        end
+    end
+    return above, above and string.format('%d', now_ms - tonumber(above_since))
+end
+"""
+"""The most preferred contender above a priority, or nil, and for how long it has been present; forgets the absent."""
+
 ACQUIRE = (
     _NOW
+    + _OUTRANKING
     + """
+local duration_ms = tonumber(ARGV[3])
+local above = outranking(ARGV[1], tonumber(ARGV[4]) or 0, duration_ms)
+if ARGV[4] == '' then
+    redis.call('HDEL', KEYS[2], ARGV[1])
+else
+    local entry = redis.call('HGET', KEYS[2], ARGV[1])
+    local since = entry and string.match(entry, '^%d+ (%d+)') or string.format('%d', now_ms)
+    redis.call('HSET', KEYS[2], ARGV[1], ARGV[4] .. ' ' .. since .. ' ' .. string.format('%d', now_ms))
+end
 if owner ~= '' and owner ~= ARGV[1] then
     return {'held', owner, string.format('%d', term), string.format('%d', remaining_ms)}
 end
+local wait_ms = math.floor(duration_ms / 2) + remaining_ms
+if above and owner == '' and wait_ms > 0 then
+    return {'left', above, string.format('%d', wait_ms)}
+end
+redis.call('HDEL', KEYS[2], ARGV[1])
 local new_term = string.format('%d', math.max(term, tonumber(ARGV[2])) + 1)
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'term', new_term,
     'expires_at_ms', string.format('%d', now_ms + tonumber(ARGV[3])))
 return {'granted', new_term}
 """
 )
-"""ARGV: owner, floor, duration_ms. Returns ``granted, term`` or ``held, owner, term, remaining_ms``."""
+"""ARGV: owner, floor, duration_ms, priority (empty: to be forgotten).
+
+Returns ``granted, term``, ``held, owner, term, remaining_ms`` or ``left, left_to, wait_ms``.
+"""
 
 RENEW = (
     _NOW
+    + _OUTRANKING
     + """
 if owner == '' then return {'missing'} end
 if owner ~= ARGV[1] or term ~= tonumber(ARGV[2]) then
     return {'held', owner, string.format('%d', term), string.format('%d', remaining_ms)}
 end
 redis.call('HSET', KEYS[1], 'expires_at_ms', string.format('%d', now_ms + tonumber(ARGV[3])))
-return {'renewed', string.format('%d', term)}
+local above, present_ms = outranking(ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[3]))
+return {'renewed', string.format('%d', term), above or '', present_ms or '0'}
 """
 )
-"""ARGV: owner, term, duration_ms. Returns ``renewed, term``, ``held, owner, term, remaining_ms`` or ``missing``.
+"""ARGV: owner, term, duration_ms, priority.
+
+Returns ``renewed, term, outranked_by, present_ms`` (an empty name for nobody), ``held, owner, term, remaining_ms`` or
+``missing``.
 
 A lease that ran out is not renewed even if nobody took it: its owner had no right to lead meanwhile.
 """
@@ -54,7 +100,7 @@ RELEASE = (
     _NOW
     + """
 if owner == '' or owner ~= ARGV[1] or term ~= tonumber(ARGV[2]) then return {'not-ours'} end
-redis.call('HSET', KEYS[1], 'owner', '', 'expires_at_ms', '0')
+redis.call('HSET', KEYS[1], 'owner', '', 'expires_at_ms', string.format('%d', now_ms))
 return {'released'}
 """
 )
@@ -68,3 +114,13 @@ return {'held', owner, string.format('%d', term), string.format('%d', remaining_
 """
 )
 """No ARGV. Returns ``held, owner, term, remaining_ms`` or ``missing``."""
+
+CONTENDERS = (
+    _NOW
+    + """
+local entries = redis.call('HGETALL', KEYS[2])
+table.insert(entries, 1, string.format('%d', now_ms))
+return entries
+"""
+)
+"""No ARGV. Returns the time in ms, and behind it each contender and its entry."""

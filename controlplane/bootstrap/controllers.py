@@ -1,38 +1,52 @@
 """Composes a controller from its parts: real Kafka, real Redis, the system's clock."""
 
 import random
-import threading
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 
 import structlog
 
 from controlplane.adapters.kafka_admin import verify_topics
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
 from controlplane.adapters.redis_lease import RedisLeaseStore
+from controlplane.adapters.redis_lock import RedisLockStore
 from controlplane.adapters.system_clock import SystemClock
+from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.framing import framing_with
 from controlplane.config import ControllerConfig
 from controlplane.core.policy import Policy
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
 from controlplane.core.slot_policy import SlotPolicies
-from controlplane.ports import Clock, EventWriter, LeaseStore, LogReader, TransactionalWriter
+from controlplane.errors import ConfigurationError
+from controlplane.ports import (
+    Clock,
+    EventWriter,
+    LeaseStore,
+    LockStore,
+    LogReader,
+    Signal,
+    Threads,
+    TransactionalWriter,
+)
 from controlplane.service.controller import Controller
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.follower import LogFollower
 from controlplane.service.intake import Intake
 from controlplane.service.lease_keeper import LeaseKeeper
+from controlplane.service.lease_profiles import AnyProfile, OwnLease, SofaLease
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.snapshots import SnapshotKeeper
 from controlplane.service.takeover import Parts
 from controlplane.service.ticker import Ticker
 
 TRANSACTION_TIMEOUT_MS = 5_000
 """How long a dead leader's open transaction may hold readers back."""
+SNAPSHOT_TIMEOUT_MS = 30_000
+"""How long Kafka may take for a part of a snapshot: nobody waits for it."""
 
 
-def run_controller(
-    config: ControllerConfig, policy: Policy, slot_policies: SlotPolicies, stop: threading.Event
-) -> None:
+def run_controller(config: ControllerConfig, policy: Policy, slot_policies: SlotPolicies, stop: Signal) -> None:
     """Run a controller until ``stop`` is set.
 
     Args:
@@ -47,27 +61,33 @@ def run_controller(
     """
     structlog.contextvars.bind_contextvars(cluster=config.cluster.name, controller=config.controller_id)
     verify_topics(config.kafka.bootstrap_servers, config.cluster.name, topic_specs(), config.kafka.security)
-    tick_writer = _event_writer(config, config.lease.duration_ms)
-    letter_writer = _event_writer(config, TRANSACTION_TIMEOUT_MS)
-    stores = [RedisLeaseStore(config.cluster, config.redis_url, config.lease.store_timeout_ms) for _ in range(2)]
-    try:
+    lock, timeout_ms = config.sofa_lease, config.lease.store_timeout_ms
+    with ExitStack() as stack:
+        tick_writer = stack.enter_context(closing(_event_writer(config, config.lease.duration_ms)))
+        letter_writer = stack.enter_context(closing(_event_writer(config, TRANSACTION_TIMEOUT_MS)))
+        snapshot_writer = stack.enter_context(closing(_event_writer(config, SNAPSHOT_TIMEOUT_MS)))
+        stores = [
+            stack.enter_context(closing(RedisLeaseStore(config.cluster, config.redis_url, timeout_ms)))
+            for _ in range(2)
+        ]
+        lock_store = None
+        if lock is not None:
+            lock_store = RedisLockStore(config.cluster, config.redis_url, lock.data_center, lock.lock_name, timeout_ms)
+            stack.callback(lock_store.close)
         controller = compose_controller(
             config,
             policy,
             slot_policies=slot_policies,
             clock=SystemClock(),
+            threads=SystemThreads(),
             metrics=ControllerMetrics(),
             lease_stores=(stores[0], stores[1]),
+            lock_store=lock_store,
             open_reader=lambda: KafkaLogReader(config.cluster, config.kafka),
             open_transactions=lambda: KafkaTransactionalWriter(config.cluster, config.kafka, TRANSACTION_TIMEOUT_MS),
-            event_writers=(tick_writer, letter_writer),
+            event_writers=(tick_writer, letter_writer, snapshot_writer),
         )
         controller.run(stop)
-    finally:
-        tick_writer.close()
-        letter_writer.close()
-        for store in stores:
-            store.close()
 
 
 def compose_controller(  # noqa: PLR0913 - one argument for each thing of the world
@@ -76,11 +96,13 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
     *,
     slot_policies: SlotPolicies = BUILT_IN_POLICIES,
     clock: Clock,
+    threads: Threads,
     metrics: ControllerMetrics,
     lease_stores: tuple[LeaseStore, LeaseStore],
+    lock_store: LockStore | None = None,
     open_reader: Callable[[], LogReader],
     open_transactions: Callable[[], TransactionalWriter],
-    event_writers: tuple[EventWriter, EventWriter],
+    event_writers: tuple[EventWriter, EventWriter, EventWriter],
     random_source: random.Random | None = None,
 ) -> Controller:
     """A controller on the given ports; tests give it in-memory ones.
@@ -90,21 +112,24 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         policy: the first policy of a new cluster.
         slot_policies: what this controller can decide by, by name.
         clock: monotonic and wall time.
+        threads: what runs beside the controller's own thread.
         metrics: where it counts.
         lease_stores: two connections to the same store: one for the renewing thread, one for take-overs.
+        lock_store: where the lock is, for ``config.sofa_lease``.
         open_reader: makes a reader of the log.
         open_transactions: makes a writer under the cluster's transactional id.
-        event_writers: one for ticks, one for dead letters.
+        event_writers: one for ticks, one for dead letters, one for snapshots.
         random_source: for the wait after a fall; seeded by the system unless given.
     """
+    ticker = Ticker(event_writers[0], clock, threads, config.controller_id, config.tick_interval_ms)
     keeper = None
     if not config.follow_only:
         keeper = LeaseKeeper(
-            lease_stores[0],
+            _lease_profile(config, clock, lease_stores[0], lock_store, ticker),
             clock,
-            config.controller_id,
-            config.lease,
-            stop_when_store_is_lost=config.stop_when_lease_store_is_lost,
+            threads,
+            store_timeout_ms=config.lease.store_timeout_ms,
+            rest_ms=config.lease.duration_ms,
         )
     parts = Parts(
         config=config,
@@ -118,9 +143,26 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         follower=LogFollower(open_reader, clock),
         intake=Intake(open_reader, clock, metrics, framing_with(config.kafka.schema_ids)),
         dead_letters=DeadLetterWriter(event_writers[1], config.controller_id, metrics),
+        snapshots=SnapshotKeeper(event_writers[2], open_reader, clock, threads, config.snapshots, metrics),
     )
-    ticker = Ticker(event_writers[0], clock, config.controller_id, config.tick_interval_ms)
     return Controller(parts, keeper, ticker, random_source or random.Random())  # noqa: S311 - spreads waits, no secret
+
+
+def _lease_profile(
+    config: ControllerConfig, clock: Clock, lease_store: LeaseStore, lock_store: LockStore | None, ticker: Ticker
+) -> AnyProfile:
+    if config.sofa_lease is None:
+        return OwnLease(
+            lease_store,
+            clock,
+            config.controller_id,
+            config.lease,
+            stop_when_store_is_lost=config.stop_when_lease_store_is_lost,
+            is_ready=lambda: ticker.silent_for_ms() <= config.lease.duration_ms,
+        )
+    if lock_store is None:
+        raise ConfigurationError("election by SOFARegistry's lock needs the store of the lock: give lock_store")
+    return SofaLease(lock_store, clock, config.controller_id, config.sofa_lease)
 
 
 def _event_writer(config: ControllerConfig, message_timeout_ms: int) -> EventWriter:

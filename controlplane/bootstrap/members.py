@@ -6,8 +6,9 @@ import structlog
 
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
 from controlplane.adapters.system_clock import SystemClock
+from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.node_session import SessionSettings
+from controlplane.core.machines.node_session import SessionSettings
 from controlplane.core.records import Address, NodeRole
 from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, NodeLoad, NodeMetrics
 from controlplane.routing import RoutingClient, RoutingMetrics
@@ -62,6 +63,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         writer=KafkaEventWriter(config, kafka),
         reader=KafkaLogReader(config, kafka),
         clock=SystemClock(),
+        threads=SystemThreads(),
         node=node,
         cluster=cluster,
         callbacks=callbacks,
@@ -92,7 +94,7 @@ def routing_client(
     """
     log_through_the_standard_library()
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
-    return RoutingClient(KafkaLogReader(config, kafka), cluster=cluster, metrics=metrics)
+    return RoutingClient(KafkaLogReader(config, kafka), SystemThreads(), cluster=cluster, metrics=metrics)
 
 
 def log_through_the_standard_library() -> None:

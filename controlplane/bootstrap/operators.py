@@ -9,7 +9,7 @@ from controlplane.config import INTENTS, ClusterConfig, KafkaConfig
 from controlplane.core.events import IntentAnswered
 from controlplane.core.identifiers import IntentId
 from controlplane.core.records import Intent
-from controlplane.errors import LogUnavailableError
+from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Delivery, EventWriter, LogReader, OutgoingRecord
 
 SEND_TIMEOUT_MS: Final = 10_000
@@ -34,16 +34,27 @@ def submit_intent(writer: EventWriter, intent: Intent) -> Delivery:
     """Append an intent; returns where it stands.
 
     Raises:
-        LogUnavailableError: Kafka did not take it within ten seconds; it may still arrive.
+        ConfigurationError: this user may not write intents.
+        LogUnavailableError: Kafka did not acknowledge it; it may have been taken all the same, or still arrive.
     """
     deliveries: list[Delivery] = []
     writer.send(OutgoingRecord(INTENTS, intent.intent_id.encode(), encode_input(intent)), deliveries.append)
     writer.flush(SEND_TIMEOUT_MS)
     if not deliveries:
-        raise LogUnavailableError(f"the intent {intent.intent_id} was not acknowledged within {SEND_TIMEOUT_MS} ms")
+        raise _unknown(intent, f"within {SEND_TIMEOUT_MS:,} ms")
+    if deliveries[0].denied:
+        raise ConfigurationError(str(deliveries[0].error))
     if deliveries[0].error is not None:
-        raise LogUnavailableError(f"the intent {intent.intent_id} was not taken: {deliveries[0].error}")
+        raise _unknown(intent, f"({deliveries[0].error})")
     return deliveries[0]
+
+
+def _unknown(intent: Intent, why: str) -> LogUnavailableError:
+    """A record without an acknowledgement may stand in the log: nobody may conclude that it was not taken."""
+    return LogUnavailableError(
+        f"Kafka did not acknowledge the intent {intent.intent_id} {why}. That does not prove that it was not taken: "
+        "when Kafka is back, look whether 'controlplane log show' names it among the causes; if it does not, ask again"
+    )
 
 
 class AnswerWatch:

@@ -13,16 +13,14 @@ from typing import Final
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
-from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig
-from controlplane.core.apply import follow
+from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig, SofaLeaseConfig
 from controlplane.core.decision import Decision
 from controlplane.core.events import TermOpened
 from controlplane.core.identifiers import NodeId, TopicPartition
 from controlplane.core.records import Heartbeat
-from controlplane.core.state import State
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
-from controlplane.ports import LeaseStore, LogReader, RawRecord
+from controlplane.ports import LeaseStore, LockStore, LogReader, RawRecord
 from controlplane.table_follower import TableFollower
 
 READ_TIMEOUT_MS: Final = 15_000
@@ -69,14 +67,18 @@ def read_routing_table(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> 
     return follower.table
 
 
-def decisions_backwards(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> Iterator[LoggedDecision]:
+def decisions_backwards(
+    reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS, before: int | None = None
+) -> Iterator[LoggedDecision]:
     """The decisions from the newest to the oldest, read from the end in windows that grow while more are asked for.
+
+    With ``before``, an offset at which a decision begins, only those that stand before it.
 
     Raises:
         LogUnavailableError: the log did not answer.
     """
     oldest = reader.start_offsets(DECISIONS)[_DECISIONS_PLACE]
-    upper = reader.end_offsets(DECISIONS)[_DECISIONS_PLACE]
+    upper = reader.end_offsets(DECISIONS)[_DECISIONS_PLACE] if before is None else before
     window = _FIRST_DECISIONS
     while upper > oldest:
         lower = max(oldest, upper - window)
@@ -103,8 +105,10 @@ def read_last_decisions(reader: LogReader, count: int, timeout_ms: int = READ_TI
     return found[::-1]
 
 
-def read_decisions(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> Iterator[LoggedDecision]:
-    """The decisions from the oldest that is kept to the present end.
+def read_decisions(
+    reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS, start_offset: int | None = None
+) -> Iterator[LoggedDecision]:
+    """The decisions from the oldest that is kept, or from where one begins, to the present end.
 
     Raises:
         LogUnavailableError: the log did not answer.
@@ -112,35 +116,22 @@ def read_decisions(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> Iter
     """
     assembler = DecisionAssembler()
     offset = 0
-    for record in _read(reader, reader.start_offsets(DECISIONS), timeout_ms):
+    positions = reader.start_offsets(DECISIONS) if start_offset is None else {_DECISIONS_PLACE: start_offset}
+    for record in _read(reader, positions, timeout_ms):
         offset = record.offset
         yield from _assemble([record], assembler)
     if assembler.within_decision:
         raise LogContinuityError(f"{DECISIONS}[0]@{offset}: the log ends within a decision, whose last part is missing")
 
 
-def read_state(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> State:
-    """The state to which the whole decision log leads, each decision checked to continue the one before.
-
-    Raises:
-        LogUnavailableError: the log did not answer.
-        LogContinuityError: the log is not whole.
-        UnsupportedFeatureLevelError: a newer version wrote it.
-    """
-    state = State()
-    for logged in read_decisions(reader, timeout_ms):
-        state = follow(state, logged.decision)
-    return state
-
-
 class DecisionFollower:
     """Reads decisions as they are committed."""
 
-    def __init__(self, reader: LogReader) -> None:
-        """Begin behind what is there now; the reader belongs to the follower from here on."""
+    def __init__(self, reader: LogReader, next_offset: int | None = None) -> None:
+        """Begin where a decision begins, or behind what is there now; from here on the reader is the follower's."""
         self._reader = reader
         self._assembler = DecisionAssembler()
-        reader.assign(reader.end_offsets(DECISIONS))
+        reader.assign(reader.end_offsets(DECISIONS) if next_offset is None else {_DECISIONS_PLACE: next_offset})
 
     def poll(self, timeout_ms: int) -> list[LoggedDecision]:
         """The decisions that came meanwhile; empty after ``timeout_ms``."""
@@ -245,22 +236,33 @@ def _assemble(records: Sequence[RawRecord], assembler: DecisionAssembler | None 
 def _read_range(reader: LogReader, place: TopicPartition, lower: int, upper: int, timeout_ms: int) -> list[RawRecord]:
     """The records of one partition with ``lower`` <= offset < ``upper``."""
     found = []
-    for record in _read(reader, {place: lower}, timeout_ms):
+    for record in _read(reader, {place: lower}, timeout_ms, min(_BATCH, upper - lower)):
         if record.offset >= upper:
             break
         found.append(record)
     return found
 
 
-def _read(reader: LogReader, positions: Mapping[TopicPartition, int], timeout_ms: int) -> Iterator[RawRecord]:
-    """Records from the positions to the present end of each partition."""
+def _read(
+    reader: LogReader, positions: Mapping[TopicPartition, int], timeout_ms: int, batch_size: int = _BATCH
+) -> Iterator[RawRecord]:
+    """Records from the positions to the present end of each partition, and perhaps some that came meanwhile.
+
+    Where the end is, is asked first: somebody who waits for a moment in which nothing follows may wait for long in a
+    topic that is written to all the time. Behind a transaction's marker there is no record, so there it is that moment.
+    """
+    ends: dict[TopicPartition, int] = {}
+    for topic in {place.topic for place in positions}:
+        ends |= reader.end_offsets(topic)
     reader.assign(positions)
-    missing = set(positions)
+    missing = {place for place, position in positions.items() if position < ends[place]}
     deadline = time.monotonic() + timeout_ms / 1_000
     while missing:
-        batch = reader.poll(_BATCH, _POLL_MS)
+        batch = reader.poll(batch_size, _POLL_MS)
         yield from batch.records
         missing -= batch.ended
+        read_to = {TopicPartition(record.topic, record.partition): record.offset for record in batch.records}
+        missing -= {place for place, offset in read_to.items() if offset + 1 >= ends[place]}
         if batch.records or batch.ended:
             deadline = time.monotonic() + timeout_ms / 1_000
         elif time.monotonic() > deadline:
@@ -274,6 +276,18 @@ def lease_store(cluster: ClusterConfig, redis_url: str) -> Iterator[LeaseStore]:
     from controlplane.adapters.redis_lease import RedisLeaseStore
 
     store = RedisLeaseStore(cluster, redis_url, LEASE_LOOK_TIMEOUT_MS)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def lock_store(cluster: ClusterConfig, redis_url: str, lock: SofaLeaseConfig) -> Iterator[LockStore]:
+    """A lock of lease profile ``sofa`` in Redis, and a look at all of them; closed at the end."""
+    from controlplane.adapters.redis_lock import RedisLockStore
+
+    store = RedisLockStore(cluster, redis_url, lock.data_center, lock.lock_name, LEASE_LOOK_TIMEOUT_MS)
     try:
         yield store
     finally:

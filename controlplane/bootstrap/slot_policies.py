@@ -12,7 +12,7 @@ from controlplane.core.slot_policy import SlotPolicies, SlotPolicy
 from controlplane.errors import ConfigurationError
 
 ATTRIBUTE: Final = "SLOT_POLICIES"
-"""Where a file has its policies: a tuple of objects that are each a ``SlotPolicy``."""
+"""Where a file has its policies: a tuple of objects whose classes inherit ``SlotPolicy``."""
 
 
 def load_slot_policies(paths: Iterable[Path]) -> SlotPolicies:
@@ -65,10 +65,13 @@ def _run(path: Path) -> object:
 
 
 def _problems(policy: object) -> list[str]:
-    """What it lacks of the protocol, found before a leader would stumble over it."""
+    """What it lacks of a policy, found before a leader would stumble over it; Python itself misses methods."""
     if isinstance(policy, type):
         return [f"it is the class {policy.__name__}; write {policy.__name__}()"]
-    name, interval_ms = getattr(policy, "name", None), getattr(policy, "interval_ms", 0)
+    if not isinstance(policy, SlotPolicy):
+        kind = type(policy).__name__
+        return [f"{kind} does not inherit {SlotPolicy.__module__}.SlotPolicy; write class {kind}(SlotPolicy)"]
+    name, interval_ms = getattr(policy, "name", None), policy.interval_ms
     return [
         sentence
         for holds, sentence in (
@@ -77,8 +80,6 @@ def _problems(policy: object) -> list[str]:
                 interval_ms is None or (type(interval_ms) is int and interval_ms > 0),
                 "interval_ms has to be None or a positive number of milliseconds",
             ),
-            (callable(getattr(policy, "check_options", None)), "it has no method check_options(options)"),
-            (callable(getattr(policy, "plan", None)), "it has no method plan(request)"),
         )
         if not holds
     ]

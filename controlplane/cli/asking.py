@@ -1,6 +1,5 @@
 """Sending an operator's intent from a command, and printing its answer from the log."""
 
-import getpass
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -13,6 +12,7 @@ from controlplane.cli.invocation import Invocation
 from controlplane.cli.output import OutputFormat, empty_row, print_result
 from controlplane.cli.reading import reading
 from controlplane.core.events import IntentOutcome
+from controlplane.core.operations.argument_checks import check_arguments
 from controlplane.core.records import Intent, IntentKind
 
 COLUMNS = ("intent_id", "kind", "outcome", "detail", "seq", "epoch")
@@ -32,9 +32,14 @@ def wait_option(command: _Command) -> _Command:
     )(command)
 
 
-def new_intent(kind: IntentKind, arguments: Mapping[str, str]) -> Intent:
-    """An intent of this process's user under an id of its own."""
-    return Intent(f"{kind.value}-{uuid.uuid4().hex[:12]}", kind.value, getpass.getuser(), dict(arguments))
+def new_intent(kind: IntentKind, arguments: Mapping[str, str], principal: str) -> Intent:
+    """An intent of this principal under an id of its own.
+
+    Raises:
+        ConfigurationError: no cluster could ever carry it out.
+    """
+    check_arguments(kind, arguments)
+    return Intent(f"{kind.value}-{uuid.uuid4().hex[:12]}", kind.value, principal, dict(arguments))
 
 
 def ask(
@@ -50,11 +55,11 @@ def ask(
         done if it was done, or sent without waiting; failed if it was refused or superseded; unreachable if nobody
         answered.
     """
-    intent = new_intent(kind, arguments)
+    intent = new_intent(kind, arguments, invocation.principal)
     row = empty_row(COLUMNS)
     row |= {"intent_id": intent.intent_id, "kind": intent.kind, "outcome": "sent"}
     status = ExitStatus.DONE
-    with reading(invocation) as reader:
+    with reading(invocation, "waiting for the leader") as reader:
         watch = operators.AnswerWatch(reader)
         writer = operators.open_event_writer(invocation.cluster, invocation.kafka)
         try:
@@ -73,7 +78,10 @@ def ask(
     elif wait_s:
         row |= {
             "outcome": "unanswered",
-            "detail": f"no leader answered within {wait_s:g} s; the intent stays in the log",
+            "detail": (
+                f"no leader answered within {wait_s:g} s; the intent stays in the log and counts when a leader reads "
+                f"it: 'controlplane log show' then names {intent.intent_id} among the causes"
+            ),
         }
         status = ExitStatus.UNREACHABLE
     print_result(row, COLUMNS, output_format)

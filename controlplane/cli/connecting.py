@@ -1,4 +1,4 @@
-"""Reaching Kafka and Redis at the start of a command: patient, visible, and with an end."""
+"""Reaching Kafka and Redis at the start of a command, and other waits: patient, visible, and with an end."""
 
 import threading
 import time
@@ -38,8 +38,13 @@ def reach(what: str, timeout_s: float, attempt: Callable[[], T]) -> T:
         stop=stop_after_delay(timeout_s),
         reraise=True,
     )
+
+    def waiting(elapsed_s: float) -> str:
+        now = "trying again" if elapsed_s < timeout_s else "the last attempt still runs"
+        return f"{what} does not answer yet; {now} ({min(elapsed_s, timeout_s):.0f} of {timeout_s:.0f} s)"
+
     try:
-        with _visible_wait(what, timeout_s):
+        with telling(waiting):
             return patience(attempt)
     except RetryableError as error:
         raise UnreachableError(
@@ -49,16 +54,18 @@ def reach(what: str, timeout_s: float, attempt: Callable[[], T]) -> T:
 
 
 @contextmanager
-def _visible_wait(what: str, timeout_s: float) -> Iterator[None]:
-    """Say every two seconds what is waited for, from another thread: a single attempt may take long as well."""
+def telling(sentence: Callable[[float], str]) -> Iterator[None]:
+    """Say every two seconds on standard error what goes on, from another thread: a single step may take long as well.
+
+    Args:
+        sentence: what is said, given the seconds since the beginning.
+    """
     began = time.monotonic()
     done = threading.Event()
 
     def say() -> None:
         while not done.wait(LONGEST_WAIT_S):
-            elapsed_s = time.monotonic() - began
-            now = "trying again" if elapsed_s < timeout_s else "the last attempt still runs"
-            click.echo(f"{what} does not answer yet; {now} ({elapsed_s:.0f} of {timeout_s:.0f} s)", err=True)
+            click.echo(sentence(time.monotonic() - began), err=True)
 
     teller = threading.Thread(target=say, name="visible-wait", daemon=True)
     teller.start()

@@ -2,20 +2,26 @@
 
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import structlog
 
+from controlplane.bootstrap import states
 from controlplane.cli.connecting import reach
 from controlplane.cli.invocation import Invocation, pass_invocation
+from controlplane.cli.lease_options import LeaseChoice, lease_options
 from controlplane.cli.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.reading import reading
 from controlplane.cli.settings_option import parse_settings
 from controlplane.cli.stopping import stop_on_signals
-from controlplane.config import ControllerConfig, LeaseConfig
+from controlplane.config import DEFAULT_TICK_INTERVAL_MS, MAX_TICK_GAP_MS, ControllerConfig, SnapshotConfig
+from controlplane.core.operations.rights import check_rights
+from controlplane.core.plain import Plain, to_plain
 from controlplane.core.policy import Policy
 from controlplane.core.slot_policies import check_slot_policy
+from controlplane.core.state import State
 from controlplane.errors import ConfigurationError, UnknownSlotPolicyError
 
 
@@ -26,12 +32,13 @@ def controller() -> None:
 
 @controller.command("run")
 @click.option("--controller-id", help="Its name, unique in the cluster.  [default: host name and process id]")
-@click.option("--lease-duration-ms", default=LeaseConfig().duration_ms, help="Silence after which others take over.")
-@click.option("--tick-interval-ms", default=100, help="How often it marks the time in the log, 10 to 200.")
-@click.option("--follow-only", is_flag=True, help="Follow the log and never stand for election.")
+@lease_options
 @click.option(
-    "--stop-when-lease-store-is-lost", is_flag=True, help="Give up leading when Redis is lost; the default leads on."
+    "--tick-interval-ms",
+    default=DEFAULT_TICK_INTERVAL_MS,
+    help=f"How often it marks the time in the log, 10 to {MAX_TICK_GAP_MS}.",
 )
+@click.option("--follow-only", is_flag=True, help="Follow the log and never stand for election.")
 @click.option(
     "--policy",
     "policy_settings",
@@ -39,6 +46,14 @@ def controller() -> None:
     metavar="NAME=VALUE",
     help="A setting of the cluster's policy, such as slot_count=1024; repeatable. Used only by the controller that "
     "creates the cluster: afterwards the policy is in the log.",
+)
+@click.option(
+    "--snapshots",
+    "snapshot_settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="When this controller, while it leads, writes the next snapshot of the state: after_decisions=10000, "
+    "after_bytes=67108864 or after_ms=3600000, whatever comes first; repeatable.",
 )
 @click.option(
     "--slot-policy-file",
@@ -56,11 +71,11 @@ def run(  # noqa: PLR0913 - one parameter for each option
     invocation: Invocation,
     *,
     controller_id: str | None,
-    lease_duration_ms: int,
+    lease: LeaseChoice,
     tick_interval_ms: int,
     follow_only: bool,
-    stop_when_lease_store_is_lost: bool,
     policy_settings: tuple[str, ...],
+    snapshot_settings: tuple[str, ...],
     slot_policy_files: tuple[Path, ...],
     metrics_port: int | None,
 ) -> None:
@@ -71,17 +86,20 @@ def run(  # noqa: PLR0913 - one parameter for each option
     slot_policies = load_slot_policies(slot_policy_files)
     try:
         check_slot_policy(slot_policies, policy)
-    except UnknownSlotPolicyError as error:
+        check_rights(policy)
+    except (ConfigurationError, UnknownSlotPolicyError) as error:
         raise ConfigurationError(f"--policy: {error}") from error
     config = ControllerConfig(
         cluster=invocation.cluster,
         kafka=invocation.kafka,
         redis_url=invocation.redis_url,
         controller_id=f"{socket.gethostname()}-{os.getpid()}" if controller_id is None else controller_id,
-        lease=LeaseConfig(duration_ms=lease_duration_ms),
+        lease=lease.lease,
         tick_interval_ms=tick_interval_ms,
         follow_only=follow_only,
-        stop_when_lease_store_is_lost=stop_when_lease_store_is_lost,
+        stop_when_lease_store_is_lost=lease.stop_when_store_is_lost,
+        sofa_lease=lease.sofa_lease,
+        snapshots=parse_settings("--snapshots", SnapshotConfig(), snapshot_settings),
     )
     from controlplane.bootstrap import readers
     from controlplane.bootstrap.controllers import run_controller
@@ -89,10 +107,38 @@ def run(  # noqa: PLR0913 - one parameter for each option
     with stop_on_signals() as stop:
         with readers.lease_store(invocation.cluster, config.redis_url) as store:
             reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
-        with reading(invocation):
-            pass
+        with reading(invocation) as reader:
+            # Read only where there is something to compare.
+            ruling = states.read_state(reader) if policy_settings else State()
+        if ruling.log_id:
+            _warn_of_overruled(invocation.cluster.name, policy_settings, policy, ruling.policy)
         serve_metrics(metrics_port)
         structlog.get_logger(__name__).info(
             "following the log; Ctrl-C ends", controller=config.controller_id, stands_for_election=not follow_only
         )
         run_controller(config, policy, slot_policies, stop)
+
+
+def _warn_of_overruled(cluster: str, settings: Sequence[str], asked: Policy, ruling: Policy) -> None:
+    """Say once which of the settings have no effect because the log, which rules, says something else."""
+    names = list(dict.fromkeys(setting.partition("=")[0] for setting in settings))
+    differing = [name for name in names if _field(ruling, name) != _field(asked, name)]
+    if differing:
+        here = " ".join(f"{name}={_shown(_field(ruling, name))}" for name in differing)
+        wanted = " ".join(f"{name}={_shown(_field(asked, name))}" for name in differing)
+        structlog.get_logger(__name__).warning(
+            f"the log of cluster {cluster} has {here}; --policy counts only when a cluster is created: "
+            f"use 'controlplane policy set {wanted}'"
+        )
+
+
+def _field(policy: Policy, name: str) -> Plain:
+    """The value of a field, or of an entry of one, by its dotted name; None if there is no such entry."""
+    plain = to_plain(policy)
+    for part in name.split(".", 1):
+        plain = plain.get(part) if isinstance(plain, dict) else None
+    return plain
+
+
+def _shown(value: Plain) -> str:
+    return "" if value is None else str(value)

@@ -12,7 +12,7 @@ class ExitStatus(IntEnum):
     FAILED = 1
     CALLED_WRONGLY = 2
     UNREACHABLE = 3
-    """Kafka or Redis did not answer in time, or this process does not lead (any more)."""
+    """Kafka, Redis or a leader did not answer in time, a drain was not over in time, or this process leads no more."""
     INTERRUPTED = 130
     """Ctrl-C where it is not the ordinary end; the number is the shells' own (128 + SIGINT)."""
 

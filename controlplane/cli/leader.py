@@ -3,16 +3,17 @@
 import click
 
 from controlplane.bootstrap import readers
+from controlplane.bootstrap.terms import terms_backwards
+from controlplane.cli import leader_view
 from controlplane.cli.connecting import reach
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
-from controlplane.cli.log_view import when
-from controlplane.cli.output import OutputFormat, empty_row, format_option, print_result
-from controlplane.cli.reading import reading
-from controlplane.core.events import TermOpened
-from controlplane.ports import LeaseHeld
-
-COLUMNS = ("lease_owner", "lease_term", "lease_remaining_ms", "opened_term", "opened_by", "opened_at", "code_version")
+from controlplane.cli.operating import Manner, operate, operation_options
+from controlplane.cli.output import OutputFormat, format_option, print_result, print_rows
+from controlplane.cli.reading import reading, say_that_nobody_led
+from controlplane.config import SofaLeaseConfig
+from controlplane.core.records import IntentKind
+from controlplane.errors import PrerequisiteError
 
 
 @click.group()
@@ -24,28 +25,34 @@ def leader() -> None:
 @format_option
 @pass_invocation
 def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
-    """Print who holds the lease, and the last term that was opened in the log. Status 3 if nobody holds the lease."""
+    """Print who holds the lease, and the last term that was opened in the log. Status 3 if nobody holds the lease.
+
+    Contenders are the standbys that have asked for the lease lately; observers never do.
+
+    Under lease profile 'sofa' the lease is SOFARegistry's lock: every field of its record is printed, too.
+    """
     with readers.lease_store(invocation.cluster, invocation.redis_url) as store:
         lease = reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
+        contenders = store.contenders()
+    with readers.lock_store(invocation.cluster, invocation.redis_url, SofaLeaseConfig()) as lock_store:
+        locks = lock_store.read_all()
     with reading(invocation) as reader:
         opened = readers.last_term_opened(reader)
-    row = empty_row(COLUMNS)
-    if isinstance(lease, LeaseHeld):
-        row |= {
-            "lease_owner": lease.owner,
-            "lease_term": lease.term,
-            "lease_remaining_ms": lease.remaining_ms,
-        }
-    if opened is not None:
-        event = next(event for event in opened.decision.events if isinstance(event, TermOpened))
-        row |= {
-            "opened_term": event.term,
-            "opened_by": event.controller_id,
-            "opened_at": when(opened.append_time_ms),
-            "code_version": event.code_version,
-        }
-    print_result(row, COLUMNS, output_format)
-    if isinstance(lease, LeaseHeld):
+    row = leader_view.leader_row(lease, locks, opened)
+    lock_rows = leader_view.lock_rows(locks)
+    contender_rows = leader_view.contender_rows(contenders)
+    if output_format is OutputFormat.JSON:
+        row["contenders"] = [dict(each) for each in contender_rows]
+        row["locks"] = [dict(each) for each in lock_rows]
+    print_result(row, leader_view.COLUMNS, output_format)
+    if output_format is OutputFormat.TEXT:
+        for rows, columns in (
+            (contender_rows, leader_view.CONTENDER_COLUMNS),
+            (lock_rows, leader_view.LOCK_COLUMNS),
+        ):
+            if rows:
+                print_rows(rows, columns)
+    if row["lease_owner"] is not None:
         return ExitStatus.DONE
     click.echo(
         f"nobody leads cluster {invocation.cluster.name!r} now: start a controller with 'controlplane controller run'; "
@@ -53,3 +60,67 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
         err=True,
     )
     return ExitStatus.UNREACHABLE
+
+
+@leader.command("history")
+@click.option("--last", "count", type=click.IntRange(min=1), default=20, metavar="N", help="How many terms.")
+@format_option
+@pass_invocation
+def history(invocation: Invocation, *, count: int, output_format: OutputFormat) -> ExitStatus:
+    """Print the last terms of the decision log, oldest first: who led, when, how long, and why it ended.
+
+    Led is from the first to the last decision of a term, the gap from there to the first decision of the next one. Why
+    a term ended is what the log can tell. However long the log, only a few of its records are read.
+    """
+    with reading(invocation) as reader:
+        found = [term for term, _ in zip(terms_backwards(reader), range(count), strict=False)]
+    if not found:
+        say_that_nobody_led(invocation, "decisions")
+    print_result(leader_view.history_rows(found[::-1]), leader_view.HISTORY_COLUMNS, output_format)
+    return ExitStatus.DONE
+
+
+@leader.command("resign")
+@click.option(
+    "--controller", "name", metavar="NAME", help="Only if this one leads.  [default: whoever opened the last term]"
+)
+@operation_options
+@pass_invocation
+def resign(invocation: Invocation, *, name: str | None, manner: Manner) -> ExitStatus:
+    """Let the leader hand over: it gives its lease back at once, and lets others come first.
+
+    Under lease profile 'sofa' there is no giving back: nobody leads until the lock has run out. Where no other
+    controller stands for election, the same one leads again after a while, in a new term.
+    """
+    if name is None:
+        with reading(invocation) as reader:
+            opened = readers.last_term_opened(reader)
+        if opened is None:
+            raise PrerequisiteError("no controller has led this cluster yet: there is nobody to resign")
+        name = opened.decision.controller_id
+    return operate(invocation, IntentKind.RESIGN_LEADER, {"controller": name}, manner)
+
+
+@leader.command("force-refresh")
+@click.argument("owner")
+@click.option("--duration-ms", type=click.IntRange(min=1), required=True, help="The lock's duration from now on.")
+@click.option("--data-center", default=SofaLeaseConfig().data_center, show_default=True, help="Which lock.")
+@click.option("--lock-name", default=SofaLeaseConfig().lock_name, show_default=True, help="Which lock.")
+@pass_invocation
+def force_refresh(
+    invocation: Invocation, *, owner: str, duration_ms: int, data_center: str, lock_name: str
+) -> ExitStatus:
+    """Give the lock of lease profile 'sofa' another duration and date it now, if OWNER owns it.
+
+    SOFARegistry's forceRefresh. A short duration lets others take over soon after the owner has died. Exits with 1 if
+    there is no such lock, or another owns it.
+    """
+    lock = SofaLeaseConfig(data_center, lock_name)
+    with readers.lock_store(invocation.cluster, invocation.redis_url, lock) as store:
+        reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
+        if store.force_refresh(owner, duration_ms):
+            return ExitStatus.DONE
+        record = store.read().record
+    known = f"its owner is {record.owner!r}" if record else "there is none"
+    click.echo(f"lock {lock_name!r} of data centre {data_center!r} was not refreshed: {known}", err=True)
+    return ExitStatus.FAILED

@@ -1,17 +1,22 @@
 """``controlplane log``: the decision log."""
 
 import time
+from pathlib import Path
 
 import click
 
-from controlplane.bootstrap import readers
+from controlplane.bootstrap import past_states, readers
+from controlplane.bootstrap.past_states import Measure, Moment
+from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import log_view
 from controlplane.cli.connecting import LONGEST_WAIT_S
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
-from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.log_filter import LogFilter, find_decisions
+from controlplane.cli.operating import slot_policy_files_option
+from controlplane.cli.output import OutputFormat, format_option, print_json, print_result, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
-from controlplane.core.log_verification import Complaint, LogVerification
+from controlplane.core.verification.log_verification import Complaint, LogVerification
 from controlplane.errors import LogContinuityError, PrerequisiteError
 from controlplane.ports import LogReader
 
@@ -23,18 +28,104 @@ def log() -> None:
 
 @log.command("show")
 @click.option("--last", "count", type=click.IntRange(min=1), default=20, metavar="N", help="How many decisions.")
+@click.option("--seq", type=click.IntRange(min=1), metavar="N", help="Only this decision, with the rows it changed.")
+@click.option("--epoch", type=click.IntRange(min=0), metavar="N", help="Only those of this epoch, with their rows.")
+@click.option("--slot", "slot_id", type=click.IntRange(min=0), metavar="N", help="Only what changed this slot's row.")
+@click.option("--node", "node_id", metavar="NAME", help="Only what is about this node, with the rows it was or is in.")
 @format_option
 @pass_invocation
-def show(invocation: Invocation, count: int, output_format: OutputFormat) -> None:
-    """Print the last decisions, oldest first: cause, moves made and least possible, certificate."""
+def show(
+    invocation: Invocation,
+    *,
+    count: int,
+    seq: int | None,
+    epoch: int | None,
+    slot_id: int | None,
+    node_id: str | None,
+    output_format: OutputFormat,
+) -> ExitStatus:
+    """Print the last decisions, oldest first: causes, moves, certificate, what was wished and could not be, answers.
+
+    Planned are the moves of the whole plan, and the least possible; carried out are those of the decision itself, and
+    left those that the plan in flight has still to make. With --seq, --epoch, --slot or --node the whole log is read,
+    and each row that was changed is printed with its holders before and after, the slot leader first, and the cause.
+    Exits with 1 if the log holds no such decision.
+    """
+    wanted = LogFilter(seq, epoch, slot_id, node_id)
+    if wanted.is_set:
+        return _show_rows(invocation, wanted, count, output_format)
     with reading(invocation) as reader:
         decisions = readers.read_last_decisions(reader, count)
     if not decisions:
         say_that_nobody_led(invocation, "decisions")
     if output_format is OutputFormat.JSON:
-        print_json(log_view.decision_documents(decisions))
+        print_json(list(log_view.decision_documents(decisions)))
     else:
         print_rows(log_view.decision_rows(decisions), log_view.COLUMNS)
+    return ExitStatus.DONE
+
+
+def _show_rows(invocation: Invocation, wanted: LogFilter, count: int, output_format: OutputFormat) -> ExitStatus:
+    """Print the last decisions that are wanted, with the rows that each changed."""
+    with reading(invocation) as reader:
+        found = find_decisions(readers.read_decisions(reader), wanted, count)
+    if output_format is OutputFormat.JSON:
+        print_json(log_view.told_documents(found))
+    elif found:
+        print_rows(log_view.decision_rows([told.logged for told in found]), log_view.COLUMNS)
+        rows = log_view.change_rows(found)
+        if rows:
+            print_rows(rows, log_view.ROW_COLUMNS)
+        else:
+            click.echo("no row of the slot table changed")
+    if found:
+        return ExitStatus.DONE
+    click.echo("the log holds no such decision", err=True)
+    return ExitStatus.FAILED
+
+
+@log.command("replay")
+@click.option("--to-seq", type=click.IntRange(min=1), metavar="N", help="Stop after this decision.")
+@click.option("--from-snapshot", is_flag=True, help="Begin from the nearest snapshot instead of the log's start.")
+@format_option
+@pass_invocation
+def replay(
+    invocation: Invocation, *, to_seq: int | None, from_snapshot: bool, output_format: OutputFormat
+) -> ExitStatus:
+    """Fold the log again, and print the state that it leads to, by its digest, and how fast that went.
+
+    Each decision has to continue the one before and to lead to the state that it names; the first one that does not
+    ends the command. Both ways of beginning lead to the same digest.
+    """
+    began_s = time.monotonic()
+    progress = _Progress("folded")
+    with reading(invocation, work="") as reader:
+        moment = None if to_seq is None else Moment(Measure.SEQ, to_seq)
+        folded = past_states.replay(
+            reader, moment, from_start=not from_snapshot, on_decision=lambda _: progress.count_one()
+        )
+    if not folded.state.seq:
+        say_that_nobody_led(invocation, "decisions")
+        return ExitStatus.FAILED
+    print_result(log_view.replay_row(folded, time.monotonic() - began_s), log_view.REPLAY_COLUMNS, output_format)
+    return ExitStatus.DONE
+
+
+class _Progress:
+    """Says every two seconds how far a long log is."""
+
+    def __init__(self, done: str) -> None:
+        """``done`` is what happens to decisions, for example ``folded``."""
+        self._done = done
+        self._count = 0
+        self._told_s = time.monotonic()
+
+    def count_one(self) -> None:
+        """One more."""
+        self._count += 1
+        if time.monotonic() - self._told_s > LONGEST_WAIT_S:
+            self._told_s = time.monotonic()
+            click.echo(f"{self._count:,} decisions {self._done} ...", err=True)
 
 
 @log.command("verify")
@@ -43,15 +134,19 @@ def show(invocation: Invocation, count: int, output_format: OutputFormat) -> Non
     type=click.IntRange(min=1),
     help="Tell only of the decisions of this epoch; all are checked all the same.",
 )
+@slot_policy_files_option
 @format_option
 @pass_invocation
-def verify(invocation: Invocation, *, epoch: int | None, output_format: OutputFormat) -> ExitStatus:
+def verify(
+    invocation: Invocation, *, epoch: int | None, slot_policy_files: tuple[Path, ...], output_format: OutputFormat
+) -> ExitStatus:
     """Check the whole log from outside: the chain of digests, every rule, and the proof in every certificate.
 
-    Exits with 1 if anything is wrong.
+    A slot policy of your own has to be named only if it may leave dead nodes in the table. Exits with 1 if anything is
+    wrong.
     """
-    verification = LogVerification()
-    with reading(invocation) as reader:
+    verification = LogVerification(load_slot_policies(slot_policy_files))
+    with reading(invocation, work="") as reader:
         complaints = _complaints(reader, verification)
     newest = verification.state.epoch
     if epoch is not None:
@@ -68,21 +163,31 @@ def verify(invocation: Invocation, *, epoch: int | None, output_format: OutputFo
             print_rows(log_view.complaint_rows(complaints), log_view.COMPLAINT_COLUMNS)
         if verification.decisions:
             click.echo(log_view.verification_line(verification, complaints, epoch))
+    if complaints and verification.unknown_slot_policies:
+        _say_what_was_not_known(verification)
     return ExitStatus.FAILED if complaints else ExitStatus.DONE
+
+
+def _say_what_was_not_known(verification: LogVerification) -> None:
+    """A policy that may leave dead nodes in the table is wronged by whoever does not know it."""
+    names = ", ".join(repr(name) for name in sorted(verification.unknown_slot_policies))
+    click.echo(
+        f"slot policy {names} is not known here, and was held to leave no dead node in the table: if it may do so, "
+        "name its file with --slot-policy-file",
+        err=True,
+    )
 
 
 def _complaints(reader: LogReader, verification: LogVerification) -> list[Complaint]:
     """Judge the log to its end, or to where it breaks; long logs show how far that is."""
     complaints: list[Complaint] = []
-    told_s = time.monotonic()
+    progress = _Progress("checked")
     try:
         for logged in readers.read_decisions(reader):
             complaints += verification.judge(logged.decision)
             if verification.broken:
                 return complaints
-            if time.monotonic() - told_s > LONGEST_WAIT_S:
-                told_s = time.monotonic()
-                click.echo(f"{verification.decisions:,} decisions checked ...", err=True)
+            progress.count_one()
     except LogContinuityError as error:
         return [*complaints, verification.break_off(error)]
     return [*complaints, *verification.judge_end()]

@@ -38,9 +38,10 @@ class ChatterLimit:
     The first line of the next window says in ``left_out`` how many were held back.
     """
 
-    def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        """Begin with nothing held back."""
+    def __init__(self, monotonic_s: Callable[[], float] = time.monotonic, *, silent: bool = False) -> None:
+        """Begin with nothing held back; ``silent`` holds back all of it."""
         self._monotonic_s = monotonic_s
+        self._silent = silent
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}
 
     def __call__(self, _logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
@@ -48,6 +49,8 @@ class ChatterLimit:
         name = str(event.get("event"))
         if name not in CHATTY_EVENTS:
             return event
+        if self._silent:
+            raise structlog.DropEvent
         source = (name, str(event.get(CHATTY_EVENTS[name])))
         now_s = self._monotonic_s()
         began_s, lines = self._windows.get(source, (now_s, 0))
@@ -61,7 +64,9 @@ class ChatterLimit:
         return event
 
 
-def configure_logging(cluster: str, level: str, log_format: LogFormat, stream: TextIO | None = None) -> None:
+def configure_logging(
+    cluster: str, level: str, log_format: LogFormat, stream: TextIO | None = None, *, silent_libraries: bool = False
+) -> None:
     """Send structlog's and the standard library's lines to one stream in one form.
 
     Args:
@@ -69,6 +74,7 @@ def configure_logging(cluster: str, level: str, log_format: LogFormat, stream: T
         level: one of :data:`LOG_LEVELS`.
         log_format: see :class:`LogFormat`.
         stream: standard error if not given; results on standard output stay clean.
+        silent_libraries: leave out what chatty libraries say; what of it matters is in the messages of errors.
     """
     target = sys.stderr if stream is None else stream
 
@@ -106,7 +112,7 @@ def configure_logging(cluster: str, level: str, log_format: LogFormat, stream: T
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
-            ChatterLimit(),
+            ChatterLimit(silent=silent_libraries),
             *shared,
             structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
         ],

@@ -9,7 +9,7 @@ from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, Row, format_option, print_result
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.core.records import IntentKind
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 
 COLUMNS = ("namespace", "bundles", "owners")
 

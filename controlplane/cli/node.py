@@ -10,9 +10,10 @@ from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.reading import reading
 from controlplane.cli.stopping import stop_on_signals
+from controlplane.config import ROUTING_TABLE
 from controlplane.core.bundles import Bundle
+from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.records import NodeRole
-from controlplane.core.slot_numbers import slot_ranges
 from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 
@@ -64,8 +65,8 @@ def run(
     named = _addresses(addresses)
     printer = _Printer()
     with stop_on_signals() as stop:
-        with reading(invocation):
-            pass
+        with reading(invocation, first_topic=ROUTING_TABLE):
+            pass  # a node may read no more
         serve_metrics(metrics_port)
         agent = node_agent(
             invocation.cluster.name,

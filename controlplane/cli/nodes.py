@@ -15,9 +15,6 @@ from controlplane.codec.framing import framing_with
 from controlplane.core.records import IntentKind
 from controlplane.errors import ConfigurationError
 
-LOOK_BACK_MS = 60_000
-"""How far back in log time a node's last heartbeat is looked for."""
-
 
 @click.group()
 def nodes() -> None:
@@ -36,7 +33,7 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
             return ExitStatus.FAILED
         living = {node_id for node_id, node in table.nodes.items() if node.status.lives}
         framing = framing_with(invocation.kafka.schema_ids)
-        tail = readers.read_last_heartbeats(reader, living, LOOK_BACK_MS, framing=framing)
+        tail = readers.read_last_heartbeats(reader, living, states.LOOK_BACK_MS, framing=framing)
         state = states.read_state(reader)
     rows = nodes_view.node_rows(table, tail, state)
     if output_format is OutputFormat.JSON:
@@ -96,22 +93,22 @@ def exclude(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 @operation_options
 @pass_invocation
 def include(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
-    """Take an exclusion back."""
+    """Let whoever bears this name be given slots and bundles again."""
     return operate(invocation, IntentKind.INCLUDE_NODE, {"node": name}, manner)
 
 
 @nodes.command("set")
 @click.argument("name")
-@click.option("--weight", type=click.IntRange(min=1), help="Its share of slots relative to other nodes.")
+@click.option("--weight", metavar="NUMBER", help="Its share of slots relative to other nodes.")
 @click.option("--zone", help="Its failure domain; an empty text for none.")
 @click.option("--reset", is_flag=True, help="Let what the node says itself count again.")
 @operation_options
 @pass_invocation
 def set_node(
-    invocation: Invocation, *, name: str, weight: int | None, zone: str | None, reset: bool, manner: Manner
+    invocation: Invocation, *, name: str, weight: str | None, zone: str | None, reset: bool, manner: Manner
 ) -> ExitStatus:
     """Let a node count with another weight or zone than it says itself, over all its restarts, until a reset."""
-    settings = {} if weight is None else {"weight": str(weight)}
+    settings = {} if weight is None else {"weight": weight}
     settings |= {} if zone is None else {"zone": zone}
     if reset == bool(settings):
         raise ConfigurationError("give --weight, --zone or both, or --reset alone")

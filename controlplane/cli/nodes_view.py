@@ -2,10 +2,11 @@
 
 from controlplane.bootstrap.readers import HeartbeatTail
 from controlplane.cli.orders_view import order_text
-from controlplane.cli.output import Row, Rows
+from controlplane.cli.output import Row, Rows, empty_row
+from controlplane.core.identifiers import NodeId
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.core.slot_table import NodeSlots, by_node
 from controlplane.core.state import State
-from controlplane.core.table_replica import RoutingTable
 
 COLUMNS = (
     "node",
@@ -27,6 +28,8 @@ COLUMNS = (
 
 def node_rows(table: RoutingTable, tail: HeartbeatTail, state: State) -> Rows:
     """A row for each node, by name; ``weight`` and ``zone`` are those that count, ``orders`` what operators said.
+
+    Names that only orders know have a row too: somebody may have mistyped them, or waits for the node to join.
 
     ``epoch_in_use`` is the epoch of the table that the node said to work with, ``epoch_lag`` how far that is behind;
     ``since_heartbeat_ms`` is log time. All three are empty where no heartbeat of the node's incarnation was found.
@@ -56,4 +59,18 @@ def node_rows(table: RoutingTable, tail: HeartbeatTail, state: State) -> Rows:
                 "since_heartbeat_ms": tail.now_ms - current.append_time_ms if current else None,
             }
         )
-    return rows
+    unknown = state.orders.keys() - table.nodes.keys()
+    return sorted([*rows, *(_ordered_row(state, node_id) for node_id in unknown)], key=lambda row: str(row["node"]))
+
+
+def _ordered_row(state: State, node_id: NodeId) -> Row:
+    """A name for which something is ordered, and which no node in the table bears."""
+    order = state.order(node_id)
+    known = state.nodes.get(node_id)
+    return empty_row(COLUMNS) | {
+        "node": node_id,
+        "status": known.status.value if known else "not joined",
+        "orders": order_text(state, node_id),
+        "zone": order.zone,
+        "weight": order.weight,
+    }

@@ -1,7 +1,7 @@
 """What commands that operate the cluster have in common: their options, asking the leader, and trying out first."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,15 +12,16 @@ from controlplane.bootstrap import states
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import effect_view
 from controlplane.cli.asking import ask, new_intent, wait_option
+from controlplane.cli.connecting import telling
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation
 from controlplane.cli.output import OutputFormat, format_option, print_json
 from controlplane.cli.reading import reading
 from controlplane.codec.framing import framing_with
-from controlplane.core.events import IntentOutcome
-from controlplane.core.records import REASON, IntentKind
+from controlplane.core.events import IntentAnswered
+from controlplane.core.questions.what_if import Change, effect_of, what_if
+from controlplane.core.records import REASON, Intent, IntentKind
 from controlplane.core.state import State
-from controlplane.core.what_if import Change, effect_of, what_if
 from controlplane.errors import PrerequisiteError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -46,14 +47,14 @@ class Manner:
 
 
 def slot_policy_files_option(command: _Command) -> _Command:
-    """The ``--slot-policy-file`` option of commands that show what would happen."""
+    """The ``--slot-policy-file`` option of commands that look at what slot policies do."""
     return click.option(
         "--slot-policy-file",
         "slot_policy_files",
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="FILE.py",
-        help="A Python file with slot policies of your own, where the cluster uses one, to see what would happen.",
+        help="A Python file with slot policies of your own, for a cluster that uses one; repeatable.",
     )(command)
 
 
@@ -88,9 +89,8 @@ def operate(invocation: Invocation, kind: IntentKind, arguments: Mapping[str, st
     """
     asked = {**arguments, **({REASON: manner.reason} if manner.reason else {})}
     if manner.dry_run:
-        return show_effect(
-            invocation, lambda _: [new_intent(kind, asked)], manner.slot_policy_files, 0, manner.output_format
-        )
+        intent = new_intent(kind, asked, invocation.principal)
+        return show_effect(invocation, lambda _: [intent], manner.slot_policy_files, 0, manner.output_format)
     return ask(invocation, kind, asked, manner.wait_s, manner.output_format)
 
 
@@ -119,10 +119,25 @@ def show_effect(
         if not state.log_id:
             raise PrerequisiteError("no controller has led this cluster yet: there is nothing to plan")
         observations = states.read_observations(reader, state, framing=framing_with(invocation.kafka.schema_ids))
-    effect = effect_of(*what_if(state, observations, changes(state), policies))
+    supposed = changes(state)
+    with telling(lambda elapsed_s: f"planning ... ({elapsed_s:.0f} s)"):
+        effect = effect_of(*what_if(state, observations, supposed, policies))
+    if effect.refused:
+        effect = replace(effect, answers=tuple(_in_words(answer, supposed) for answer in effect.answers))
     if output_format is OutputFormat.JSON:
         print_json(effect_view.effect_document(effect))
+    elif effect.refused:
+        effect_view.print_refusal(effect)
     else:
         effect_view.print_effect(effect, row_count)
-    refused = any(answer.outcome is not IntentOutcome.DONE for answer in effect.answers)
-    return ExitStatus.FAILED if refused or effect.refusals else ExitStatus.DONE
+    return ExitStatus.FAILED if effect.refused else ExitStatus.DONE
+
+
+def _in_words(answer: IntentAnswered, supposed: Sequence[Change]) -> IntentAnswered:
+    """The answer with what the others ask for in place of their ids, which nobody has ever seen."""
+    detail = answer.detail
+    for change in supposed:
+        if isinstance(change, Intent):
+            words = " ".join([change.kind, *(f"{name}={value}" for name, value in change.arguments.items())])
+            detail = detail.replace(change.intent_id, f"'{words}'")
+    return replace(answer, detail=detail)

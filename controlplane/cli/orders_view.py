@@ -5,11 +5,9 @@ from itertools import groupby
 
 from controlplane.cli.output import Row
 from controlplane.core.identifiers import NodeId, SlotId
+from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.orders import NO_ORDER, Exclusion, Pin
-from controlplane.core.slot_numbers import slot_ranges
 from controlplane.core.state import State
-
-ORDER_COLUMNS = ("order", "node", "slots")
 
 
 def order_text(state: State, node_id: NodeId) -> str:

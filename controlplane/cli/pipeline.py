@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from controlplane.cli.invocation import DELTA_FOLDER, Invocation, pass_invocation
+from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.reading import reading
 from controlplane.cli.settings_option import parse_settings
@@ -60,7 +60,7 @@ def run(
     config = PipelineConfig(
         cluster=invocation.cluster,
         kafka=invocation.kafka,
-        warehouse_dir=(tables_dir or invocation.home / DELTA_FOLDER).absolute(),
+        warehouse_dir=(tables_dir or invocation.tables_dir).absolute(),
         spark=spark_config(cores, memory_mib),
         rules=parse_settings("--rule", LoadRuleConfig(), rules),
         trigger_interval_ms=trigger_interval_ms,

@@ -49,8 +49,9 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
 def change(invocation: Invocation, *, settings: tuple[str, ...], manner: Manner) -> ExitStatus:
     """Change fields of the policy, all in one decision.
 
-    An option of the slot policy is named slot_policy_options.NAME; with an empty value it is taken away. slot_count can
-    grow to a greater power of two, which splits each slot; hash_function cannot change.
+    An option of the slot policy is named slot_policy_options.NAME, and what a principal may ask for
+    intent_rights.PATTERN, such as intent_rights.ops-*='drain_node undrain_node'; an empty value takes either away.
+    slot_count can grow to a greater power of two, which splits each slot; hash_function cannot change.
     """
     return operate(invocation, IntentKind.CHANGE_POLICY, _pairs(settings), manner)
 

@@ -1,12 +1,12 @@
 """Opening the log for a reading command: reached with patience, closed at the end."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import click
 
 from controlplane.bootstrap import readers
-from controlplane.cli.connecting import reach
+from controlplane.cli.connecting import reach, telling
 from controlplane.cli.invocation import Invocation
 from controlplane.config import DECISIONS
 from controlplane.ports import LogReader
@@ -27,16 +27,24 @@ def say_that_nobody_led(invocation: Invocation, what: str) -> None:
 
 
 @contextmanager
-def reading(invocation: Invocation) -> Iterator[LogReader]:
+def reading(invocation: Invocation, work: str = "reading the log", first_topic: str = DECISIONS) -> Iterator[LogReader]:
     """A reader of the cluster's log that has answered once.
+
+    Args:
+        invocation: which cluster.
+        work: what is said on standard error every two seconds while the block goes on; empty if the caller says it.
+        first_topic: which topic has to be there; one that this user may read.
 
     Raises:
         UnreachableError: Kafka did not answer within ``--connect-timeout``.
-        ConfigurationError: no address is known, or the cluster has no topics.
+        ConfigurationError: no address is known.
+        PrerequisiteError: the cluster has no topics.
     """
     reader = readers.open_reader(invocation.cluster, invocation.kafka)
     try:
-        reach(invocation.kafka_place, invocation.connect_timeout_s, lambda: reader.partition_count(DECISIONS))
-        yield reader
+        reach(invocation.kafka_place, invocation.connect_timeout_s, lambda: reader.partition_count(first_topic))
+        said = telling(lambda elapsed_s: f"{work} of cluster {invocation.cluster.name} ... ({elapsed_s:.0f} s)")
+        with said if work else nullcontext():
+            yield reader
     finally:
         reader.close()

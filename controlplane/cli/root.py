@@ -1,14 +1,19 @@
 """The root of the command: global options, which may stand anywhere in the line, and what becomes of errors."""
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
 from controlplane import __version__
+from controlplane.cli.acls import acls
+from controlplane.cli.audit import audit
 from controlplane.cli.controller import controller
 from controlplane.cli.demo.command import demo
 from controlplane.cli.failures import ExitStatus, exit_status_of, sentence_of
+from controlplane.cli.feature_level import feature_level
 from controlplane.cli.intents import intents
 from controlplane.cli.invocation import DEFAULT_CLUSTER, DEFAULT_DATA_DIR, Invocation
 from controlplane.cli.leader import leader
@@ -19,6 +24,8 @@ from controlplane.cli.node import node
 from controlplane.cli.nodes import nodes
 from controlplane.cli.pipeline import pipeline
 from controlplane.cli.policy import policy
+from controlplane.cli.secrets import refuse_secrets_in_sight
+from controlplane.cli.snapshot import snapshot
 from controlplane.cli.sql import sql
 from controlplane.cli.table import table
 from controlplane.cli.topics import topics
@@ -26,6 +33,16 @@ from controlplane.cli.up import up
 from controlplane.codec.framing import framing_with
 from controlplane.config import ClusterConfig
 from controlplane.errors import ConfigurationError, ControlPlaneError
+
+_SERVICES: Final = frozenset({"controller", "demo", "node", "pipeline", "up"})
+"""The commands that run until they are stopped, and log."""
+_CLICK_WORDS: Final = {
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid integer": "is not a whole number",
+    "is not a valid float range": "is not a number",
+    "is not a valid float": "is not a number",
+}
+"""What click calls by the names of its types, in words for people."""
 
 
 class RootGroup(click.Group):
@@ -100,12 +117,23 @@ def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
 @click.option(
     "--bootstrap-servers", metavar="HOST:PORT,...", help="Kafka. Without it: what 'controlplane up' left in --data-dir."
 )
-@click.option("--redis-url", metavar="URL", help="Redis. Without it: what 'controlplane up' left in --data-dir.")
+@click.option(
+    "--redis-url",
+    metavar="URL",
+    help="Redis. Without it: what 'controlplane up' left in --data-dir. With a password only in the environment, as "
+    "CONTROLPLANE_REDIS_URL.",
+)
 @click.option(
     "--security",
     multiple=True,
     metavar="KEY=VALUE|FILE",
-    help="A librdkafka setting for TLS or SASL, or a file of such lines; repeatable.",
+    help="A librdkafka setting for TLS or SASL, or a file of such lines; repeatable. Passwords only in a file.",
+)
+@click.option(
+    "--as",
+    "principal",
+    metavar="NAME",
+    help="Whose name the intents of this command bear.  [default: sasl.username of --security, or the system's user]",
 )
 @click.option(
     "--schema-id",
@@ -146,6 +174,7 @@ def root(  # noqa: PLR0913 - one parameter for each option
     bootstrap_servers: str | None,
     redis_url: str | None,
     security: tuple[str, ...],
+    principal: str | None,
     schema_ids: tuple[str, ...],
     data_dir: Path,
     connect_timeout_s: float,
@@ -157,8 +186,10 @@ def root(  # noqa: PLR0913 - one parameter for each option
     Every option can be given in the environment as well: CONTROLPLANE_CLUSTER, CONTROLPLANE_BOOTSTRAP_SERVERS, and for
     a command's own options CONTROLPLANE_<COMMAND>_<OPTION>, such as CONTROLPLANE_CONTROLLER_RUN_METRICS_PORT.
 
-    Exit status: 0 done, 1 failed, 2 called wrongly, 3 Kafka, Redis or a leader out of reach, 130 interrupted.
+    Exit status: 0 done, 1 failed, 2 called wrongly, 3 Kafka, Redis or a leader out of reach, or a wait that was too
+    short, 130 interrupted.
     """
+    refuse_secrets_in_sight(context, _pairs("--security", [text for text in security if "=" in text]), redis_url)
     context.obj = Invocation(
         cluster=ClusterConfig(cluster),
         given_bootstrap_servers=bootstrap_servers,
@@ -167,8 +198,11 @@ def root(  # noqa: PLR0913 - one parameter for each option
         schema_ids=_schema_ids(schema_ids),
         data_dir=data_dir,
         connect_timeout_s=connect_timeout_s,
+        given_principal=principal,
     )
-    configure_logging(cluster, log_level, log_format)
+    # Whoever reads an answer wants no librdkafka between its lines; a service's log keeps it.
+    asks = context.invoked_subcommand not in _SERVICES and log_level != "debug"
+    configure_logging(cluster, log_level, log_format, silent_libraries=asks)
 
 
 def run(arguments: Sequence[str]) -> ExitStatus:
@@ -181,7 +215,12 @@ def run(arguments: Sequence[str]) -> ExitStatus:
     except click.exceptions.Exit as end:
         return ExitStatus(end.exit_code)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(file=shown)
+        text = shown.getvalue()
+        for theirs, ours in _CLICK_WORDS.items():
+            text = text.replace(theirs, ours)
+        click.echo(text, err=True, nl=False)
         return ExitStatus(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
@@ -193,8 +232,11 @@ def run(arguments: Sequence[str]) -> ExitStatus:
 
 
 for _command in (
+    acls,
+    audit,
     controller,
     demo,
+    feature_level,
     intents,
     leader,
     log,
@@ -203,6 +245,7 @@ for _command in (
     nodes,
     pipeline,
     policy,
+    snapshot,
     sql,
     table,
     topics,

@@ -1,10 +1,9 @@
 """Options that set single fields of a frozen settings object by name: ``--policy slot_count=1024``."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from controlplane.core.plain import Plain, from_plain, to_plain
+from controlplane.core.plain import Plain, from_plain, parsed_text, to_plain
 from controlplane.errors import ConfigurationError, InvalidInputError
 
 T = TypeVar("T")
@@ -22,7 +21,8 @@ def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
     Raises:
         ConfigurationError: an unknown name, a value of another type, or settings that contradict each other.
     """
-    plain = to_plain(defaults)
+    # Read back once: a field of fractions whose default is written as a whole number takes fractions all the same.
+    plain = to_plain(from_plain(type(defaults), to_plain(defaults)))
     known = dict(_leaves(plain, ""))
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -30,12 +30,20 @@ def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
         if equals and dot and entry and known.get(path) == {}:
             _put(plain, [path, entry], text)
         elif equals and known.get(name, {}) != {}:
-            _put(plain, name.split("."), _value(text))
+            _put(plain, name.split("."), _parsed(option, name, text, known[name]))
         else:
-            names = (f"{name}.ENTRY" if value == {} else name for name, value in known.items())
+            names = (f"{name}.NAME" if value == {} else name for name, value in known.items())
             raise ConfigurationError(f"{option} {setting!r}: write NAME=VALUE with a name of {', '.join(names)}")
     try:
         return from_plain(type(defaults), plain)
+    except InvalidInputError as error:
+        detail = error.detail.removeprefix(f"{type(defaults).__name__}.")
+        raise ConfigurationError(f"{option}: {detail}") from error
+
+
+def _parsed(option: str, name: str, text: str, known: Plain) -> Plain:
+    try:
+        return parsed_text(name, text, known)
     except InvalidInputError as error:
         raise ConfigurationError(f"{option}: {error.detail}") from error
 
@@ -54,12 +62,3 @@ def _put(plain: Plain, path: Sequence[str], value: Plain) -> None:
         plain = plain[name] if isinstance(plain, dict) else None
     if isinstance(plain, dict):
         plain[path[-1]] = value
-
-
-def _value(text: str) -> Plain:
-    """A number or truth value where the text is one, else the text."""
-    try:
-        found: object = json.loads(text)
-    except ValueError:
-        return text
-    return found if isinstance(found, bool | int | float) else text

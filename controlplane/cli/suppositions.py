@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controlplane.cli.asking import new_intent
+from controlplane.core.questions.what_if import Change, NodeDies
 from controlplane.core.records import TRUE, IntentKind, NodeJoined, NodeLeaving, NodeRole
 from controlplane.core.state import State
-from controlplane.core.what_if import Change, NodeDies
 from controlplane.errors import ConfigurationError
 
 GRAMMAR: Final = """\
@@ -40,8 +40,8 @@ _OF_THE_CLUSTER: Final[Mapping[str, IntentKind]] = {
 }
 
 
-def parse_supposition(text: str, state: State) -> Change:
-    """What a line supposes.
+def parse_supposition(text: str, state: State, principal: str) -> Change:
+    """What a line supposes, asked for by this principal.
 
     Raises:
         ConfigurationError: the line is not of the language; the message shows all of it.
@@ -54,17 +54,17 @@ def parse_supposition(text: str, state: State) -> Change:
         case ["node", name, ("leaves" | "dies" | "joins") as what, *rest]:
             return _membership(text, state, name, what, _settings(text, rest))
         case ["node", name, what] if what in _OF_NODES:
-            return new_intent(_OF_NODES[what], {"node": name})
+            return new_intent(_OF_NODES[what], {"node": name}, principal)
         case ["node", name, _, *_]:
-            return new_intent(IntentKind.SET_NODE, {"node": name, **_settings(text, words[2:])})
+            return new_intent(IntentKind.SET_NODE, {"node": name, **_settings(text, words[2:])}, principal)
         case [what, slots, name] if what in _OF_SLOTS:
-            return new_intent(_OF_SLOTS[what], {"slots": slots, "node": name})
+            return new_intent(_OF_SLOTS[what], {"slots": slots, "node": name}, principal)
         case ["pin", slots, name, "leads"]:
-            return new_intent(IntentKind.PIN_SLOTS, {"slots": slots, "node": name, "leads": TRUE})
+            return new_intent(IntentKind.PIN_SLOTS, {"slots": slots, "node": name, "leads": TRUE}, principal)
         case ["policy", _, *_]:
-            return new_intent(IntentKind.CHANGE_POLICY, _settings(text, words[1:], known=None))
+            return new_intent(IntentKind.CHANGE_POLICY, _settings(text, words[1:], known=None), principal)
         case [what] if what in _OF_THE_CLUSTER:
-            return new_intent(_OF_THE_CLUSTER[what], {})
+            return new_intent(_OF_THE_CLUSTER[what], {}, principal)
         case _:
             raise _not_of_the_language(text)
 

@@ -1,14 +1,16 @@
 """``controlplane table``: the routing table as it stands, and what operators order for it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from controlplane.bootstrap import readers, states
+from controlplane.bootstrap.past_states import Measure, Moment, replay, table_of
+from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import table_status_view, table_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
-from controlplane.cli.nodes import LOOK_BACK_MS
 from controlplane.cli.operating import (
     Manner,
     operate,
@@ -20,8 +22,10 @@ from controlplane.cli.output import OutputFormat, format_option, print_json, pri
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.cli.suppositions import GRAMMAR, parse_supposition
 from controlplane.codec.framing import framing_with
+from controlplane.core.questions.table_status import table_status
 from controlplane.core.records import TRUE, IntentKind
-from controlplane.core.table_status import table_status
+from controlplane.core.state import State
+from controlplane.errors import ConfigurationError
 
 
 @click.group()
@@ -33,16 +37,38 @@ def table() -> None:
 @click.option(
     "--by", "grouping", type=click.Choice(["slot", "node"]), default="slot", help="A row for each slot or node."
 )
+@click.option("--as-of-epoch", type=click.IntRange(min=1), metavar="N", help="As it was in this epoch, at its end.")
+@click.option("--as-of-seq", type=click.IntRange(min=1), metavar="N", help="As it was after this decision.")
+@click.option(
+    "--as-of-offset", type=click.IntRange(min=0), metavar="N", help="As it was at this offset of the topic decisions."
+)
 @format_option
 @pass_invocation
-def show(invocation: Invocation, grouping: str, output_format: OutputFormat) -> ExitStatus:
-    """Print the newest epoch of the routing table."""
+def show(
+    invocation: Invocation,
+    *,
+    grouping: str,
+    as_of_epoch: int | None,
+    as_of_seq: int | None,
+    as_of_offset: int | None,
+    output_format: OutputFormat,
+) -> ExitStatus:
+    """Print the newest epoch of the routing table, or what it was at a moment of the past.
+
+    The past is rebuilt from the decision log, from the nearest snapshot before that moment on, or from the start; seq
+    and term are then those of the moment.
+    """
+    moment = _moment({Measure.EPOCH: as_of_epoch, Measure.SEQ: as_of_seq, Measure.OFFSET: as_of_offset})
     with reading(invocation) as reader:
-        current = readers.read_routing_table(reader)
-        if current is None:
-            say_that_nobody_led(invocation, "routing table")
-            return ExitStatus.FAILED
-        state = states.read_state(reader)
+        if moment is None:
+            current = readers.read_routing_table(reader)
+            state = State() if current is None else states.read_state(reader)
+        else:
+            state = replay(reader, moment).state
+            current = table_of(state)
+    if current is None:
+        say_that_nobody_led(invocation, "routing table")
+        return ExitStatus.FAILED
     by_node = grouping == "node"
     rows = table_view.node_rows(current, state) if by_node else table_view.slot_rows(current, state)
     if output_format is OutputFormat.JSON:
@@ -55,34 +81,69 @@ def show(invocation: Invocation, grouping: str, output_format: OutputFormat) -> 
     return ExitStatus.DONE
 
 
+def _moment(asked: Mapping[Measure, int | None]) -> Moment | None:
+    given = [Moment(measure, number) for measure, number in asked.items() if number is not None]
+    if len(given) > 1:
+        names = " and ".join(f"--as-of-{moment.measure.value}" for moment in given)
+        raise ConfigurationError(f"{names}: name one moment only")
+    return given[0] if given else None
+
+
 @table.command("status")
+@slot_policy_files_option
 @format_option
 @pass_invocation
-def status(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
-    """Say how the slots stand: balanced, in sync, protected, how many each node leads and follows, and what waits.
+def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_format: OutputFormat) -> ExitStatus:
+    """Say how the slots stand: balanced, whole, stable, how many each node leads and follows, and what waits.
 
-    Balanced is what the cluster's slot policy calls so. In sync is what the nodes' last heartbeats say.
+    Balanced is what the cluster's slot policy calls so: its plan would move nothing. Replicas are missing where slots
+    have fewer than wished; the shortfalls say why that cannot be helped now.
+
+    Stable: every slot leader says in its last heartbeat that it has its data, and every follower that it was in sync
+    lately. Protected: so few nodes are left that the slot policy leaves the table as it is (only 'sofa' does that).
+    Evictions frozen: so many nodes fell silent at once that nobody is fenced for it until most are heard again, or
+    'controlplane intents override-self-preservation'.
     """
+    policies = load_slot_policies(slot_policy_files)
     with reading(invocation) as reader:
-        state = readers.read_state(reader)
+        state = states.read_state(reader)
         if not state.log_id:
             say_that_nobody_led(invocation, "routing table")
             return ExitStatus.FAILED
-        living = {node_id for node_id, node in state.nodes.items() if node.lives}
-        framing = framing_with(invocation.kafka.schema_ids)
-        tail = readers.read_last_heartbeats(reader, living, LOOK_BACK_MS, framing=framing)
-    found = table_status(state, table_status_view.observations_of(tail))
+        observations = states.read_observations(reader, state, framing=framing_with(invocation.kafka.schema_ids))
+    found = table_status(state, observations, policies)
+    if found.slot_policy not in policies:
+        click.echo(
+            f"slot policy {found.slot_policy!r} is not known here: name its file with --slot-policy-file to hear what "
+            "it says of the table",
+            err=True,
+        )
     if output_format is OutputFormat.JSON:
         print_json(table_status_view.status_document(found))
         return ExitStatus.DONE
     print_rows(table_status_view.status_rows(found), table_status_view.STATUS_COLUMNS)
-    if found.waiting:
-        print_rows(table_status_view.waiting_rows(found), table_status_view.WAITING_COLUMNS)
+    for line in table_status_view.waiting_lines(found.waiting):
+        click.echo(line)
     print_rows(table_status_view.count_rows(found), table_status_view.COUNT_COLUMNS)
     return ExitStatus.DONE
 
 
-@table.command("pin")
+class _SlotsCommand(click.Command):
+    """A command whose first argument is slots: a number below zero is no option that somebody mistyped."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As usual, with a sentence of our own for such a number."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name[1:2].isdigit():
+                raise ConfigurationError(
+                    f"slots {error.option_name!r}: slots are numbers from 0, as in 3,7-9"
+                ) from None
+            raise
+
+
+@table.command("pin", cls=_SlotsCommand)
 @click.argument("slots")
 @click.argument("node")
 @click.option("--leads", is_flag=True, help="The node also has to lead them.")
@@ -94,7 +155,7 @@ def pin(invocation: Invocation, *, slots: str, node: str, leads: bool, manner: M
     return operate(invocation, IntentKind.PIN_SLOTS, arguments, manner)
 
 
-@table.command("unpin")
+@table.command("unpin", cls=_SlotsCommand)
 @click.argument("slots")
 @click.argument("node")
 @operation_options
@@ -104,7 +165,7 @@ def unpin(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> E
     return operate(invocation, IntentKind.UNPIN_SLOTS, {"slots": slots, "node": node}, manner)
 
 
-@table.command("exclude")
+@table.command("exclude", cls=_SlotsCommand)
 @click.argument("slots")
 @click.argument("node")
 @operation_options
@@ -114,7 +175,7 @@ def exclude(invocation: Invocation, *, slots: str, node: str, manner: Manner) ->
     return operate(invocation, IntentKind.EXCLUDE_SLOTS, {"slots": slots, "node": node}, manner)
 
 
-@table.command("include")
+@table.command("include", cls=_SlotsCommand)
 @click.argument("slots")
 @click.argument("node")
 @operation_options
@@ -171,7 +232,7 @@ def plan(
     """
     return show_effect(
         invocation,
-        lambda state: [parse_supposition(text, state) for text in suppositions],
+        lambda state: [parse_supposition(text, state, invocation.principal) for text in suppositions],
         slot_policy_files,
         row_count,
         output_format,

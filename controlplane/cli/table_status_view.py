@@ -1,24 +1,16 @@
 """How the slot table stands, as rows for people and as a document for programs."""
 
-from controlplane.bootstrap.readers import HeartbeatTail
+from collections.abc import Iterable
+
 from controlplane.cli.output import Row, Rows
-from controlplane.core.observations import Heard, Observations, PartitionView
+from controlplane.core.identifiers import SlotId
+from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.plain import Plain
-from controlplane.core.table_status import TableStatus
+from controlplane.core.planning.pacing import Waiting
+from controlplane.core.questions.table_status import TableStatus
 
 STATUS_COLUMNS = ("property", "value")
-COUNT_COLUMNS = ("node", "leads", "follows")
-WAITING_COLUMNS = ("waits for", "slots", "such as")
-_SLOTS_NAMED = 8
-
-
-def observations_of(tail: HeartbeatTail) -> Observations:
-    """What the last heartbeats say, as a leader would have it."""
-    heard = {
-        (node_id, last.heartbeat.incarnation): Heard(last.append_time_ms, last.append_time_ms, last.heartbeat)
-        for node_id, last in tail.last.items()
-    }
-    return Observations({0: PartitionView(clock_ms=tail.now_ms, greatest_tick_ms=tail.now_ms, heard=heard)})
+COUNT_COLUMNS = ("node", "status", "leads", "follows")
 
 
 def status_document(status: TableStatus) -> dict[str, Plain]:
@@ -34,8 +26,12 @@ def status_document(status: TableStatus) -> dict[str, Plain]:
         "evictions_frozen": status.evictions_frozen,
         "policy_says": status.says,
         "refusal": status.refusal,
+        "replicas_missing": status.replicas_missing,
+        "slots_without_a_node": status.slots_without_a_node,
+        "shortfalls": list(status.shortfalls),
         "paused": status.paused,
         "plan_in_flight": status.plan,
+        "plan_age_ms": status.plan_age_ms,
         "rows_left": len(status.waiting),
         "waiting": [{"slot": slot_id, "for": reason} for slot_id, reason in status.waiting],
         "nodes": [dict(row) for row in count_rows(status)],
@@ -45,27 +41,36 @@ def status_document(status: TableStatus) -> dict[str, Plain]:
 def status_rows(status: TableStatus) -> Rows:
     """A row for each property; the counts are rows of their own."""
     document = status_document(status)
-    return [
+    document["plan_in_flight"] = None if status.plan is None else f"decision {status.plan}"
+    rows: list[Row] = [
         {"property": name.replace("_", " "), "value": value}
         for name, value in document.items()
-        if name not in {"nodes", "waiting"}
+        if name not in {"nodes", "waiting", "shortfalls"}
     ]
+    return [*rows, *({"property": "shortfalls", "value": sentence} for sentence in status.shortfalls or ("none",))]
 
 
-def waiting_rows(status: TableStatus) -> Rows:
-    """A row for each thing that planned rows wait for: how many, and the first of them."""
-    slots: dict[str, list[int]] = {}
-    for slot_id, reason in status.waiting:
+def waiting_lines(waiting: Iterable[Waiting]) -> list[str]:
+    """A sentence for each thing that planned rows wait for."""
+    slots: dict[str, list[SlotId]] = {}
+    for slot_id, reason in waiting:
         slots.setdefault(reason, []).append(slot_id)
     return [
-        {"waits for": reason, "slots": len(ids), "such as": ", ".join(map(str, ids[:_SLOTS_NAMED]))}
-        for reason, ids in sorted(slots.items())
+        f"{'slot' if len(ids) == 1 else 'slots'} {slot_ranges(ids)} {'waits' if len(ids) == 1 else 'wait'}: {reason}"
+        for reason, ids in sorted(slots.items(), key=lambda item: item[1])
     ]
 
 
 def count_rows(status: TableStatus) -> Rows:
-    """A row for each node: how many slots it leads and follows."""
+    """A row for each node: whether it is active, drains or is excluded, how many slots it leads and follows."""
     rows: list[Row] = []
     for node_id, slots in status.nodes.items():
-        rows.append({"node": node_id, "leads": len(slots.leads), "follows": len(slots.follows)})
+        rows.append(
+            {
+                "node": node_id,
+                "status": status.standings[node_id],
+                "leads": len(slots.leads),
+                "follows": len(slots.follows),
+            }
+        )
     return rows

@@ -1,10 +1,15 @@
 """``controlplane up``: a real Kafka and a real Valkey on this machine, until Ctrl-C."""
 
+from typing import Final
+
 import click
 
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.stopping import stop_on_signals
 from controlplane.config import MAX_PORT
+
+_LOOK_INTERVAL_S: Final = 0.5
+"""How often both are looked after."""
 
 
 @click.command("up")
@@ -18,7 +23,8 @@ from controlplane.config import MAX_PORT
 def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None) -> None:
     """Start Kafka and Valkey in --data-dir and stay until Ctrl-C.
 
-    Other commands with the same --data-dir find the addresses by themselves. The data outlives the command.
+    Other commands with the same --data-dir find the addresses by themselves. The data outlives the command. If one of
+    the two ends by itself, the command stops the other one and exits with 1.
     """
     from controlplane.embedded.parts import EmbeddedParts
 
@@ -29,5 +35,6 @@ def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None) -
             click.echo(f"Kafka:  {parts.bootstrap_servers}")
             click.echo(f"Redis:  {parts.redis_url}")
             click.echo("Ready. Ctrl-C ends both; the data stays.", err=True)
-            stop.wait()
+            while not stop.wait(_LOOK_INTERVAL_S):
+                parts.refuse_dead()
             click.echo("stopping ...", err=True)

@@ -30,6 +30,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from controlplane.codec.framing import Datum
 from controlplane.codec.schema_store import NAMESPACE
+from controlplane.core.plain import later_defaults
 from controlplane.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -198,12 +199,32 @@ def _enum_decoder(kind: type[enum.Enum], path: str) -> _Convert:
 def _record_decoder(kind: type) -> _Convert:
     fields = field_types(kind) or ()
     converts = [_decoder(hint, f"{kind.__name__}.{name}") for name, hint in fields]
+    defaults = later_defaults(kind)
+    if defaults:
+        return _growing_record_decoder(
+            kind, {name: convert for (name, _), convert in zip(fields, converts, strict=True)}
+        )
     take = _taker(itemgetter, [name for name, _ in fields])
     if not any(converts):
         return lambda datum: kind(*take(datum))
     return lambda datum: kind(
         *[item if convert is None else convert(item) for convert, item in zip(converts, take(datum), strict=True)]
     )
+
+
+def _growing_record_decoder(kind: type, converts: Mapping[str, _Convert | None]) -> _Convert:
+    """For a record that a former schema may have written with fewer fields: those that are missing have defaults."""
+
+    def decode(datum: Datum) -> object:
+        return kind(
+            **{
+                name: datum[name] if convert is None else convert(datum[name])
+                for name, convert in converts.items()
+                if name in datum
+            }
+        )
+
+    return decode
 
 
 def _union_decoder(members: Sequence[Any], path: str) -> _Convert | None:

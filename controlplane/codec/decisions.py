@@ -5,7 +5,9 @@ one key: each part repeats the plain fields and carries a slice of every list an
 (the slots of one ``SlotsAssigned``). Joining the parts gives back exactly the decision that was cut. So every part is a
 record of the same schema, and a query over all parts sees every moved slot once.
 
-Reading is strict: the log is the state, so nothing in it is skipped or guessed.
+Reading is strict: the log is the state, so nothing in it is skipped or guessed. A decision is written in the oldest
+version of its schema that can hold it, so that a reader which is not upgraded yet goes on until something is used that
+it could not know.
 """
 
 from collections import defaultdict
@@ -14,13 +16,17 @@ from itertools import groupby
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from controlplane.codec.conversion import from_datum, to_datum
-from controlplane.codec.framing import Datum, Framing, default_framing
+from controlplane.codec.framing import Datum, Framing, default_framing, read_body
 from controlplane.core.decision import Decision
 from controlplane.core.events import (
     BundlesAssigned,
+    ClusterCreated,
+    Event,
     EvictionsFrozen,
+    FeatureLevelRaised,
     NamespaceCreated,
     PlanMade,
+    PolicyChanged,
     PolicyRemembered,
     ReplicasLeft,
     SlotsAssigned,
@@ -29,8 +35,9 @@ from controlplane.core.events import (
     SlotsPinned,
     SlotsSplit,
     SlotsUnpinned,
+    TermOpened,
 )
-from controlplane.core.identifiers import Seq
+from controlplane.core.identifiers import Seq, Term
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.errors import (
     ConfigurationError,
@@ -59,6 +66,7 @@ CUT_LISTS: Final[dict[str, str]] = {
 """Events whose list may be cut between parts, with the list's field. Every other event stays whole."""
 
 _NAME: Final = Decision.__name__
+_WITH_POLICY: Final = (ClusterCreated, TermOpened, PolicyChanged)
 _CERTIFICATE_MAPS: Final = ("node_prices", "leader_prices", "node_shares", "leader_shares")
 _CERTIFICATE_LISTS: Final = ("lost_slots", "ready_heirs", "shortfalls", "rows_before_load")
 _WIDEST_PART_NUMBER: Final = 1 << 31
@@ -78,15 +86,27 @@ def encode_decision(decision: Decision, max_part_bytes: int = DEFAULT_MAX_PART_B
         InvalidInputError: ``unencodable``: a value does not fit the schema (a defect of the caller).
     """
     datum = to_datum(decision)
-    whole = _framed({"part": 0, "part_count": 1, "continues": False, **datum})
+    version = _schema_version(decision)
+    whole = _framed({"part": 0, "part_count": 1, "continues": False, **datum}, version)
     if len(whole) <= max_part_bytes:
         return [whole]
-    parts = list(_Cutter(datum, max_part_bytes).parts())
-    return [_framed({**part, "part": number, "part_count": len(parts)}) for number, part in enumerate(parts)]
+    parts = list(_Cutter(datum, version, max_part_bytes).parts())
+    return [_framed({**part, "part": number, "part_count": len(parts)}, version) for number, part in enumerate(parts)]
 
 
-def _framed(datum: Datum) -> bytes:
-    return default_framing().encode(_NAME, datum)
+def _schema_version(decision: Decision) -> int:
+    """The oldest version of the schema that holds all of a decision."""
+    return 2 if any(map(_is_of_version_2, decision.events)) else 1
+
+
+def _is_of_version_2(event: Event) -> bool:
+    if isinstance(event, FeatureLevelRaised) or (isinstance(event, TermOpened) and event.observed_from):
+        return True
+    return isinstance(event, _WITH_POLICY) and bool(event.policy.intent_rights)
+
+
+def _framed(datum: Datum, version: int) -> bytes:
+    return default_framing().encode(_NAME, datum, version)
 
 
 class _EventPiece(NamedTuple):
@@ -106,8 +126,9 @@ _Piece: TypeAlias = tuple[str, object]
 class _Cutter:
     """Cuts a decision into parts of at most so many bytes."""
 
-    def __init__(self, datum: Datum, max_part_bytes: int) -> None:
+    def __init__(self, datum: Datum, version: int, max_part_bytes: int) -> None:
         self._datum = datum
+        self._version = version
         self._max_part_bytes = max_part_bytes
         self._pieces = list(_pieces(datum))
 
@@ -117,7 +138,7 @@ class _Cutter:
 
     def _halve(self, start: int, end: int) -> Iterator[Datum]:
         part = self._part(start, end)
-        if len(_framed(part)) <= self._max_part_bytes:
+        if len(_framed(part, self._version)) <= self._max_part_bytes:
             yield part
             return
         if end - start <= 1:
@@ -194,6 +215,16 @@ def _map(items: list[object]) -> Datum:
     return dict(cast("list[tuple[str, object]]", items))
 
 
+def term_of_record(value: bytes) -> Term:
+    """The term of a decision, from any one of its records: its plain fields stand in every part.
+
+    Raises:
+        LogContinuityError: the record is no decision.
+        UnsupportedFeatureLevelError: a newer version wrote it.
+    """
+    return Term(cast("int", DecisionAssembler().read(value)["term"]))
+
+
 class DecisionAssembler:
     """Joins the records of the decision log into decisions, in log order. Not thread-safe.
 
@@ -220,7 +251,7 @@ class DecisionAssembler:
                 value in it is not known here.
             LogContinuityError: the record is no decision, or not the part that has to follow.
         """
-        datum = self._read(value)
+        datum = self.read(value)
         part, part_count = cast("int", datum.pop("part")), cast("int", datum.pop("part_count"))
         continues = cast("bool", datum.pop("continues"))
         self._expect(datum, part, part_count)
@@ -238,10 +269,12 @@ class DecisionAssembler:
                 f"decision {joined['seq']} holds what this version does not know ({error}): upgrade before reading on"
             ) from error
 
-    def _read(self, value: bytes) -> Datum:
+    def read(self, value: bytes) -> Datum:
+        """One record as it stands there, whichever part it is."""
         try:
             schema, start = self._framing.unframe(value)
-            datum = self._framing.decode_body(value, start, schema) if schema.name == _NAME else None
+            # As it was written: resolving costs twice as much again, and later fields have their defaults in the core.
+            datum = read_body(value, start, schema) if schema.name == _NAME else None
         except InvalidInputError as error:
             if error.reason == "unknown_fingerprint":
                 raise UnsupportedFeatureLevelError(

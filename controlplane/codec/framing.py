@@ -63,13 +63,16 @@ class Framing:
             "c3 01, Confluent's framing with 00",
         )
 
-    def encode(self, name: str, datum: Datum) -> bytes:
-        """The framed bytes of a record in its newest schema.
+    def encode(self, name: str, datum: Datum, version: int | None = None) -> bytes:
+        """The framed bytes of a record in its newest schema, or in that of a version that can hold it.
 
         Raises:
             InvalidInputError: ``unencodable``: a value does not fit the schema, for example an integer over 64 bits.
+            KeyError: there is no schema of that name or version (a defect of the caller).
         """
-        schema = self._store.current(name)
+        schema = self._store.current(name) if version is None else self._store.by_version(SchemaVersion(name, version))
+        if schema is None:
+            raise KeyError(f"there is no schema {SchemaVersion(name, version or 0)}")
         buffer = BytesIO()
         buffer.write(SINGLE_OBJECT_MARKER + schema.fingerprint)
         try:

@@ -8,7 +8,7 @@ from typing import Final
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import default_framing
 from controlplane.core.bundles import Bundle, Namespace
-from controlplane.core.rows import EpochMarker, NodeRow, Row, TableSettings, TableValue, key_of
+from controlplane.core.routing_table.rows import EpochMarker, NodeRow, Row, TableSettings, TableValue, key_of
 from controlplane.core.slot_table import Slot
 from controlplane.errors import InvalidInputError
 

@@ -4,11 +4,18 @@ Pure: text in, values and sentences out. A *promise* is a setting on which code 
 start when it is broken. *Advice* is reported. The file itself explains its format.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from controlplane.codec.toml_document import (
+    Table,
+    integer_in,
+    parse_document,
+    refuse_unknown,
+    sentence_in,
+    table_in,
+)
 from controlplane.errors import ConfigurationError
 
 FORMAT = 1
@@ -134,16 +141,9 @@ def parse_topics(text: str, source: str) -> tuple[TopicSpec, ...]:
     Raises:
         ConfigurationError: it is no TOML, or says something that the format does not know.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message = f"{source} is no TOML file: {error}"
-        raise ConfigurationError(message) from error
-    if document.get("format") != FORMAT:
-        message = f"{source} has format {document.get('format')!r}; this version reads format {FORMAT}"
-        raise ConfigurationError(message)
-    topics = _table(document, "topics", source)
-    return tuple(_topic(name, _table(topics, name, f"{source}, topics"), source) for name in topics)
+    document = parse_document(text, source, FORMAT)
+    topics = table_in(document, "topics", source)
+    return tuple(_topic(name, table_in(topics, name, f"{source}, topics"), source) for name in topics)
 
 
 def broken_promises(spec: TopicSpec, actual: ActualTopic) -> tuple[str, ...]:
@@ -205,14 +205,14 @@ def _sentence(actual: ActualTopic, setting: SettingSpec) -> str:
     return f"topic {actual.name} {has}; {wanted}. {setting.why}"
 
 
-def _topic(name: str, table: Mapping[str, object], source: str) -> TopicSpec:
+def _topic(name: str, table: Table, source: str) -> TopicSpec:
     where = f"{source}, topic {name}"
-    _refuse_unknown(table, _TOPIC_KEYS, where)
-    partitions = _integer(table, "partitions", where)
-    settings = _table(table, "settings", where)
+    refuse_unknown(table, _TOPIC_KEYS, where)
+    partitions = integer_in(table, "partitions", where)
+    settings = table_in(table, "settings", where)
     return TopicSpec(
         name=name,
-        why=_text(table, "why", where),
+        why=sentence_in(table, "why", where),
         partitions=_setting_spec(
             "partitions",
             {
@@ -223,15 +223,15 @@ def _topic(name: str, table: Mapping[str, object], source: str) -> TopicSpec:
             },
             where,
         ),
-        replication=_integer(table, "replication", where),
-        min_insync_replicas=_integer(table, "min_insync_replicas", where),
-        settings=tuple(_setting_spec(key, _table(settings, key, where), where) for key in sorted(settings)),
+        replication=integer_in(table, "replication", where),
+        min_insync_replicas=integer_in(table, "min_insync_replicas", where),
+        settings=tuple(_setting_spec(key, table_in(settings, key, where), where) for key in sorted(settings)),
     )
 
 
-def _setting_spec(name: str, table: Mapping[str, object], topic: str) -> SettingSpec:
+def _setting_spec(name: str, table: Table, topic: str) -> SettingSpec:
     where = f"{topic}, setting {name}"
-    _refuse_unknown(table, _SETTING_KEYS, where)
+    refuse_unknown(table, _SETTING_KEYS, where)
     value = table.get("value")
     if isinstance(value, bool) or not isinstance(value, int | str):
         message = f"{where}: value is {value!r}; write a text or a whole number"
@@ -245,36 +245,5 @@ def _setting_spec(name: str, table: Mapping[str, object], topic: str) -> Setting
         raise ConfigurationError(message)
     least = 0
     if rules[promise] is Rule.AT_LEAST:
-        least = _integer({"least": value, **table}, "least", where)
-    return SettingSpec(name, str(value), rules[promise], least, _text(table, "why", where))
-
-
-def _table(parent: Mapping[str, object], key: str, where: str) -> Mapping[str, object]:
-    value = parent.get(key)
-    if not isinstance(value, dict):
-        message = f"{where}: {key} is missing or no table"
-        raise ConfigurationError(message)
-    return value
-
-
-def _integer(table: Mapping[str, object], key: str, where: str) -> int:
-    value = table.get(key)
-    if isinstance(value, bool) or not isinstance(value, int):
-        message = f"{where}: {key} is {value!r}; write a whole number"
-        raise ConfigurationError(message)
-    return value
-
-
-def _text(table: Mapping[str, object], key: str, where: str) -> str:
-    value = table.get(key)
-    if not isinstance(value, str) or not value:
-        message = f"{where}: {key} is {value!r}; write a sentence"
-        raise ConfigurationError(message)
-    return value
-
-
-def _refuse_unknown(table: Mapping[str, object], known: frozenset[str], where: str) -> None:
-    unknown = sorted(table.keys() - known)
-    if unknown:
-        message = f"{where}: {unknown[0]!r} is unknown; known are {', '.join(sorted(known))}"
-        raise ConfigurationError(message)
+        least = integer_in({"least": value, **table}, "least", where)
+    return SettingSpec(name, str(value), rules[promise], least, sentence_in(table, "why", where))

@@ -18,6 +18,7 @@ from controlplane.core.events import (
     Event,
     EvictionsFrozen,
     EvictionsResumed,
+    FeatureLevelRaised,
     IntentAnswered,
     MemoryEntry,
     NamespaceCreated,
@@ -43,12 +44,12 @@ from controlplane.core.events import (
     SlotsUnpinned,
     TermOpened,
 )
-from controlplane.core.identifiers import Epoch, Incarnation, NodeId, SlotId
+from controlplane.core.identifiers import Incarnation, NodeId, SlotId
 from controlplane.core.membership import Node, next_status
 from controlplane.core.plans import PlanInFlight
 from controlplane.core.policy import FEATURE_LEVEL, Policy
-from controlplane.core.rows import add_hashes
-from controlplane.core.slot_table import Slot
+from controlplane.core.routing_table.rows import add_hashes
+from controlplane.core.slot_table import Slot, empty_table
 from controlplane.core.state import ANSWERED_INTENTS_KEPT, State, departure_key, entry_share, memory_key, planned_key
 from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
 
@@ -65,6 +66,8 @@ def apply(state: State, event: Event) -> State:  # noqa: C901, PLR0911, PLR0912 
         case TermOpened():
             opened = replace(state, term=event.term, leader=event.controller_id, feature_level=event.feature_level)
             return with_policy(opened, event.policy)
+        case FeatureLevelRaised():
+            return _raise_feature_level(state, event.feature_level)
         case NodeAdmitted():
             return _admit(state, event.node)
         case NodeDraining() | NodeUndrained() | NodeFenced() | NodeRemoved():
@@ -177,11 +180,18 @@ def _term_follows(state: State, decision: Decision) -> bool:
     return decision.term == state.term
 
 
+def _raise_feature_level(state: State, feature_level: int) -> State:
+    if feature_level <= state.feature_level:
+        message = f"the log's feature level is {state.feature_level} already: {feature_level} does not raise it"
+        raise InvariantViolationError(message)
+    return replace(state, feature_level=feature_level)
+
+
 def _create_cluster(state: State, event: ClusterCreated) -> State:
     if state.log_id:
         message = f"the cluster exists already, its log is {state.log_id!r}"
         raise InvariantViolationError(message)
-    slots = tuple(Slot(slot_id, None, (), Epoch(0)) for slot_id in range(event.policy.slot_count))
+    slots = empty_table(event.policy.slot_count)
     created = replace(state, log_id=event.log_id, policy=event.policy, slots=slots)
     digest = created.entries_digest
     for slot in slots:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from controlplane.core.events import NodeOrdered, SlotsExcluded, SlotsIncluded, SlotsPinned, SlotsUnpinned
 from controlplane.core.orders import NO_ORDER, Exclusion, Pin
-from controlplane.core.rows import add_hashes
+from controlplane.core.routing_table.rows import add_hashes
 from controlplane.core.state import State, entry_share, pair_share
 from controlplane.errors import InvariantViolationError
 

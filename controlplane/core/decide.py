@@ -3,26 +3,47 @@
 Pure and without memory: equal inputs give an equal decision, whoever runs it and whenever.
 """
 
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
-from controlplane.config import INTENTS, MEMBERSHIP
-from controlplane.core.admission import take_membership
-from controlplane.core.asked import Circumstances
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft, SealedDecision
 from controlplane.core.events import ClusterCreated, TermOpened
-from controlplane.core.expiry import settle_silence_limit, silent_nodes, take_expiries
 from controlplane.core.identifiers import ControllerId, NodeId, Term, TopicPartition
-from controlplane.core.intents import overrides_self_preservation, take_intents
-from controlplane.core.judging import judge_heartbeats
-from controlplane.core.observations import Observations, SlotsAsked
-from controlplane.core.planning import continue_plan, is_called_for, plan_ownership, plan_slots
+from controlplane.core.intake.admission import take_membership
+from controlplane.core.intake.expiry import settle_silence_limit, silent_nodes, take_expiries
+from controlplane.core.intake.judging import judge_heartbeats
+from controlplane.core.intake.observations import Observations, SlotsAsked
+from controlplane.core.operations.asked import circumstances_of
+from controlplane.core.operations.intents import overrides_self_preservation, take_intents
+from controlplane.core.planning.ownership import plan_what_is_due
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.records import InputRecord, NodeJoined, Refusal
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
 from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State, position_key
+
+OBSERVED_FROM_LEVEL: Final = 2
+"""From this feature level on *term opened* says from where its leader observed, and up to where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a term begins with beside the state, and nobody could find out later: it is recorded.
+
+    Attributes:
+        new_log: id and policy of a log that begins with this term; None if there is one.
+        first_feature_level: of a log that begins.
+        republish: the topic of the table does not show the state: every row is to be written again under a new epoch.
+        observed_from: where the leader began to observe each input partition.
+    """
+
+    new_log: tuple[str, Policy] | None = None
+    first_feature_level: int = FEATURE_LEVEL
+    republish: bool = False
+    observed_from: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 class Verdict(NamedTuple):
@@ -45,6 +66,7 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     Nothing is decided before the first tick: without one there is no "now". Joins wait for the policy's linger so that
     a burst becomes one epoch; a death is never kept waiting.
     """
+    observations = _without_old_news(state, observations)
     observed_ms = observations.now_ms
     if observed_ms is None:
         return Verdict(None, (), observations)
@@ -57,13 +79,7 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     if silent or state.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
         refusals.extend(_take_pending(draft, observations, silent, policies, now_ms))
         observations = replace(observations, pending=())
-    answered = None
-    if is_called_for(draft):
-        plan_ownership(draft, observations, policies, now_ms)
-    elif not draft.state.paused and draft.state.plan is None and _is_time_to_ask(draft, observations, policies, now_ms):
-        answered = plan_slots(draft, observations, policies, now_ms)
-    else:
-        continue_plan(draft, observations, now_ms)
+    answered = plan_what_is_due(draft, observations, policies, now_ms)
     if not draft.causes and now_ms - state.decided_at_ms >= state.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
     sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None
@@ -74,13 +90,18 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
 
 def settle(state: State, observations: Observations) -> tuple[Observations, tuple[Refusal, ...]]:
     """What a standby does instead of deciding: judge heartbeats, and drop what the leader's decisions have taken up."""
-    pending = tuple(record for record in observations.pending if _is_news(state, record))
-    observations = replace(observations, pending=pending)
+    observations = _without_old_news(state, observations)
     now_ms = observations.now_ms
     if now_ms is None:
         return observations, ()
     observations, refusals = judge_heartbeats(state, observations, now_ms)
     return observations, tuple(refusals)
+
+
+def _without_old_news(state: State, observations: Observations) -> Observations:
+    """Without what a decision has taken up before: a leader may read it late, and it must not count twice."""
+    pending = tuple(record for record in observations.pending if _is_news(state, record))
+    return observations if len(pending) == len(observations.pending) else replace(observations, pending=pending)
 
 
 def _is_news(state: State, record: InputRecord) -> bool:
@@ -90,27 +111,42 @@ def _is_news(state: State, record: InputRecord) -> bool:
 
 def open_term(
     state: State,
+    observations: Observations,
     term: Term,
     controller_id: ControllerId,
     code_version: str,
-    *,
-    new_log: tuple[str, Policy] | None,
-    now_ms: int,
-    republish: bool,
+    opening: Opening,
 ) -> SealedDecision:
-    """The first decision of a term; with ``new_log`` (log id, policy) also the first of its log.
-
-    ``republish`` writes every row of the table again under a new epoch, because the topic does not show this state.
-    """
+    """The first decision of a term; with ``opening.new_log`` also the first of its log."""
     draft = Draft(state)
     draft.because(CauseKind.TERM_OPENED, controller_id, f"term {term}")
-    if republish:
+    if opening.republish:
         draft.because(CauseKind.TABLE_REPUBLISHED, controller_id, "the routing-table topic does not show this state")
-    if new_log is not None:
-        log_id, policy = new_log
+    if opening.new_log is not None:
+        log_id, policy = opening.new_log
         draft.add(ClusterCreated(log_id, policy))
-    draft.add(TermOpened(term, controller_id, code_version, FEATURE_LEVEL, draft.state.policy))
-    return draft.seal(max(now_ms, state.decided_at_ms), {}, republish=republish)
+    level = state.feature_level or opening.first_feature_level
+    observed_from = {position_key(place): offset for place, offset in sorted(opening.observed_from.items())}
+    recorded = observed_from if level >= OBSERVED_FROM_LEVEL else {}
+    draft.add(TermOpened(term, controller_id, code_version, level, draft.state.policy, recorded))
+    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    positions = _positions_of_opening(state, observations, opening.observed_from) if recorded else {}
+    return draft.seal(now_ms, positions, republish=opening.republish)
+
+
+def _positions_of_opening(
+    state: State, observations: Observations, observed_from: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Next offsets: an opening looks at heartbeats only, and takes up nothing.
+
+    Whoever opens may have passed over inputs without effect, in a term before; others that read them here have not.
+    """
+    return {
+        place: offset
+        if place.topic == HEARTBEATS
+        else state.positions.get(position_key(place), observed_from.get(place, 0))
+        for place, offset in observations.positions.items()
+    }
 
 
 def _may_linger(state: State, pending: tuple[InputRecord, ...], now_ms: int) -> bool:
@@ -127,7 +163,8 @@ def _take_pending(
     draft: Draft, observations: Observations, silent: dict[NodeId, int], policies: SlotPolicies, now_ms: int
 ) -> list[Refusal]:
     overridden = any(
-        overrides_self_preservation(record, draft.state.answered_intents) for record in observations.pending
+        overrides_self_preservation(record, draft.state.answered_intents, draft.before.policy)
+        for record in observations.pending
     )
     refusals = [
         take_membership(draft, record, observations, now_ms)
@@ -137,23 +174,8 @@ def _take_pending(
     if silent or draft.state.evictions_frozen:
         take_expiries(draft, silent, now_ms, overridden=overridden)
     asked = [record for record in observations.pending if record.coordinates.topic == INTENTS]
-    intents = take_intents(draft, asked, Circumstances(policies, now_ms, observations.next_heartbeat_offset))
+    intents = take_intents(draft, asked, circumstances_of(observations, policies, now_ms))
     return [*(refusal for refusal in refusals if refusal is not None), *intents]
-
-
-def _is_time_to_ask(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> bool:
-    """Whether the slot policy wants to be asked although nobody came or went, and might say something new.
-
-    Whatever is decided, it is asked along with it: otherwise decisions about other things could keep it from its turn.
-    """
-    before = draft.before
-    policy = policies.get(draft.state.policy.slot_policy)
-    if policy is None or policy.interval_ms is None:
-        return False
-    if draft.events:
-        return True
-    asked = observations.slots_asked
-    return now_ms - before.decided_at_ms >= policy.interval_ms and (asked is None or asked.seq != before.seq)
 
 
 def _positions(observations: Observations) -> dict[TopicPartition, int]:

@@ -83,7 +83,7 @@ class Certificate:
 
     Attributes:
         policy: the slot policy that planned, for example ``minimal``.
-        moved: replicas in the new table that were not there before.
+        moved: replicas in the planned table that were not there before, over all decisions that carry the plan out.
         least_moved: the proven least number under exact balance.
         leader_changes: slots whose leader is another node than before.
         least_leader_changes: the proven least number, given the replica sets.
@@ -137,6 +137,10 @@ class Decision:
         certificate: the proof of least movement, if slots were planned.
         previous_digest: ``digest`` of the decision before, empty for the first.
         state_digest: digest of the state after it.
+        moves_carried_out: replicas that this decision itself placed on nodes that did not hold them, whichever
+            decision planned it.
+        leader_changes_carried_out: slots that have another leader after it, also to or from none.
+        moves_left: replicas that the plan in flight has still to place after it.
     """
 
     seq: Seq
@@ -153,6 +157,9 @@ class Decision:
     certificate: Certificate | None
     previous_digest: str
     state_digest: str
+    moves_carried_out: int = 0
+    leader_changes_carried_out: int = 0
+    moves_left: int = 0
 
     def digest(self) -> str:
         """SHA-256 of the canonical plain form: the next decision repeats it, which chains the log."""

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from controlplane.core.apply import apply, stamp
+from controlplane.core.carried_out import carried_out
 from controlplane.core.decision import Cause, CauseKind, Certificate, Decision
 from controlplane.core.events import Event
 from controlplane.core.identifiers import Epoch, Seq, TopicPartition
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.publishing import changed_rows
-from controlplane.core.rows import Row
+from controlplane.core.routing_table.rows import Row
 from controlplane.core.state import State, position_key
 
 
@@ -86,6 +87,7 @@ class Draft:
         """
         republish = republish or self.refresh
         rows = changed_rows(self.before, self.state, self.events)
+        done = carried_out(self.before, self.state, self.events)
         decision = Decision(
             seq=Seq(self.before.seq + 1),
             term=self.state.term,
@@ -101,6 +103,9 @@ class Draft:
             certificate=self.certificate,
             previous_digest=self.before.last_digest,
             state_digest="",
+            moves_carried_out=done.moves,
+            leader_changes_carried_out=done.leader_changes,
+            moves_left=done.moves_left,
         )
         stamped = stamp(self.state, decision)
         decision = decision.with_state_digest(stamped.digest())

@@ -3,7 +3,8 @@
 An event carries its consequences as data (the new rows, the log time), so that applying it needs no rule and no clock.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
@@ -11,7 +12,7 @@ from controlplane.core.bundles import Bundle, Namespace
 from controlplane.core.identifiers import ControllerId, Incarnation, IntentId, NodeId, Seq, Term
 from controlplane.core.membership import Node
 from controlplane.core.orders import Exclusion, Pin, StandingOrder
-from controlplane.core.plain import union_member
+from controlplane.core.plain import LATER, union_member
 from controlplane.core.plans import Departure
 from controlplane.core.policy import FormerSilenceLimit, Policy
 from controlplane.core.slot_table import Slot
@@ -29,13 +30,36 @@ class ClusterCreated:
 @union_member
 @dataclass(frozen=True, slots=True)
 class TermOpened:
-    """A controller begins to lead; everything after this belongs to its term until the next one opens."""
+    """A controller begins to lead; everything after this belongs to its term until the next one opens.
+
+    Attributes:
+        term: its number.
+        controller_id: who leads.
+        code_version: of the leader's software.
+        feature_level: of the log, which the leader supports.
+        policy: the whole policy under which the term begins.
+        observed_from: the first offset of each input partition that the leader observed, keyed ``topic[partition]``;
+            empty at feature level 1, which does not record it.
+    """
 
     term: Term
     controller_id: ControllerId
     code_version: str
     feature_level: int
     policy: Policy
+    observed_from: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class FeatureLevelRaised:
+    """From this decision on the log has another feature level; who does not support it stops here.
+
+    Attributes:
+        feature_level: the new one, greater than the one before.
+    """
+
+    feature_level: int
 
 
 @union_member
@@ -319,6 +343,7 @@ Event: TypeAlias = (
     | EvictionsFrozen
     | EvictionsResumed
     | IntentAnswered
+    | FeatureLevelRaised
 )
 
 EVENT_TYPES: tuple[type[Event], ...] = (
@@ -349,5 +374,11 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     EvictionsFrozen,
     EvictionsResumed,
     IntentAnswered,
+    FeatureLevelRaised,
 )
 """Every member of :data:`Event`, for the codec and for exhaustiveness tests."""
+
+
+def renewed_by(events: Iterable[Event]) -> frozenset[NodeId]:
+    """Nodes of which a new process is admitted: it holds nothing of what a former one of that name held."""
+    return frozenset(event.node.node_id for event in events if isinstance(event, NodeAdmitted))

@@ -84,8 +84,13 @@ class Node:
         return self.status.lives
 
     @property
+    def may_hold(self) -> bool:
+        """Whether what it holds may stay with it: slots and bundles belong to data nodes that live."""
+        return self.lives and self.role is NodeRole.DATA
+
+    @property
     def places(self) -> bool:
-        """Whether slots and bundles may be given to it."""
+        """Whether slots and bundles may be given to it, as far as it depends on the node alone."""
         return self.status is NodeStatus.ACTIVE and self.role is NodeRole.DATA
 
 

@@ -28,7 +28,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Exclusion:
-    """A slot that a node must not hold."""
+    """A slot that a node must not hold. A node that is to hold nothing at all is excluded by a standing order."""
 
     slot_id: SlotId
     node_id: NodeId

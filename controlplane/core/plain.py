@@ -13,7 +13,7 @@ import json
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from controlplane.errors import InvalidInputError
 
@@ -22,6 +22,9 @@ T = TypeVar("T")
 
 TYPE_FIELD = "type"
 """The key under which a union's member names its class."""
+LATER: Final = types.MappingProxyType({"later": True})
+"""Metadata of a dataclass's field that is younger than logs that are out there. It has a default, and canonical bytes
+leave it out while it has that value: so the digests of older logs hold. Where it is missing, it has its default."""
 
 
 def to_plain(value: object) -> Plain:
@@ -30,28 +33,10 @@ def to_plain(value: object) -> Plain:
     Raises:
         TypeError: the value is of a kind that has no plain form (a defect of the caller).
     """
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, enum.Enum):
-        return to_plain(value.value)
-    names = _field_names(type(value))  # type: ignore[arg-type]  # classes are hashable
-    if names is not None:
-        return {name: _member(getattr(value, name)) for name in names}
-    if isinstance(value, tuple | list):
-        return [_member(item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): _member(value[key]) for key in sorted(value)}
-    message = f"{type(value).__name__} has no plain form"
-    raise TypeError(message)
-
-
-def tagged(value: object) -> dict[str, Plain]:
-    """The plain form of a dataclass with its class name under ``"type"``."""
-    plain = to_plain(value)
-    if not isinstance(plain, dict):
-        message = f"{type(value).__name__} is not a record"
-        raise TypeError(message)
-    return {TYPE_FIELD: type(value).__name__, **plain}
+    plain = _WHOLE.of(value)
+    if type(value) in _UNION_MEMBERS and isinstance(plain, dict):
+        del plain[TYPE_FIELD]
+    return plain
 
 
 def from_plain(expected: type[T], plain: Plain) -> T:
@@ -63,9 +48,33 @@ def from_plain(expected: type[T], plain: Plain) -> T:
     return typing.cast("T", _parser(expected)(plain, expected.__name__))  # type: ignore[arg-type]  # classes are hashable
 
 
+def parsed_text(name: str, text: str, known: Plain) -> Plain:
+    """A value of the kind of another one, as people write it.
+
+    Args:
+        name: of what, for messages.
+        text: the value.
+        known: a text, number or truth value.
+
+    Raises:
+        InvalidInputError: the text is no such value.
+    """
+    if isinstance(known, str):
+        return text
+    kind = type(known)
+    try:
+        if isinstance(known, bool):
+            return {"true": True, "false": False}[text]
+        return int(text) if isinstance(known, int) else float(text)  # too many digits are a ValueError as well
+    except (ValueError, KeyError):
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, kind.__name__)
+        detail = f"{name} is {text!r:.80}, expected {wanted}"
+        raise InvalidInputError("wrong_type", detail) from None
+
+
 def canonical_bytes(value: object) -> bytes:
     """The one byte form of a value: JSON with sorted keys and no spaces, UTF-8."""
-    return json.dumps(_member(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    return _JSON.encode(_CANONICAL.of(value)).encode()
 
 
 def digest_hex(value: object) -> str:
@@ -85,8 +94,82 @@ def union_member(kind: type[T]) -> type[T]:
     return kind
 
 
-def _member(value: object) -> Plain:
-    return tagged(value) if type(value) in _UNION_MEMBERS else to_plain(value)
+_Form: TypeAlias = Callable[[Any], Plain]
+_SCALARS: Final = (type(None), bool, int, float, str)
+
+
+class _Forms(dict[type, "_Form | None"]):
+    """How the values of a class become plain, found once for each class; None stands for "as they are".
+
+    Digests are most of what folding a log costs, and a log has many values of few classes.
+    """
+
+    def __init__(self, *, whole: bool) -> None:
+        """``whole``, or without later fields that have their defaults."""
+        super().__init__(dict.fromkeys(_SCALARS))
+        self._whole = whole
+
+    def of(self, value: object) -> Plain:
+        """The plain form; a member of a union names its class."""
+        form = self[type(value)]
+        return typing.cast("Plain", value) if form is None else form(value)
+
+    def __missing__(self, kind: type) -> "_Form | None":
+        form = self[kind] = self._found(kind)
+        return form
+
+    def _found(self, kind: type) -> "_Form | None":
+        if issubclass(kind, _SCALARS):
+            return None
+        if issubclass(kind, enum.Enum):
+            return lambda value: self.of(value.value)
+        names = _field_names(kind)  # type: ignore[arg-type]  # classes are hashable
+        if names is not None:
+            return self._record(kind, names)
+        if issubclass(kind, tuple | list):
+            return lambda items: [self.of(item) for item in items]
+        if issubclass(kind, Mapping):
+            return lambda mapping: {str(key): self.of(mapping[key]) for key in sorted(mapping)}
+        message = f"{kind.__name__} has no plain form"
+        raise TypeError(message)
+
+    def _record(self, kind: type, names: tuple[str, ...]) -> _Form:
+        tag = {TYPE_FIELD: kind.__name__} if kind in _UNION_MEMBERS else {}
+        defaults = {} if self._whole else later_defaults(kind)
+        of = self.of
+
+        def whole_record(value: object) -> Plain:
+            plain: dict[str, Plain] = dict(tag)
+            for name in names:
+                item = getattr(value, name)
+                plain[name] = item if type(item) in _SCALARS else of(item)
+            return plain
+
+        def record(value: object) -> Plain:
+            plain = typing.cast("dict[str, Plain]", whole_record(value))
+            for name, default in defaults.items():
+                if getattr(value, name) == default:
+                    del plain[name]
+            return plain
+
+        return record if defaults else whole_record
+
+
+_WHOLE: Final = _Forms(whole=True)
+_CANONICAL: Final = _Forms(whole=False)
+_JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@functools.cache
+def later_defaults(kind: type) -> Mapping[str, Any]:
+    """The fields of a class that are marked :data:`LATER`, with their defaults."""
+    if not dataclasses.is_dataclass(kind):
+        return {}
+    return {
+        field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        for field in dataclasses.fields(kind)
+        if field.metadata == LATER
+    }
 
 
 @functools.cache
@@ -137,7 +220,7 @@ def _enum_parser(expected: type[enum.Enum]) -> _Parser:
         try:
             return expected(plain)
         except ValueError:
-            raise _refuse(path, f"one of {[member.value for member in expected]}", plain) from None
+            raise _refuse(path, f"one of {', '.join(str(member.value) for member in expected)}", plain) from None
 
     return parse
 
@@ -163,15 +246,17 @@ def _mapping_parser(item: _Parser) -> _Parser:
 def _record_parser(expected: Any) -> _Parser:  # noqa: ANN401 - a dataclass or named tuple
     hints = typing.get_type_hints(expected)
     fields = {name: _parser(hints[name]) for name in _field_names(expected) or ()}
+    later = later_defaults(expected)
 
     def parse(plain: Plain, path: str) -> object:
         if not isinstance(plain, Mapping):
             raise _refuse(path, expected.__name__, plain)
-        missing = [name for name in fields if name not in plain]
+        missing = [name for name in fields if name not in plain and name not in later]
         if missing:
             detail = f"{path} lacks {', '.join(missing)}"
             raise InvalidInputError("missing_field", detail)
-        return expected(**{name: field(plain[name], f"{path}.{name}") for name, field in fields.items()})
+        known = {name: field for name, field in fields.items() if name in plain} if later else fields
+        return expected(**{name: field(plain[name], f"{path}.{name}") for name, field in known.items()})
 
     return parse
 

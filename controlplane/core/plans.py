@@ -12,7 +12,7 @@ class PlanInFlight:
     Attributes:
         plan_id: the seq of the decision that made and proved it.
         made_at_ms: log time of that.
-        not_before_ms: log time before which nothing of it is due but emergencies.
+        not_before_ms: log time before which nothing of it is due but emergencies and orders.
     """
 
     plan_id: Seq

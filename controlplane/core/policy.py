@@ -8,16 +8,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from controlplane.core.plain import digest_hex
+from controlplane.core.plain import LATER, digest_hex
 from controlplane.errors import ConfigurationError
 
 SILENCE_MARGIN_MS = 1_000
 """How much later than a former silence limit the shorter one fences: nodes may learn of it that much later."""
 
+MAX_SLOT_COUNT = 1 << 20
+"""No cluster has more slots."""
+
 _GREATEST = 1 << 40
 """For times in ms (35 years) and counts: no limit in practice, and far from what a log's numbers can hold."""
-FEATURE_LEVEL = 1
-"""The newest feature level that this code writes and reads. A decision of a higher level stops a reader."""
+FEATURE_LEVEL = 2
+"""The newest feature level that this code writes and reads. A decision of a higher level stops a reader.
+
+=====  ===========================================================================================================
+level  what is new in it
+=====  ===========================================================================================================
+1      the first one
+2      *term opened* says from where its leader observed, so that a decision can be taken again; the policy may say
+       who may ask for what; the level is raised by an event
+=====  ===========================================================================================================
+
+A new log begins at the newest level that its first leader supports; from then on only an operator raises it.
+"""
 
 
 class HashFunction(Enum):
@@ -71,10 +85,11 @@ class Policy:
         zone_rule: see :class:`ZoneRule`.
         replicas_per_zone: how many replicas of a slot a zone may hold.
         tolerance_percent: how far from its share of slots a node may be, in percent of the share.
-        moves_in_flight: replicas that may be on the move at once for the sake of balance, and no slot moves again
-            before its holders are ready; 0 means that every plan is carried out at once.
-        cool_down_ms: log time after a plan was made before any of it is carried out but emergencies.
-        return_window_ms: log time for which a replica that balancing took from a node does not come back to it.
+        moves_in_flight: replicas that may be on the move at once for the sake of balance or of an order, and no slot
+            moves again before its holders are ready; 0 means no limit.
+        cool_down_ms: log time after a plan was made before any of it is carried out but emergencies and orders.
+        return_window_ms: log time for which balancing does not bring back a replica that it took from a node.
+        intent_rights: who may ask for what, see :mod:`~controlplane.core.operations.rights`; empty: everybody anything.
     """
 
     slot_count: int = 256
@@ -94,6 +109,7 @@ class Policy:
     moves_in_flight: int = 0
     cool_down_ms: int = 0
     return_window_ms: int = 60_000
+    intent_rights: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
 
     def __post_init__(self) -> None:
         """Refuse values under which the cluster could not work."""
@@ -105,51 +121,54 @@ class Policy:
     def _rules(self) -> list[tuple[bool, str]]:
         return [
             (
-                0 < self.slot_count <= 1 << 20 and self.slot_count & (self.slot_count - 1) == 0,
-                f"slot_count {self.slot_count} is not a power of two between 1 and 1,048,576",
+                0 < self.slot_count <= MAX_SLOT_COUNT and self.slot_count & (self.slot_count - 1) == 0,
+                f"slot_count is {self.slot_count}, expected a power of two, 1 to {MAX_SLOT_COUNT:,}",
             ),
-            (1 <= self.replica_count <= 5, f"replica_count {self.replica_count} is not between 1 and 5"),  # noqa: PLR2004
+            (1 <= self.replica_count <= 5, f"replica_count is {self.replica_count}, expected 1 to 5"),  # noqa: PLR2004
             (
                 500 <= self.silence_limit_ms <= 20_000,  # noqa: PLR2004 - ticks are remembered for 25 s of log time
-                f"silence_limit_ms {self.silence_limit_ms} is not between 500 and 20,000",
+                f"silence_limit_ms is {self.silence_limit_ms}, expected 500 to 20,000",
             ),
             (
                 0 <= self.join_linger_ms <= _GREATEST,
-                f"join_linger_ms {self.join_linger_ms} is not between 0 and {_GREATEST:,}",
+                f"join_linger_ms is {self.join_linger_ms}, expected 0 to {_GREATEST:,}",
             ),
             (
                 1 <= self.positions_interval_ms <= _GREATEST,
-                f"positions_interval_ms {self.positions_interval_ms} is not between 1 and {_GREATEST:,}",
+                f"positions_interval_ms is {self.positions_interval_ms}, expected 1 to {_GREATEST:,}",
             ),
-            (0 < self.protected_ratio <= 1, f"protected_ratio {self.protected_ratio} is not in (0, 1]"),
+            (
+                0 < self.protected_ratio <= 1,
+                f"protected_ratio is {self.protected_ratio}, expected more than 0, and at most 1",
+            ),
             (
                 0 <= self.protection_window_ms <= _GREATEST,
-                f"protection_window_ms {self.protection_window_ms} is not between 0 and {_GREATEST:,}",
+                f"protection_window_ms is {self.protection_window_ms}, expected 0 to {_GREATEST:,}",
             ),
             (
                 0 < self.bundles_per_namespace <= 128,  # noqa: PLR2004 - Pulsar's loadBalancerNamespaceMaximumBundles
-                f"bundles_per_namespace {self.bundles_per_namespace} is not between 1 and 128",
+                f"bundles_per_namespace is {self.bundles_per_namespace}, expected 1 to 128",
             ),
             (bool(self.slot_policy), "slot_policy is empty"),
             (
                 0 <= self.moves_in_flight <= _GREATEST,
-                f"moves_in_flight {self.moves_in_flight} is not between 0 and {_GREATEST:,}",
+                f"moves_in_flight is {self.moves_in_flight}, expected 0 to {_GREATEST:,}",
             ),
             (
                 0 <= self.cool_down_ms <= _GREATEST,
-                f"cool_down_ms {self.cool_down_ms} is not between 0 and {_GREATEST:,}",
+                f"cool_down_ms is {self.cool_down_ms}, expected 0 to {_GREATEST:,}",
             ),
             (
                 0 <= self.return_window_ms <= _GREATEST,
-                f"return_window_ms {self.return_window_ms} is not between 0 and {_GREATEST:,}",
+                f"return_window_ms is {self.return_window_ms}, expected 0 to {_GREATEST:,}",
             ),
             (
                 1 <= self.replicas_per_zone <= 5,  # noqa: PLR2004
-                f"replicas_per_zone {self.replicas_per_zone} is not between 1 and 5",
+                f"replicas_per_zone is {self.replicas_per_zone}, expected 1 to 5",
             ),
             (
                 0 <= self.tolerance_percent <= 100,  # noqa: PLR2004
-                f"tolerance_percent {self.tolerance_percent} is not between 0 and 100",
+                f"tolerance_percent is {self.tolerance_percent}, expected 0 to 100",
             ),
         ]
 

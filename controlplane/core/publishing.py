@@ -20,7 +20,7 @@ from controlplane.core.events import (
 )
 from controlplane.core.identifiers import NodeId
 from controlplane.core.membership import NodeStatus
-from controlplane.core.rows import (
+from controlplane.core.routing_table.rows import (
     SETTINGS_KEY,
     NodeRow,
     Row,

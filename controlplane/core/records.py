@@ -215,6 +215,12 @@ class IntentKind(Enum):
     """Take a pause back. No arguments."""
     CHANGE_POLICY = "change_policy"
     """Change the cluster's policy. Arguments: fields of the policy by name, with the new values."""
+    RAISE_FEATURE_LEVEL = "raise_feature_level"
+    """Let the log hold what older controllers cannot read. Arguments: ``level``, ``upgraded`` (controllers' names)."""
+    RESIGN_LEADER = "resign_leader"
+    """Hand leading over to another controller at once. Arguments: ``controller``, the one that is to resign."""
+    TAKE_SNAPSHOT = "take_snapshot"
+    """Write a snapshot of the state now. No arguments."""
 
 
 @dataclass(frozen=True, slots=True)

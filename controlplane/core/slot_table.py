@@ -51,6 +51,11 @@ class NodeSlots:
     follows: tuple[SlotId, ...]
 
 
+def empty_table(slot_count: int) -> tuple[Slot, ...]:
+    """The rows of a table that never had a node."""
+    return tuple(Slot(SlotId(slot_id), None, (), Epoch(0)) for slot_id in range(slot_count))
+
+
 def without_nodes(slots: tuple[Slot, ...], gone: AbstractSet[NodeId]) -> tuple[Slot, ...]:
     """The same rows, held and led by nobody who is gone."""
     if not gone:

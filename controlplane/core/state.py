@@ -21,8 +21,9 @@ from controlplane.core.orders import NO_ORDER, Exclusion, Pin, StandingOrder, as
 from controlplane.core.plain import canonical_bytes, digest_hex
 from controlplane.core.plans import Departure, PlanInFlight
 from controlplane.core.policy import FormerSilenceLimit, Policy
-from controlplane.core.rows import add_hashes, format_digest, row_hash
+from controlplane.core.routing_table.rows import add_hashes, format_digest, row_hash
 from controlplane.core.slot_table import Slot
+from controlplane.errors import LogContinuityError
 
 ANSWERED_INTENTS_KEPT: Final = 10_000
 """How many intent ids are remembered so that none counts twice; the topic keeps far fewer than this in practice."""
@@ -95,11 +96,15 @@ class State:
     entries_digest: int = 0
 
     def digest(self) -> str:
-        """64 hexadecimal digits over the whole state, at a cost that does not depend on the number of entries.
+        """64 hexadecimal digits over the whole state, at a cost that does not depend on the number of entries."""
+        return digest_hex(self.header())
 
-        ``last_digest`` is left out: it is the digest of a decision that carries this one.
+    def header(self) -> dict[str, object]:
+        """What the digest is over: every field by name, and the digest of the entries in place of these.
+
+        ``last_digest`` is left out: it is the digest of a decision that carries this one's.
         """
-        header = {
+        return {
             "log_id": self.log_id,
             "term": self.term,
             "leader": self.leader,
@@ -116,7 +121,6 @@ class State:
             "answered_intents": self.answered_intents,
             "entries": format_digest(self.entries_digest),
         }
-        return digest_hex(header)
 
     @property
     def planned(self) -> dict[SlotId, Slot]:
@@ -138,11 +142,31 @@ class State:
         return as_ordered(node, self.order(node.node_id))
 
     @property
+    def data_nodes(self) -> tuple[Node, ...]:
+        """The nodes with which slots and bundles may stay, by name."""
+        return tuple(node for _, node in sorted(self.nodes.items()) if node.may_hold)
+
+    @property
     def placing_nodes(self) -> tuple[Node, ...]:
-        """The nodes to which slots and bundles may be given, by name."""
+        """The nodes to which slots and bundles may be given, by name: those that are active, and not excluded."""
         return tuple(
             node for node_id, node in sorted(self.nodes.items()) if node.places and not self.order(node_id).excluded
         )
+
+    def can_relieve(self, node_id: NodeId) -> bool:
+        """Whether there is another node to which what this one holds may be given."""
+        return any(node.node_id != node_id for node in self.placing_nodes)
+
+    @property
+    def owner_ids(self) -> frozenset[NodeId]:
+        """Who is to own slots and bundles: the nodes to which they may be given.
+
+        If there are none, the draining ones keep what they hold rather than leave it to nobody, and if there are none
+        of those either, the excluded ones do.
+        """
+        living = self.data_nodes
+        wanted = [node for node in living if not self.order(node.node_id).excluded]
+        return frozenset(node.node_id for node in self.placing_nodes or wanted or living)
 
 
 Entry: TypeAlias = Node | Slot | Namespace | Bundle | StandingOrder | Pin | Exclusion | Departure | str
@@ -152,6 +176,18 @@ Entry: TypeAlias = Node | Slot | Namespace | Bundle | StandingOrder | Pin | Excl
 def position_key(place: TopicPartition) -> str:
     """How decisions name an input partition: ``heartbeats[3]``."""
     return f"{place.topic}[{place.partition}]"
+
+
+def place_of(key: str) -> TopicPartition:
+    """The input partition that :func:`position_key` names so.
+
+    Raises:
+        LogContinuityError: it names none.
+    """
+    topic, bracket, number = key.removesuffix("]").partition("[")
+    if not bracket or not number.isascii() or not number.isdigit() or key != f"{topic}[{int(number)}]":
+        raise LogContinuityError(f"{key!r:.80} names no partition, as heartbeats[3] does")
+    return TopicPartition(topic, int(number))
 
 
 def memory_key(name: str) -> str:

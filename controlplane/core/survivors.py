@@ -1,43 +1,126 @@
-"""What becomes of the slot table while reconciliation is paused: nobody dead owns, and nothing else changes."""
+"""What is left of the slot table without the dead where nothing is planned, and which slots cannot be planned at all.
 
+Nothing is planned while reconciliation is paused, and after a refused answer. A slot that no node may be given stays
+with its living holders, whoever wants them relieved: its last copy is dearer than any order.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from typing import Final
 
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
+from controlplane.core.orders import Exclusion
 from controlplane.core.slot_table import Slot
+from controlplane.core.state import State
+
+_SLOTS_NAMED: Final = 8
 
 
 def rows_of_survivors(
     slots: tuple[Slot, ...],
-    living: AbstractSet[NodeId],
+    living: frozenset[NodeId],
     ready: AbstractSet[tuple[SlotId, NodeId]],
     epoch: Epoch,
+    *,
+    spread: bool,
 ) -> tuple[Slot, ...]:
     """The rows that change when everybody who does not live is taken out, ascending by slot.
 
     A slot whose leader is gone is led by a surviving holder: by one that has all the data before one that does not,
-    then by the one that leads the fewest slots, then by the first by name. A slot without survivors is left empty.
+    then, if they are to be spread, by the one that leads the fewest slots, then by the first by name. A slot without
+    survivors is left empty.
 
     Args:
         slots: the table.
         living: who may stay; nobody else is put in.
         ready: replicas that report to have all the data.
         epoch: of the table with these rows.
+        spread: whether heirs are chosen by how many slots they lead; a pause lasts, and may see many deaths.
     """
-    leads = dict.fromkeys(living, 0)
-    for slot in slots:
-        if slot.leader in leads:
-            leads[slot.leader] += 1
+    leads = Counter(slot.leader for slot in slots)
     changed = []
     for slot in slots:
-        survivors = [node_id for node_id in slot.replicas if node_id in living]
-        if len(survivors) == len(slot.replicas):
+        if stands(slot, living):
             continue
-        leader, leader_epoch = slot.leader, slot.leader_epoch
+        survivors = [node_id for node_id in slot.replicas if node_id in living]
+        leader = slot.leader
         if leader not in living:
-            heirs = [((slot.slot_id, node_id) not in ready, leads[node_id], node_id) for node_id in survivors]
-            leader, leader_epoch = min(heirs)[2] if heirs else None, epoch
-            if leader is not None:
-                leads[leader] += 1
-        followers = tuple(sorted(node_id for node_id in survivors if node_id != leader))
-        changed.append(Slot(slot.slot_id, leader, followers, leader_epoch))
+            heirs = [((slot.slot_id, name) not in ready, leads[name] if spread else 0, name) for name in survivors]
+            leader = min(heirs)[2] if heirs else None
+            leads[leader] += 1
+        changed.append(slot.assigned(leader, survivors, epoch))
     return tuple(changed)
+
+
+def stands(slot: Slot, living: frozenset[NodeId]) -> bool:
+    """Whether a row can stay: it is led and held by the living, or by nobody at all."""
+    return (slot.leader in living and living.issuperset(slot.followers)) or slot.replicas == ()
+
+
+def stranded_slots(
+    slots: Iterable[Slot], living: AbstractSet[NodeId], owners: Collection[NodeId], exclusions: Iterable[Exclusion]
+) -> tuple[Slot, ...]:
+    """The rows, in their order, that living nodes hold and that can be given to nobody: all owners are excluded.
+
+    Args:
+        slots: the table.
+        living: who may stay.
+        owners: who is to hold slots, each once.
+        exclusions: of slots and nodes.
+    """
+    barred: dict[SlotId, int] = defaultdict(int)
+    names = frozenset(owners)
+    for slot_id, name in {(each.slot_id, each.node_id) for each in exclusions}:
+        barred[slot_id] += name in names
+    if names and len(names) not in barred.values():
+        return ()
+    return tuple(
+        slot for slot in slots if barred.get(slot.slot_id, 0) == len(names) and not living.isdisjoint(slot.replicas)
+    )
+
+
+def stranded_texts(stranded: Iterable[Slot], living: AbstractSet[NodeId]) -> Iterator[str]:
+    """Where these slots stay and why: a sentence for those of the same nodes."""
+    of_nodes: dict[tuple[NodeId, ...], list[SlotId]] = defaultdict(list)
+    for slot in stranded:
+        of_nodes[tuple(sorted(living & {*slot.replicas}))].append(slot.slot_id)
+    for names, slot_ids in sorted(of_nodes.items()):
+        nodes = " and ".join(map(repr, names)) + (", which is" if len(names) == 1 else ", which are")
+        verb, them = ("stays", "it") if len(slot_ids) == 1 else ("stay", "them")
+        yield f"{slots_text(slot_ids)} {verb} on {nodes} to be relieved of {them}: no other node may hold {them}"
+
+
+def slots_text(slot_ids: Collection[SlotId]) -> str:
+    """Slots by number in a sentence: the first of them, and how many more there are."""
+    shown = ", ".join(map(str, sorted(slot_ids)[:_SLOTS_NAMED]))
+    more = f" and {len(slot_ids) - _SLOTS_NAMED} more" if len(slot_ids) > _SLOTS_NAMED else ""
+    return f"{'slot' if len(slot_ids) == 1 else 'slots'} {shown}{more}"
+
+
+def kept_slots(state: State, node_id: NodeId, *, heeds_exclusions: bool) -> tuple[SlotId, ...]:
+    """The slots that a node keeps although it is to be relieved of them, because they can be given to nobody.
+
+    Args:
+        state: with the orders that stand.
+        node_id: of whom.
+        heeds_exclusions: whether the slot policy looks at exclusions of slots.
+    """
+    living = frozenset(node.node_id for node in state.data_nodes)
+    weighing = [node.node_id for node in state.data_nodes if _weighs(state, node.node_id)]
+    owners = state.owner_ids.intersection(weighing)
+    exclusions = state.exclusions if heeds_exclusions else ()
+    stranded = stranded_slots(state.slots, living, owners, exclusions)
+    return tuple(slot.slot_id for slot in stranded if node_id in slot.replicas)
+
+
+def kept_text(slot_ids: Collection[SlotId]) -> str:
+    """What a node keeps, for people; empty if it is nothing."""
+    them = "it" if len(slot_ids) == 1 else "them"
+    return f"keeps {slots_text(slot_ids)}: no other node may hold {them}" if slot_ids else ""
+
+
+def _weighs(state: State, node_id: NodeId) -> bool:
+    """Whether a node has a weight of its own, or by an order, whether it is excluded or not."""
+    weight = state.order(node_id).weight
+    return (state.nodes[node_id].weight if weight is None else weight) > 0

@@ -9,6 +9,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from controlplane.embedded.jars import broker_jars
 from controlplane.embedded.java import Java, find_java
@@ -28,9 +29,9 @@ BROKER_SETTINGS = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{host}:{controller_port}
-listeners=BROKER://{host}:{port},CONTROLLER://{host}:{controller_port}
-advertised.listeners=BROKER://{host}:{port}
-listener.security.protocol.map=BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=CONTROLLER://{host}:{controller_port},{listeners}
+advertised.listeners={advertised_listeners}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocols}
 inter.broker.listener.name=BROKER
 controller.listener.names=CONTROLLER
 log.dirs={log_dir}
@@ -74,6 +75,22 @@ rootLogger.appenderRef.out.ref=out
 """
 
 
+class Listener(NamedTuple):
+    """A door of the broker.
+
+    Attributes:
+        name: in capitals, as Kafka names listeners.
+        port: where it listens.
+        advertised_port: where clients that came through it are told to come again, for example that of a proxy.
+        protocol: ``PLAINTEXT``, ``SASL_PLAINTEXT``, ``SSL`` or ``SASL_SSL``; its settings are the caller's.
+    """
+
+    name: str
+    port: int
+    advertised_port: int
+    protocol: str = "PLAINTEXT"
+
+
 class EmbeddedKafka(EmbeddedServer):
     """One broker of the real Kafka, without passwords, on 127.0.0.1.
 
@@ -83,13 +100,20 @@ class EmbeddedKafka(EmbeddedServer):
         data_dir: its log, settings and output; use the same one again to go on with the same data.
         port: the clients' port; None takes the former one of this folder, or a free one.
         settings: broker settings on top of ours, for example a shorter ``log.cleaner.backoff.ms``.
+        listeners: doors besides the one at ``port``.
     """
 
     def __init__(
-        self, data_dir: Path, port: int | None = None, *, settings: Mapping[str, str] = MappingProxyType({})
+        self,
+        data_dir: Path,
+        port: int | None = None,
+        *,
+        settings: Mapping[str, str] = MappingProxyType({}),
+        listeners: Sequence[Listener] = (),
     ) -> None:
         super().__init__("kafka", data_dir, port, start_deadline_s=_START_DEADLINE_S, stop_grace_s=_STOP_GRACE_S)
         self._settings = dict(settings)
+        self._listeners = (Listener("BROKER", self.port, self.port), *listeners)
 
     @property
     def bootstrap_servers(self) -> str:
@@ -108,7 +132,12 @@ class EmbeddedKafka(EmbeddedServer):
         settings_file = self.data_dir / "server.properties"
         log_dir = self.data_dir / "log"
         text = BROKER_SETTINGS.format(
-            host=HOST, port=self.port, controller_port=self._free_controller_port(), log_dir=_escaped(str(log_dir))
+            host=HOST,
+            controller_port=self._free_controller_port(),
+            listeners=",".join(f"{door.name}://{HOST}:{door.port}" for door in self._listeners),
+            advertised_listeners=",".join(f"{door.name}://{HOST}:{door.advertised_port}" for door in self._listeners),
+            protocols=",".join(f"{door.name}:{door.protocol}" for door in self._listeners),
+            log_dir=_escaped(str(log_dir)),
         )
         text += "".join(f"{name}={_escaped(value)}\n" for name, value in sorted(self._settings.items()))
         settings_file.write_text(text, encoding="utf-8")

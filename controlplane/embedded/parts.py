@@ -3,11 +3,12 @@
 import fcntl
 import json
 import os
+import time
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
@@ -15,6 +16,8 @@ from controlplane.errors import PrerequisiteError
 
 ADDRESSES_FILE = "addresses.json"
 LOCK_FILE = "lock"
+_LOOKS_OUTLASTED: Final = 20
+"""How often the lock is tried for, ten milliseconds apart: commands that look at it hold it for an instant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,21 @@ def read_addresses(data_dir: Path) -> Addresses:
     except (ValueError, KeyError, TypeError) as error:
         message = f"{path} is damaged ({error}): stop what runs in this folder, remove the file and start again"
         raise PrerequisiteError(message) from error
+
+
+def in_use(data_dir: Path) -> bool:
+    """Whether a process runs the parts of this folder, or is starting or stopping them."""
+    try:
+        lock = os.open(data_dir / LOCK_FILE, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 class EmbeddedParts:
@@ -103,6 +121,16 @@ class EmbeddedParts:
             starting.callback(path.unlink, missing_ok=True)
             self._started = starting.pop_all()
 
+    def refuse_dead(self) -> None:
+        """Look whether both still run.
+
+        Raises:
+            PrerequisiteError: one ended by itself; the message names it and its log.
+        """
+        for name, part in (("Kafka", self.kafka), ("Valkey", self.valkey)):
+            if not part.running:
+                raise PrerequisiteError(f"{name} ended by itself: look at the end of {part.log_path}")
+
     def stop(self) -> None:
         """Stop both; the data stays. Idempotent."""
         self._started.close()
@@ -122,7 +150,7 @@ class EmbeddedParts:
         """Lock the folder for this process; closing the answer, or the end of the process, frees it."""
         lock = os.open(self.data_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_soon(lock)
         except BlockingIOError as error:
             holder = os.read(lock, 32).decode(errors="replace").strip()
             os.close(lock)
@@ -131,3 +159,19 @@ class EmbeddedParts:
         os.truncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())
         return lock
+
+
+def _lock_soon(lock: int) -> None:
+    """Take the lock, even if a command just looks whether somebody has it; see :func:`in_use`.
+
+    Raises:
+        BlockingIOError: a process has it.
+    """
+    for _ in range(_LOOKS_OUTLASTED):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -7,7 +7,6 @@ claiming to be alive.
 
 import queue
 import signal
-import threading
 from collections.abc import Callable
 from typing import Final, Self, assert_never
 
@@ -16,7 +15,7 @@ import structlog
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.identifiers import Epoch, Incarnation, SlotId
-from controlplane.core.node_session import (
+from controlplane.core.machines.node_session import (
     FINAL_STATES,
     ConfirmTable,
     DrainAsked,
@@ -36,23 +35,20 @@ from controlplane.core.node_session import (
     TableRead,
     Woke,
 )
-from controlplane.core.records import (
-    Heartbeat,
-    InputPayload,
-    NodeLeaving,
-    NodeLeft,
-    SlotSettings,
-)
-from controlplane.core.table_replica import RoutingTable
-from controlplane.errors import FencedError, LogUnavailableError
+from controlplane.core.records import Heartbeat, InputPayload, NodeLeaving, NodeLeft, SlotSettings
+from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.errors import ConfigurationError, FencedError, LogUnavailableError
 from controlplane.node.callbacks import Access, Changes, NodeCallbacks, Ownership
 from controlplane.node.description import NodeDescription, NodeLoad, join_record, load_record
 from controlplane.node.holdings import HoldingBook
 from controlplane.node.metrics import NodeMetrics
-from controlplane.ports import Clock, Delivery, EventWriter, LogReader, OutgoingRecord
+from controlplane.ports import Clock, Delivery, EventWriter, LogReader, Mailbox, OutgoingRecord, Threads
 from controlplane.table_follower import TableFollower
 
 _STEP_MS: Final = 50
+"""How often the session asks whether a record was delivered, while one is under way."""
+_IDLE_MS: Final = 500
+"""How often it looks at all."""
 _TABLE_POLL_MS: Final = 100
 _RETRY_S: Final = 0.2
 _FLUSH_MS: Final = 2_000
@@ -67,6 +63,7 @@ class NodeAgent:
         writer: appends the node's events; give records up after a while. It belongs to the agent.
         reader: reads the routing table; it belongs to the agent.
         clock: monotonic and wall time.
+        threads: where its threads come from.
         node: who this is.
         callbacks: hears of gains and losses.
         load_source: measures the load; None sends no load reports.
@@ -82,6 +79,7 @@ class NodeAgent:
         writer: EventWriter,
         reader: LogReader,
         clock: Clock,
+        threads: Threads,
         node: NodeDescription,
         cluster: str,
         callbacks: NodeCallbacks | None = None,
@@ -100,28 +98,32 @@ class NodeAgent:
         self._session = NodeSession(settings or SessionSettings())
         self._follower = TableFollower(reader)
         self._book = HoldingBook(node.node_id)
-        self._lock = threading.Condition()
-        self._inbox: queue.SimpleQueue[SessionEvent] = queue.SimpleQueue()
-        self._confirmations: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._incarnation_known = threading.Event()
-        self._stopping = threading.Event()
+        self._lock = threads.condition()
+        self._inbox: Mailbox[SessionEvent] = threads.mailbox()
+        self._confirmations: Mailbox[int] = threads.mailbox()
+        self._incarnation_known = threads.signal()
+        self._stopping = threads.signal()
         self._started_at_wall_ms = clock.wall_ms()
         self._joins_sent = 0
         self._table: RoutingTable | None = None
         self._serve_until_ms = 0
         self._failure: BaseException | None = None
-        self._threads = [
-            threading.Thread(target=self._guarded, args=(self._run_session,), name="node-session", daemon=True),
-            threading.Thread(target=self._guarded, args=(self._run_table,), name="node-table", daemon=True),
+        self._threads = threads
+        self._started = False
+        self._running = [
+            threads.thread(lambda: self._guarded(self._run_session), "node-session"),
+            threads.thread(lambda: self._guarded(self._run_table), "node-table"),
         ]
         if load_source is not None:
             # Apart from the session: a measurement that takes its time must not hold heartbeats up.
-            args = (lambda: self._run_load(load_source),)
-            self._threads.append(threading.Thread(target=self._guarded, args=args, name="node-load", daemon=True))
+            self._running.append(
+                threads.thread(lambda: self._guarded(lambda: self._run_load(load_source)), "node-load")
+            )
 
     def start(self) -> Self:
         """Read the table, join, and go on from there in threads; returns at once."""
-        for thread in self._threads:
+        self._started = True
+        for thread in self._running:
             thread.start()
         return self
 
@@ -132,7 +134,7 @@ class NodeAgent:
             drain: ask first to be relieved of everything, and wait for it, unless no other node could take it over.
             timeout_ms: how long to wait for that at most; then the node leaves with what it holds.
         """
-        if self._failure is None and any(thread.is_alive() for thread in self._threads):
+        if self._failure is None and any(thread.is_alive() for thread in self._running):
             if drain and self._session.state in (SessionState.ACTIVE, SessionState.DRAINING):
                 self._inbox.put(DrainAsked("stop"))
                 with self._lock:
@@ -143,9 +145,8 @@ class NodeAgent:
             self._inbox.put(LeaveAsked("stop"))
         else:
             self._stopping.set()
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(_JOIN_S)
+        for thread in self._running if self._started else ():
+            thread.join(_JOIN_S)
         self._writer.flush(_FLUSH_MS)
         self._writer.close()
         self._follower.close()
@@ -156,7 +157,7 @@ class NodeAgent:
         Raises:
             BaseException: what ended the agent, if anything did before.
         """
-        asked = threading.Event()
+        asked = self._threads.signal()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: asked.set())
         while not asked.wait(0.2):
@@ -165,7 +166,7 @@ class NodeAgent:
 
     def __enter__(self) -> Self:
         """Start, unless it was started already."""
-        return self if self._threads[0].ident is not None else self.start()
+        return self if self._started else self.start()
 
     def __exit__(self, *_: object) -> None:
         """Drain and leave."""
@@ -247,7 +248,9 @@ class NodeAgent:
             raise FencedError(message)
 
     def _next_event(self, wake_at_ms: int | None) -> SessionEvent:
-        wait_ms = _STEP_MS if wake_at_ms is None else min(_STEP_MS, wake_at_ms - self._clock.monotonic_ms())
+        wait_ms = _STEP_MS if self._writer.awaits_delivery else _IDLE_MS
+        if wake_at_ms is not None:
+            wait_ms = min(wait_ms, wake_at_ms - self._clock.monotonic_ms())
         try:
             return self._inbox.get(timeout=max(wait_ms, 1) / 1_000)
         except queue.Empty:
@@ -293,11 +296,19 @@ class NodeAgent:
         self._metrics.heartbeats.labels("given_up" if delivery.error else "acknowledged").inc()
         if delivery.error is None:
             self._inbox.put(HeartbeatAcknowledged(sent_at_ms))
+        self._on_delivery(delivery)
+
+    def _on_delivery(self, delivery: Delivery) -> None:
+        """A right that was never there is a mistake of the set-up; one that was taken away may be given back."""
+        if delivery.denied:
+            self._logger.warning("event not allowed", error=delivery.error)
+            if self._session.last_acknowledged_ms is None:
+                self._fail(ConfigurationError(delivery.error))
 
     def _send(self, topic: str, payload: InputPayload, on_delivery: Callable[[Delivery], None] | None = None) -> None:
         try:
             record = OutgoingRecord(topic, self._node.node_id.encode(), encode_input(payload))
-            self._writer.send(record, on_delivery)
+            self._writer.send(record, on_delivery or self._on_delivery)
         except LogUnavailableError as error:
             self._logger.warning("event not sent", kind=type(payload).__name__, error=str(error))
 
@@ -365,10 +376,15 @@ class NodeAgent:
         self._call_back(changes)
 
     def _call_back(self, changes: Changes) -> None:
+        parts, gained = changes.gained_of_lost, changes.gained
+        if parts:
+            self._callbacks.on_slots_gained(parts)
+            told = {part.slot_id for part in parts}
+            gained = tuple(each for each in gained if each.slot_id not in told)
         if changes.lost:
             self._callbacks.on_slots_lost(changes.lost)
-        if changes.gained:
-            self._callbacks.on_slots_gained(changes.gained)
+        if gained:
+            self._callbacks.on_slots_gained(gained)
         if changes.changed:
             self._callbacks.on_slots_changed(changes.changed)
         if changes.bundles_lost:

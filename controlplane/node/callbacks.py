@@ -61,7 +61,8 @@ class SlotGained:
             then the present ones. After a split that is said of the slot that it was split from, and under that slot's
             number some of them may still have the data.
         part_of: the slot that it was split from, if this node has held that one up to now: then the data is here, under
-            that slot, and has only to be told apart.
+            that slot, and has only to be told apart. If that slot is lost with the same table, its loss is told next:
+            keep what belongs to the part before that call returns.
     """
 
     slot_id: SlotId
@@ -114,7 +115,9 @@ class SlotLost:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one epoch changes for one node; lost slots come first: one that is lost and gained is in both.
+    """What one epoch changes for one node. It is told in this order, but for :attr:`gained_of_lost`.
+
+    Lost slots come first because one that is lost and gained anew is in both.
 
     Attributes:
         epoch: of the new table.
@@ -132,6 +135,12 @@ class Changes:
     bundles_lost: tuple[Bundle, ...] = ()
     bundles_gained: tuple[Bundle, ...] = ()
 
+    @property
+    def gained_of_lost(self) -> tuple[SlotGained, ...]:
+        """The gained parts of slots that are lost: to be told before the loss, with which their data may be dropped."""
+        lost = {slot.slot_id for slot in self.lost}
+        return tuple(slot for slot in self.gained if slot.part_of in lost)
+
 
 class NodeCallbacks:
     """The user's side: derive from it and override what is needed.
@@ -145,7 +154,10 @@ class NodeCallbacks:
         """Slots that this node no longer holds; it has refused their requests since before this call."""
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
-        """Slots that this node holds from now on; call ``slot_ready`` for each once its data is here."""
+        """Slots that this node holds from now on; call ``slot_ready`` for each once its data is here.
+
+        After a split the parts of slots that are lost come in a call of their own, before :meth:`on_slots_lost`.
+        """
 
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
         """Slots that this node goes on holding, whose leader (perhaps itself) or followers may be others now."""

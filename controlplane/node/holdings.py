@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from controlplane.core.identifiers import Epoch, Incarnation, NodeId, SlotId, Term
 from controlplane.core.membership import NodeStatus
 from controlplane.core.records import BundleStatus, NodeRole, ReplicaStatus, SlotStatus
-from controlplane.core.rows import NodeRow
+from controlplane.core.routing_table.rows import NodeRow
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.core.slot_table import Slot
-from controlplane.core.table_replica import RoutingTable
 from controlplane.node.callbacks import Access, Changes, FencingToken, Ownership, SlotChanged, SlotGained, SlotLost
 
 _NO_TOKEN = FencingToken(Term(0), Epoch(0))
@@ -58,7 +58,10 @@ class HoldingBook:
 
     @property
     def is_the_last_one(self) -> bool:
-        """Whether the table shows the node draining, and no other one that could take over what it holds."""
+        """Whether the table shows the node draining, and no other one that could take over what it holds.
+
+        It is what the state's ``can_relieve`` says to those who have the state: a node has only rows.
+        """
         table = self._table
         row = table.nodes.get(self._node_id) if table else None
         if table is None or row is None or row.status is not NodeStatus.DRAINING:

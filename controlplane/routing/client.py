@@ -1,16 +1,14 @@
 """A client that has the newest whole routing table that it could read, and goes on with it while Kafka is away."""
 
-import threading
-import time
 from collections.abc import Callable
 from typing import Final, Self, TypeAlias
 
 import structlog
 
 from controlplane.core.identifiers import NamespaceName
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import LogUnavailableError, NoRouteError
-from controlplane.ports import LogReader
+from controlplane.ports import LogReader, Thread, Threads
 from controlplane.routing.metrics import RoutingMetrics
 from controlplane.routing.route import BundleRoute, Route, bundle_route_in, route_in
 from controlplane.table_follower import TableFollower
@@ -33,11 +31,14 @@ class RoutingClient:
 
     Args:
         reader: a reader of the cluster's topics; it belongs to the client from here on.
+        threads: where its thread comes from.
         cluster: the cluster's name, for logs.
         metrics: where to count; a set of its own in Prometheus' default registry unless given.
     """
 
-    def __init__(self, reader: LogReader, *, cluster: str, metrics: RoutingMetrics | None = None) -> None:
+    def __init__(
+        self, reader: LogReader, threads: Threads, *, cluster: str, metrics: RoutingMetrics | None = None
+    ) -> None:
         self._follower = TableFollower(reader)
         self._metrics = metrics or RoutingMetrics()
         self._logger = structlog.get_logger().bind(cluster=cluster)
@@ -45,13 +46,14 @@ class RoutingClient:
         self._caught_up = False
         self._failure: Exception | None = None
         self._callbacks: tuple[ChangeCallback, ...] = ()
-        self._swapped = threading.Condition()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads = threads
+        self._swapped = threads.condition()
+        self._stopping = threads.signal()
+        self._thread: Thread | None = None
 
     def start(self) -> Self:
         """Follow the table in a thread of its own; returns at once (see :meth:`wait_for`)."""
-        self._thread = threading.Thread(target=self._follow, name="routing-client", daemon=True)
+        self._thread = self._threads.thread(self._follow, "routing-client")
         self._thread.start()
         return self
 
@@ -109,28 +111,28 @@ class RoutingClient:
         Raises:
             NoRouteError: there was none in time.
         """
-        deadline_s = time.monotonic() + timeout_ms / 1_000
+
+        def wanted() -> RoutingTable | None:
+            table = self.table
+            return table if table is not None and (condition is None or condition(table)) else None
+
         with self._swapped:
-            while True:
-                table = self.table
-                if table is not None and (condition is None or condition(table)):
-                    return table
-                remaining_s = deadline_s - time.monotonic()
-                if remaining_s <= 0:
-                    present = (
-                        f"the present one has epoch {table.epoch}"
-                        if table
-                        else "none was read at all; is Kafka's address right, and has a controller led this cluster?"
-                    )
-                    raise NoRouteError(f"no routing table as wanted within {timeout_ms} ms: {present}")
-                self._swapped.wait(remaining_s)
+            found = self._swapped.wait_for(wanted, timeout_ms / 1_000)
+        if found is None:
+            present = (
+                f"the present one has epoch {self._table.epoch}"
+                if self._table
+                else "none was read at all; is Kafka's address right, and has a controller led this cluster?"
+            )
+            raise NoRouteError(f"no routing table as wanted within {timeout_ms} ms: {present}")
+        return found
 
     def step(self, timeout_ms: int) -> None:
         """One round of following. Call it in a loop instead of :meth:`start` where threads are not wanted.
 
         Raises:
             LogUnavailableError: Kafka did not say where the topic begins; call again.
-            StopError: see :meth:`table_follower.TableFollower.step`.
+            StopError: see :meth:`controlplane.table_follower.TableFollower.step`.
         """
         progress = self._follower.step(timeout_ms)
         self._metrics.rebuilds.set(self._follower.rebuilds)

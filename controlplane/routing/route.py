@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from controlplane.core.identifiers import Epoch, NodeId, SlotId, Term
 from controlplane.core.records import Address
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import NoRouteError
 
 

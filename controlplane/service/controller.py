@@ -1,25 +1,44 @@
-"""The controller's loop: follow and observe always; lead when the lease is ours, until lease or Kafka say stop.
+"""Drives the controller's machine: performs what it wants done, and tells it what came of that.
 
-All effects are commits and commits are fenced by Kafka, so a wrong belief about the lease costs time, never safety.
+What follows what is the table in :mod:`controlplane.core.machines.leading`; nothing here decides about it.
 """
 
 import random
-import threading
-from typing import Final
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, TypeAlias
 
 import structlog
 
-from controlplane.core.identifiers import Term
+from controlplane.core.machines.leading import (
+    Action,
+    Leading,
+    LeadingEvent,
+    LeaseChecked,
+    LogRead,
+    Looked,
+    Step,
+    Trigger,
+)
 from controlplane.core.membership import NodeStatus
 from controlplane.core.state import State
-from controlplane.errors import FencedError, RetryableError
-from controlplane.service.leading import Leadership, Standing
+from controlplane.errors import FencedError, InvariantViolationError, RetryableError
+from controlplane.ports import CommitOutcome, Signal
 from controlplane.service.lease_keeper import LeaseKeeper
-from controlplane.service.takeover import UNRESOLVED_LIMIT_MS, Parts, require_slot_policy, take_over
+from controlplane.service.takeover import Parts, TakeOver, require_slot_policy
 from controlplane.service.ticker import Ticker
 
-_POLL_MS: Final = 20
-_AUDIT_INTERVAL_MS: Final = 1_000
+_POLL_MS: Final = 50
+_PAUSE_MS: Final = 200
+_READ_BACK_INTERVAL_MS: Final = 1_000
+_ANSWERS: Final = {
+    CommitOutcome.COMMITTED: Trigger.COMMITTED,
+    CommitOutcome.ABORTED: Trigger.ABORTED,
+    CommitOutcome.FENCED: Trigger.FENCED,
+    CommitOutcome.UNKNOWN: Trigger.UNANSWERED,
+}
+
+_Performers: TypeAlias = Mapping[Action, Callable[[], LeadingEvent | None]]
 
 _log = structlog.get_logger(__name__)
 
@@ -33,35 +52,45 @@ class Controller:
         self._keeper = keeper
         self._ticker = ticker
         self._random = random_source
-        self._leadership: Leadership | None = None
-        self._unresolved_since_ms: int | None = None
-        self._audited_at_ms = 0
+        self._machine = Leading(parts.config.lease.duration_ms)
+        self._attempt: TakeOver | None = None
+        self._began_at_ms = 0
+        self._read_back_at_ms = 0
         self._shown: State | None = None
 
-    def run(self, stop: threading.Event) -> None:
+    @property
+    def step(self) -> Step:
+        """Where this controller stands now."""
+        return self._machine.state.step
+
+    def run(self, stop: Signal) -> None:
         """Work until ``stop`` is set; a leader gives its lease back so that another can take over at once.
 
         Raises:
             StopError: going on would do harm; the message says what to look at.
-            ConfigurationError: the slot policy refuses the options that the log gives it.
+            ConfigurationError: the slot policy refuses the options that the log gives it, or Kafka or Redis refuses
+                this client's login or request.
         """
-        parts = self._parts
+        performers = self._performers(stop)
         try:
             self._warm_up(stop)
             self._ticker.start()
+            self._parts.snapshots.start()
             if self._keeper is not None:
                 self._keeper.start()
+            event: LeadingEvent = Trigger.DONE
             while not stop.is_set():
-                self._step(stop)
+                event = self._react(event, performers)
         finally:
-            self._step_down("shutdown", None)
+            self._react(Trigger.SHUT_DOWN, performers)
             if self._keeper is not None:
                 self._keeper.stop()
             self._ticker.stop()
-            parts.intake.close()
-            parts.follower.close()
+            self._parts.snapshots.stop()
+            self._parts.intake.close()
+            self._parts.follower.close()
 
-    def _warm_up(self, stop: threading.Event) -> None:
+    def _warm_up(self, stop: Signal) -> None:
         """Fold the log to its end, then begin to observe where it stops."""
         at_end = False
         while not stop.is_set():
@@ -74,98 +103,153 @@ class Controller:
                 _log.warning("waiting for the log", error=str(error))
                 stop.wait(1)
 
-    def _step(self, stop: threading.Event) -> None:
+    def _react(self, event: LeadingEvent, performers: _Performers) -> LeadingEvent:
+        """Do what the machine wants done after an event; returns what the last of it brought."""
+        answer: LeadingEvent | None = None
         try:
-            if self._leadership is None:
-                self._follow()
-            else:
-                self._lead(self._leadership)
+            for action in self._machine.on_event(self._parts.clock.monotonic_ms(), event).actions:
+                answer = performers[action]()
         except FencedError as error:
             _log.warning("fenced", error=str(error))
-            self._step_down("fenced", self._random_wait_ms())
+            return Trigger.FENCED
         except RetryableError as error:
             _log.warning("retrying", error=str(error))
-            self._step_down("unreachable", self._random_wait_ms())
-            stop.wait(0.2)
+            return Trigger.UNREACHABLE
+        return Trigger.DONE if answer is None else answer
 
-    def _follow(self) -> None:
-        cut_off = self._is_cut_off()
+    def _performers(self, stop: Signal) -> _Performers:
+        return {
+            Action.FOLLOW: self._follow,
+            Action.CONFIRM_LEASE: self._confirm_lease,
+            Action.OPEN_WRITER: self._open_writer,
+            Action.READ_LOG: self._read_log,
+            Action.RAISE_FLOOR: self._raise_floor,
+            Action.CATCH_UP: self._catch_up,
+            Action.OPEN_TERM: self._open_term,
+            Action.ANNOUNCE: self._announce,
+            Action.OBSERVE: self._observe,
+            Action.DECIDE: self._decide,
+            Action.ASK_FOR_OUTCOME: self._ask_for_outcome,
+            Action.READ_BACK: self._read_back,
+            Action.DISCARD: self._discard,
+            Action.GIVE_LEASE_BACK: self._give_lease_back,
+            Action.STAND_ASIDE: self._stand_aside,
+            Action.HAND_OVER: self._hand_over,
+            Action.PAUSE: partial(_pause, stop),
+        }
+
+    @property
+    def _take_over(self) -> TakeOver:
+        if self._attempt is None:
+            raise InvariantViolationError(f"a controller that is {self.step.value} has opened no writer")
+        return self._attempt
+
+    def _follow(self) -> LeadingEvent:
         parts = self._parts
         parts.follower.poll(0)
         parts.intake.poll(_POLL_MS)
         parts.intake.settle(parts.follower.state)
         self._show(parts.follower.state, leading=False)
-        if self._keeper is None:
-            return
-        # Before it would fence a leader that can decide: who cannot take over is no standby, and had better say so.
-        require_slot_policy(parts, parts.follower.state)
-        term = self._keeper.term
-        if term is not None and cut_off:
-            _log.warning("cut off from Kafka, leaving the lease to others", term=term)
-            self._keeper.resign(self._random_wait_ms())
-        elif term is not None:
-            self._take_over(self._keeper, term)
+        if self._keeper is not None:
+            # Before it would fence a leader that can decide: who cannot take over is no standby, and had better say so.
+            require_slot_policy(parts, parts.follower.state)
+        return self._looked()
 
-    def _take_over(self, keeper: LeaseKeeper, term: Term) -> None:
-        began_at_ms = self._parts.clock.monotonic_ms()
+    def _looked(self) -> Looked:
+        """What the lease and Kafka say by now; raises what ended the keeper or the ticker, if anything did."""
+        return Looked(None if self._keeper is None else self._keeper.term, self._ticker.silent_for_ms())
+
+    def _confirm_lease(self) -> LeadingEvent:
+        keeper, term = self._keeper, self._machine.state.term
+        if keeper is None or term is None:
+            raise InvariantViolationError("an observer has no lease to confirm")
+        return LeaseChecked(keeper.confirm(term), keeper.term)
+
+    def _open_writer(self) -> None:
+        term = self._machine.state.term
+        if term is None:
+            raise InvariantViolationError("a controller without a term must not fence anybody")
+        self._began_at_ms = self._parts.clock.monotonic_ms()
         _log.info("taking over", term=term)
-        self._leadership = take_over(self._parts, keeper, term)
-        if self._leadership is not None:
-            elapsed_ms = self._parts.clock.monotonic_ms() - began_at_ms
-            _log.info("leading", term=term, seq=self._leadership.state.seq, elapsed_ms=elapsed_ms)
-            structlog.contextvars.bind_contextvars(term=term)
-        elif keeper.term == term:
-            keeper.resign(self._random_wait_ms())
+        self._attempt = TakeOver(self._parts, term)
+        self._attempt.open_writer()
 
-    def _lead(self, leadership: Leadership) -> None:
-        if self._keeper is None or self._keeper.term != leadership.term:
-            self._step_down("lease lost", None)
-            return
-        if self._is_cut_off() and self._unresolved_since_ms is None:
-            self._step_down("cut off from Kafka", self._random_wait_ms())
-            return
-        self._parts.intake.poll(_POLL_MS)
-        standing = leadership.step()
+    def _read_log(self) -> LeadingEvent:
+        return LogRead(self._take_over.read_log())
+
+    def _raise_floor(self) -> None:
+        log_term = self._parts.follower.state.term
+        _log.warning("the log holds this term or a higher one", log_term=log_term)
+        if self._keeper is not None:
+            self._keeper.raise_floor(log_term)
+
+    def _catch_up(self) -> None:
+        self._take_over.catch_up()
+
+    def _open_term(self) -> LeadingEvent:
+        return _ANSWERS[self._take_over.open_term()]
+
+    def _announce(self) -> None:
+        leadership = self._take_over.leadership
+        elapsed_ms = self._parts.clock.monotonic_ms() - self._began_at_ms
+        _log.info("leading", term=leadership.term, seq=leadership.state.seq, elapsed_ms=elapsed_ms)
+        structlog.contextvars.bind_contextvars(term=leadership.term)
+        self._take_over.remember_log_id()
         self._show(leadership.state, leading=True)
-        match standing:
-            case Standing.LEADS:
-                self._unresolved_since_ms = None
-                self._audit()
-            case Standing.FENCED:
-                self._step_down("fenced", self._random_wait_ms())
-            case Standing.UNRESOLVED:
-                self._wait_for_answer()
 
-    def _is_cut_off(self) -> bool:
-        """Whether Kafka has acknowledged no tick of ours for a lease duration; raises what ended the ticker, if any."""
-        return self._ticker.silent_for_ms() > self._parts.config.lease.duration_ms
+    def _observe(self) -> LeadingEvent:
+        self._parts.intake.poll(_POLL_MS)
+        return self._looked()
 
-    def _wait_for_answer(self) -> None:
+    def _decide(self) -> LeadingEvent:
+        leadership = self._take_over.leadership
+        outcome = leadership.decide()
+        self._show(leadership.state, leading=True)
+        return Trigger.NOTHING_TO_COMMIT if outcome is None else self._answer(outcome)
+
+    def _ask_for_outcome(self) -> LeadingEvent:
+        return self._answer(self._take_over.leadership.resolve())
+
+    def _answer(self, outcome: CommitOutcome) -> Trigger:
+        resigned = outcome is CommitOutcome.COMMITTED and self._take_over.leadership.has_resigned
+        return Trigger.RESIGNED if resigned else _ANSWERS[outcome]
+
+    def _read_back(self) -> None:
+        """Read our own decisions back: a topic that was recreated under us must not be led on in silence.
+
+        What was read back is also what a snapshot may be taken of.
+        """
         now_ms = self._parts.clock.monotonic_ms()
-        if self._unresolved_since_ms is None:
-            self._unresolved_since_ms = now_ms
-        elif now_ms - self._unresolved_since_ms > UNRESOLVED_LIMIT_MS:
-            self._step_down("commit without an answer", self._random_wait_ms())
-
-    def _audit(self) -> None:
-        """Read our own decisions back: a topic that was recreated under us must not be led on in silence."""
-        now_ms = self._parts.clock.monotonic_ms()
-        if now_ms - self._audited_at_ms >= _AUDIT_INTERVAL_MS:
-            self._audited_at_ms = now_ms
+        if now_ms - self._read_back_at_ms >= _READ_BACK_INTERVAL_MS:
+            self._read_back_at_ms = now_ms
             self._parts.follower.poll(0)
+            self._parts.snapshots.look(self._parts.follower.point)
 
-    def _step_down(self, reason: str, wait_ms: int | None) -> None:
-        """Stop leading and discard what is uncommitted; with ``wait_ms`` also give the lease back and wait."""
-        leadership, self._leadership = self._leadership, None
-        self._unresolved_since_ms = None
-        if leadership is not None:
-            _log.warning("stepping down", reason=reason, term=leadership.term)
+    def _discard(self) -> None:
+        attempt, self._attempt = self._attempt, None
+        if attempt is None:
+            return
+        if attempt.leads:
+            reason = self._machine.last_trigger.value
+            _log.warning("stepping down", reason=reason, term=attempt.leadership.term)
             structlog.contextvars.unbind_contextvars("term")
             self._parts.metrics.steps_down.labels(reason).inc()
             self._parts.metrics.leading.set(0)
-            leadership.writer.close()
-        if wait_ms is not None and self._keeper is not None and self._keeper.term is not None:
-            self._keeper.resign(wait_ms)
+        attempt.close()
+
+    def _give_lease_back(self) -> None:
+        if self._keeper is not None and self._keeper.term is not None:
+            self._keeper.give_back(self._random_wait_ms())
+
+    def _stand_aside(self) -> None:
+        """For longer than the pause that follows, after which this is done again or over."""
+        if self._keeper is not None:
+            self._keeper.give_back(self._random.randrange(2 * _PAUSE_MS, 3 * _PAUSE_MS))
+
+    def _hand_over(self) -> None:
+        """A whole lease, in which each of the others asks several times."""
+        if self._keeper is not None and self._keeper.term is not None:
+            self._keeper.give_back(self._parts.config.lease.duration_ms)
 
     def _random_wait_ms(self) -> int:
         """Different for each controller, so that two that failed together do not meet again."""
@@ -188,3 +272,7 @@ class Controller:
         metrics.paused.set(1 if state.paused else 0)
         for status in NodeStatus:
             metrics.nodes.labels(status.value).set(sum(1 for node in state.nodes.values() if node.status is status))
+
+
+def _pause(stop: Signal) -> None:
+    stop.wait(_PAUSE_MS / 1_000)

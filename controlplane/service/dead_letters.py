@@ -11,7 +11,7 @@ from controlplane.codec.outputs import encode_dead_letter
 from controlplane.config import DEAD_LETTERS
 from controlplane.core.outputs import DeadLetter
 from controlplane.core.records import Refusal
-from controlplane.errors import LogUnavailableError
+from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Delivery, EventWriter, OutgoingRecord
 from controlplane.service.metrics import ControllerMetrics
 
@@ -32,6 +32,7 @@ class DeadLetterWriter:
         self._waiting: deque[OutgoingRecord] = deque()
         self._in_flight = 0
         self._last_error = ""
+        self._denied: str | None = None
 
     def write(self, refusals: Iterable[Refusal]) -> None:
         """Queue a dead letter for each refusal; what Kafka does not take now waits for :meth:`flush`."""
@@ -54,11 +55,13 @@ class DeadLetterWriter:
             self._waiting.append(OutgoingRecord(DEAD_LETTERS, key, encode_dead_letter(letter)))
         self._send_waiting()
         self._writer.poll(0)  # what is delivered leaves the client's queue only here
+        self._refuse_denial()
 
     def flush(self, timeout_ms: int) -> None:
         """Wait until every letter is in the log; those that were given up meanwhile are sent again.
 
         Raises:
+            ConfigurationError: this controller may not write dead letters.
             LogUnavailableError: some are not written yet. They are kept, and the next flush tries again.
         """
         if self._missing == 0:
@@ -67,10 +70,15 @@ class DeadLetterWriter:
         self._send_waiting()
         while before := self._missing:
             self._writer.flush(timeout_ms)
+            self._refuse_denial()
             self._send_waiting()
             if self._missing >= before:
                 message = f"{self._missing} dead letters are not written yet; last trouble: {self._last_error}"
                 raise LogUnavailableError(message)
+
+    def _refuse_denial(self) -> None:
+        if self._denied is not None:
+            raise ConfigurationError(self._denied)
 
     @property
     def _missing(self) -> int:
@@ -89,6 +97,8 @@ class DeadLetterWriter:
 
     def _on_delivery(self, record: OutgoingRecord, delivery: Delivery) -> None:
         self._in_flight -= 1
+        if delivery.denied:
+            self._denied = delivery.error
         if delivery.error is not None:
             self._last_error = delivery.error
             self._waiting.append(record)

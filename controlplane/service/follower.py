@@ -1,4 +1,7 @@
-"""Follows the decision log: every decision is checked to continue the one before and folded into the state."""
+"""Follows the decision log: every decision is checked to continue the one before and folded into the state.
+
+It begins behind a snapshot, if there is a good one, and reads only what follows.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -7,40 +10,15 @@ from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
 from controlplane.core.apply import follow
 from controlplane.core.identifiers import TopicPartition
+from controlplane.core.recovery.log_point import LogPoint, asks_for_snapshot
 from controlplane.core.state import State
-from controlplane.errors import LogContinuityError, LogUnavailableError, StopError
+from controlplane.errors import LogContinuityError, StopError
 from controlplane.ports import Clock, LogReader
+from controlplane.service.patience import Patience
+from controlplane.service.recovery import recover, require_kept
 
 _LOG: Final = TopicPartition(DECISIONS, 0)
 _MAX_RECORDS: Final = 500
-
-
-class Patience:
-    """How long reading something to its end may take: in all, and without anything new."""
-
-    def __init__(self, clock: Clock, what: str, limit_ms: int, stall_limit_ms: int) -> None:
-        """Begin now; ``what`` stands in the error."""
-        self._clock = clock
-        self._what = what
-        self._began_at_ms = self._moved_at_ms = clock.monotonic_ms()
-        self._limit_ms = limit_ms
-        self._stall_limit_ms = stall_limit_ms
-
-    def check(self, *, progress: bool) -> None:
-        """Take note of whether there was progress.
-
-        Raises:
-            LogUnavailableError: it has taken too long.
-        """
-        now_ms = self._clock.monotonic_ms()
-        if progress:
-            self._moved_at_ms = now_ms
-        if now_ms - self._moved_at_ms >= self._stall_limit_ms or now_ms - self._began_at_ms >= self._limit_ms:
-            message = (
-                f"{self._what} was not reached in {now_ms - self._began_at_ms} ms, "
-                f"the last news came {now_ms - self._moved_at_ms} ms ago"
-            )
-            raise LogUnavailableError(message)
 
 
 class LogFollower:
@@ -57,11 +35,23 @@ class LogFollower:
         self._clock = clock
         self._reader: LogReader | None = None
         self._assembler = DecisionAssembler()
-        self.state = State()
-        self.next_offset = 0
+        self._recovered = False
+        self._decision_offset = 0
+        self._decision_bytes = 0
+        self.point = LogPoint(State())
+
+    @property
+    def state(self) -> State:
+        """After the last decision read."""
+        return self.point.state
 
     def poll(self, timeout_ms: int) -> bool:
-        """Fold what there is; True if the end of the log was reached."""
+        """Fold what there is; True if the end of the log was reached.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+            StopError: the log, or what the snapshots say of it, is not what was read before.
+        """
         if self._reader is None:
             self._reader = self._reopened()
         batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
@@ -77,10 +67,10 @@ class LogFollower:
         """
         self.close()
         patience = Patience(self._clock, f"the end of topic {DECISIONS}", limit_ms, stall_limit_ms)
-        next_offset = self.next_offset
+        next_offset = self.point.next_offset
         while not self.poll(50):
-            patience.check(progress=self.next_offset > next_offset)
-            next_offset = self.next_offset
+            patience.check(progress=self.point.next_offset > next_offset)
+            next_offset = self.point.next_offset
 
     def close(self) -> None:
         """Give the reader back; the state stays, and the next poll opens a new one where this one stood."""
@@ -90,26 +80,38 @@ class LogFollower:
 
     def _reopened(self) -> LogReader:
         reader = self._open_reader()
-        first = reader.start_offsets(DECISIONS)[_LOG]
-        if first > self.next_offset:
-            message = (
-                f"topic {DECISIONS} begins at offset {first}, needed is {self.next_offset}: decisions were deleted"
-            )
-            raise LogContinuityError(message)
+        try:
+            if not self._recovered:
+                self.point = recover(reader, self._clock)
+                self._recovered = True
+            require_kept(reader, self.point.next_offset)
+        except BaseException:
+            reader.close()
+            raise
         self._assembler = DecisionAssembler()
-        reader.assign({_LOG: self.next_offset})
+        reader.assign({_LOG: self.point.next_offset})
         return reader
 
     def _fold(self, offset: int, value: bytes | None) -> None:
         if value is None:
             message = f"{DECISIONS}[0]@{offset} has no value: nobody may delete decisions"
             raise LogContinuityError(message)
+        if not self._assembler.within_decision:
+            self._decision_offset = offset
+            self._decision_bytes = 0
+        self._decision_bytes += len(value)
         try:
             decision = self._assembler.add(value)
             if decision is None:
                 return  # more parts follow; reading again begins at the first of them
-            self.state = follow(self.state, decision)
+            state = follow(self.state, decision)
         except StopError as error:
             message = f"{DECISIONS}[0]@{offset}: {error}"
             raise type(error)(message) from error
-        self.next_offset = offset + 1
+        self.point = LogPoint(
+            state,
+            last_decision_offset=self._decision_offset,
+            next_offset=offset + 1,
+            read_bytes=self.point.read_bytes + self._decision_bytes,
+            asked_for=decision.seq if asks_for_snapshot(decision) else self.point.asked_for,
+        )

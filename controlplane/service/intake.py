@@ -1,7 +1,7 @@
 """Reads the input topics, decodes them, and folds them into observations; bad records become refusals."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -11,7 +11,7 @@ from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.decide import settle
 from controlplane.core.identifiers import Coordinates, Seq, TopicPartition
-from controlplane.core.observations import Observations, observe
+from controlplane.core.intake.observations import Observations, observe
 from controlplane.core.records import InputRecord, Refusal
 from controlplane.core.state import State, position_key
 from controlplane.errors import InvalidInputError
@@ -22,7 +22,10 @@ _log = structlog.get_logger(__name__)
 
 _MAX_RECORDS: Final = 2_000
 _LOOK_BACK_LIMITS: Final = 3
-"""A cold start looks back this many silence limits, so that it observes like a leader that ran all the time."""
+"""A cold start looks back this many silence limits: enough to judge every present silence, and less than a window.
+
+What it therefore does not know, its *term opened* tells: the audit begins where it did (decision 0011).
+"""
 _REFUSALS_KEPT: Final = 10_000
 
 
@@ -30,6 +33,7 @@ class Intake:
     """The observations of one controller, kept warm whether it leads or not.
 
     ``refusals`` are those that no leader is sure to have written: a new leader writes them, at least once.
+    ``observed_from`` are the first offsets that it read.
     """
 
     def __init__(
@@ -46,11 +50,12 @@ class Intake:
         self._framing = framing
         self._reader: LogReader | None = None
         self.observations = Observations()
+        self.observed_from: Mapping[TopicPartition, int] = {}
         self.refusals: list[Refusal] = []
         self._settled: tuple[Seq, Observations] | None = None
 
     def start(self, state: State) -> None:
-        """Begin where the state's positions say, and look back in ``heartbeats`` over the window that matters."""
+        """Begin where the state's positions say, and look back in ``heartbeats`` over some silence limits."""
         reader = self._open_reader()
         since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.silence_limit_ms
         positions = dict(reader.offsets_at_time(HEARTBEATS, since_ms))
@@ -65,6 +70,7 @@ class Intake:
         reader.assign(positions)
         self._reader = reader
         self.observations = Observations(positions=positions)
+        self.observed_from = dict(positions)
 
     def poll(self, timeout_ms: int) -> int:
         """Fold at most one batch; returns the number of records."""

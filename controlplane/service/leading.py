@@ -1,22 +1,20 @@
-"""One leadership: decide and commit under one term until something says stop."""
+"""One leadership: what a leader decides and commits under its term."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from enum import Enum
 from typing import Final
 
 import structlog
 
 from controlplane.core.decide import decide
-from controlplane.core.decision import CauseKind, Decision
+from controlplane.core.decision import CauseKind
 from controlplane.core.draft import SealedDecision
-from controlplane.core.events import SlotsAssigned
 from controlplane.core.identifiers import Term
-from controlplane.core.invariants import check_step
-from controlplane.core.observations import Observations, SlotsAsked
-from controlplane.core.rows import Row
+from controlplane.core.intake.observations import Observations, SlotsAsked
+from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
+from controlplane.core.verification.invariants import check_step
+from controlplane.errors import InvariantViolationError
 from controlplane.ports import Clock, CommitOutcome, TransactionalWriter
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.intake import Intake
@@ -29,18 +27,14 @@ _RESOLVE_MS: Final = 1_000
 _log = structlog.get_logger(__name__)
 
 
-class Standing(Enum):
-    """Whether a leader may go on."""
-
-    LEADS = "leads"
-    FENCED = "fenced"
-    """Kafka refuses this writer: stop at once and discard everything uncommitted."""
-    UNRESOLVED = "unresolved"
-    """A commit has no answer yet: nothing may be decided until it has one."""
-
-
 class Leadership:
-    """The leader's state, its transactional writer and the table that it publishes. One thread only."""
+    """The leader's state, its transactional writer and the table that it publishes. One thread only.
+
+    Attributes:
+        state: as of the last decision that is known to be committed.
+        writer: fences every other one.
+        has_resigned: that decision answers an operator who asks this leader to hand over.
+    """
 
     def __init__(  # noqa: PLR0917 - one collaborator each
         self,
@@ -56,6 +50,7 @@ class Leadership:
         """``writer`` is open; ``state`` is what the log says after the writer's opening fenced all others."""
         self.state = state
         self.writer = writer
+        self.has_resigned = False
         self._slot_policies = slot_policies
         self._publisher = publisher
         self._intake = intake
@@ -71,52 +66,70 @@ class Leadership:
         """The term that this leadership opened."""
         return self.state.term
 
-    def commit(self, sealed: SealedDecision, rows: Mapping[str, Row | None]) -> Standing:
-        """Commit one decision with its rows; the state advances only when Kafka has said yes."""
+    def commit(self, sealed: SealedDecision) -> CommitOutcome:
+        """Commit one decision with its rows; the state advances only when Kafka has said yes.
+
+        Raises:
+            LogUnavailableError: dead letters of inputs that the decision passes are not written; nothing was committed.
+        """
         check_step(self.state, sealed.decision, sealed.state, self._slot_policies)
         self._dead_letters.flush(_FLUSH_MS)
-        publication = self._publisher.publication(sealed, rows)
+        publication = self._publisher.publication(sealed, self._publisher.rows_of_decision(sealed))
         began_at_ms = self._clock.monotonic_ms()
         outcome = self.writer.commit(publication.records)
         return self._conclude(outcome, sealed, publication, began_at_ms)
 
-    def step(self) -> Standing:
-        """Resolve an open commit, or look at the observations and commit what they call for."""
+    def resolve(self) -> CommitOutcome:
+        """Ask what became of the commit whose outcome is unknown.
+
+        Raises:
+            InvariantViolationError: there is none.
+        """
+        if self._unresolved is None:
+            raise InvariantViolationError("no commit waits for an answer")
+        sealed, publication, began_at_ms = self._unresolved
+        return self._conclude(self.writer.resolve(_RESOLVE_MS), sealed, publication, began_at_ms)
+
+    def decide(self) -> CommitOutcome | None:
+        """Look at the observations and commit what they call for; None if they call for nothing.
+
+        Raises:
+            InvariantViolationError: a commit has no answer yet: nothing may be decided until it has one.
+            LogUnavailableError: see :meth:`commit`.
+        """
         if self._unresolved is not None:
-            sealed, publication, began_at_ms = self._unresolved
-            return self._conclude(self.writer.resolve(_RESOLVE_MS), sealed, publication, began_at_ms)
+            raise InvariantViolationError("a commit waits for its answer, and until then nothing may be decided")
         if self._intake.observations is self._looked_at:
-            return Standing.LEADS  # equal inputs would give an equal answer
+            return None  # equal inputs would give an equal answer
         verdict = decide(self.state, self._intake.observations, self._slot_policies)
         self._show_refusal(verdict.observations.slots_asked)
         self._dead_letters.write((*self._intake.take_refusals(), *verdict.refusals))
         if verdict.sealed is None:
             self._intake.observations = self._looked_at = verdict.observations
-            return Standing.LEADS
+            return None
         pending = self._intake.observations.pending
         self._intake.observations = replace(verdict.observations, pending=pending)
-        return self.commit(verdict.sealed, self._publisher.rows_of_decision(verdict.sealed))
+        return self.commit(verdict.sealed)
 
     def _conclude(
         self, outcome: CommitOutcome, sealed: SealedDecision, publication: Publication, began_at_ms: int
-    ) -> Standing:
+    ) -> CommitOutcome:
         self._unresolved = None
         match outcome:
             case CommitOutcome.COMMITTED:
                 self._publisher.committed(publication)
-                before, self.state = self.state, sealed.state
-                self._report(before, sealed, self._clock.monotonic_ms() - began_at_ms)
+                self.state = sealed.state
+                self._report(sealed, self._clock.monotonic_ms() - began_at_ms)
                 self._intake.settle(self.state)
-                return Standing.LEADS
+                self.has_resigned = resignation_in(sealed.decision) is not None
             case CommitOutcome.ABORTED:
-                _log.warning("transaction aborted, deciding again", seq=sealed.decision.seq)
-                return Standing.LEADS
-            case CommitOutcome.FENCED:
-                return Standing.FENCED
+                _log.warning("transaction aborted", seq=sealed.decision.seq)
             case CommitOutcome.UNKNOWN:
                 _log.warning("commit without an answer", seq=sealed.decision.seq)
                 self._unresolved = (sealed, publication, began_at_ms)
-                return Standing.UNRESOLVED
+            case CommitOutcome.FENCED:
+                pass
+        return outcome
 
     def _show_refusal(self, asked: SlotsAsked | None) -> None:
         """Say once that the slot policy cannot make a table, and once that it can again."""
@@ -129,12 +142,10 @@ class Leadership:
         else:
             _log.info("slot policy no longer refuses", seq=asked.seq)
 
-    def _report(self, before: State, sealed: SealedDecision, commit_ms: int) -> None:
+    def _report(self, sealed: SealedDecision, commit_ms: int) -> None:
         decision = sealed.decision
-        certificate = decision.certificate
-        moved = certificate.moved if certificate else _moved(before, decision)
         self._metrics.commit_seconds.observe(commit_ms / 1_000)
-        self._metrics.moves.inc(moved)
+        self._metrics.moves.inc(decision.moves_carried_out)
         for cause in decision.causes:
             self._metrics.decisions.labels(cause.kind.value).inc()
             if cause.kind is CauseKind.PLACEMENT_REFUSED:
@@ -145,14 +156,8 @@ class Leadership:
             epoch=decision.epoch,
             term=decision.term,
             causes=[f"{cause.kind.value} {cause.subject}" for cause in decision.causes[:5]],
-            moved=moved,
+            moves_carried_out=decision.moves_carried_out,
+            moves_left=decision.moves_left,
             rows=len(sealed.rows),
             commit_ms=commit_ms,
         )
-
-
-def _moved(before: State, decision: Decision) -> int:
-    """Replicas on nodes that did not hold the slot before, where no certificate counts them."""
-    rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
-    count = len(before.slots)  # a part of a split slot begins with its slot's replicas
-    return sum(len({*slot.replicas}.difference(before.slots[slot.slot_id % count].replicas)) for slot in rows)

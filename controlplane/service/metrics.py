@@ -55,3 +55,22 @@ class ControllerMetrics:
             ["reason"],
             registry=registry,
         )
+        self._register_snapshots(registry)
+
+    def _register_snapshots(self, registry: CollectorRegistry) -> None:
+        self.snapshots = Counter(
+            "controlplane_snapshots", "Snapshots of the state written by this controller", registry=registry
+        )
+        self.snapshot_failures = Counter(
+            "controlplane_snapshot_failures",
+            "Times that this controller could not write a snapshot that was due",
+            registry=registry,
+        )
+        self.snapshot_seq = Gauge(
+            "controlplane_snapshot_seq",
+            "Seq of the newest whole snapshot that this controller wrote or found when it began to lead",
+            registry=registry,
+        )
+        self.snapshot_bytes = Gauge(
+            "controlplane_snapshot_bytes", "Size of the last snapshot that this controller wrote", registry=registry
+        )

@@ -9,7 +9,7 @@ from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.decision import Decision
 from controlplane.core.draft import SealedDecision
 from controlplane.core.publishing import rows_of
-from controlplane.core.rows import MARKER_KEY, EpochMarker, Row, add_hashes, format_digest, row_hash
+from controlplane.core.routing_table.rows import MARKER_KEY, EpochMarker, Row, add_hashes, format_digest, row_hash
 from controlplane.core.state import State
 from controlplane.ports import OutgoingRecord
 

@@ -1,10 +1,4 @@
-"""Taking over: the order of steps that makes a new leader safe, whatever the old one still does.
-
-Lease won -> lease checked again -> ``init_transactions`` fences the predecessor and aborts its open transaction -> a
-reader that began after that reads the log to its end -> a log that holds our term or a higher one sends us back for a
-higher term -> log, table and lease store have to name the same log -> all heartbeats up to here are observed -> lease
-checked again -> *term opened* committed.
-"""
+"""Taking over: what each step of it does; their order is the table of :mod:`controlplane.core.machines.leading`."""
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -15,29 +9,33 @@ import structlog
 
 from controlplane import __version__
 from controlplane.config import HEARTBEATS, ROUTING_TABLE, ControllerConfig
-from controlplane.core.decide import open_term
+from controlplane.core.decide import Opening, open_term
 from controlplane.core.identifiers import Term, TopicPartition
 from controlplane.core.policy import Policy
+from controlplane.core.routing_table.table_replica import TableReplica
 from controlplane.core.slot_policies import check_slot_policy
 from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
-from controlplane.core.table_replica import TableReplica
-from controlplane.errors import LeaseStoreUnavailableError, LogContinuityError
-from controlplane.ports import Clock, LeaseStore, LogReader, TransactionalWriter
+from controlplane.errors import (
+    InvariantViolationError,
+    LeaseStoreUnavailableError,
+    LogContinuityError,
+    LogUnavailableError,
+)
+from controlplane.ports import Clock, CommitOutcome, LeaseStore, LogReader, TransactionalWriter
 from controlplane.service.dead_letters import DeadLetterWriter
-from controlplane.service.follower import LogFollower, Patience
+from controlplane.service.follower import LogFollower
 from controlplane.service.intake import Intake
-from controlplane.service.leading import Leadership, Standing
-from controlplane.service.lease_keeper import LeaseKeeper
+from controlplane.service.leading import Leadership
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.patience import Patience
 from controlplane.service.publisher import TablePublisher
+from controlplane.service.snapshots import SnapshotKeeper
 from controlplane.table_follower import fold_record
 
 _READ_LIMIT_MS: Final = 60_000
 _STALL_LIMIT_MS: Final = 5_000
 """A contender that gets nothing from Kafka for this long stands in the way of one that would."""
-UNRESOLVED_LIMIT_MS: Final = 15_000
-"""How long a commit may stay without an answer before everything is discarded and the log is asked."""
 _TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
 
 _log = structlog.get_logger(__name__)
@@ -57,6 +55,7 @@ class Parts(NamedTuple):
     follower: LogFollower
     intake: Intake
     dead_letters: DeadLetterWriter
+    snapshots: SnapshotKeeper
 
 
 def require_slot_policy(parts: Parts, state: State) -> None:
@@ -69,80 +68,134 @@ def require_slot_policy(parts: Parts, state: State) -> None:
     check_slot_policy(parts.slot_policies, state.policy if state.log_id else parts.first_policy)
 
 
-def take_over(parts: Parts, keeper: LeaseKeeper, term: Term) -> Leadership | None:
-    """Run the whole take-over under ``term``; None if somebody or something else comes first.
+class TakeOver:
+    """One attempt at leading under one term, step by step; which step comes when, the machine says.
 
-    Raises:
-        LogUnavailableError: Kafka did not answer in time.
-        FencedError: a later contender initialised its transactions meanwhile.
-        LogContinuityError: log, table and lease store do not belong together: nobody may lead this.
-        UnsupportedFeatureLevelError: a newer version wrote the log or the table.
-        UnknownSlotPolicyError: this controller could not decide under the log's policy.
-        ConfigurationError: the slot policy refuses its options.
+    Each method may raise what :class:`controlplane.errors.RetryableError` and its siblings stand for; the attempt is
+    over then, and :meth:`close` is all that may follow.
     """
-    if not keeper.confirm(term):
-        return None
-    writer = parts.open_transactions()
-    try:
-        leadership = _take_over(parts, keeper, term, writer)
-    except BaseException:
-        writer.close()
-        raise
-    if leadership is None:
-        writer.close()
-    return leadership
 
+    def __init__(self, parts: Parts, term: Term) -> None:
+        """Nothing is asked of Kafka yet."""
+        self._parts = parts
+        self._term = term
+        self._writer = parts.open_transactions()
+        self._leadership: Leadership | None = None
+        self._republish = False
 
-def _take_over(parts: Parts, keeper: LeaseKeeper, term: Term, writer: TransactionalWriter) -> Leadership | None:
-    writer.open()
-    parts.follower.read_to_end(_READ_LIMIT_MS, _STALL_LIMIT_MS)
-    state = parts.follower.state
-    if state.term >= term:
-        _log.warning("the log holds this term or a higher one", term=term, log_term=state.term)
-        keeper.raise_floor(state.term)
-        return None
-    with closing(parts.open_reader()) as reader:
-        replica = _read_table(reader, parts.clock)
-        ends = reader.end_offsets(HEARTBEATS)
-    _check_identity(state, replica, parts.lease_store.read_log_id())
-    publisher = TablePublisher(replica.row_hashes)
-    republish = bool(state.log_id) and not _stands(state, replica, publisher)
-    new_log = None if state.log_id else (uuid4().hex, parts.first_policy)
-    require_slot_policy(parts, state)
-    _catch_up(parts.intake, ends, parts.clock)
-    if not keeper.confirm(term):
-        return None
-    parts.intake.settle(state)
-    # Before the first decision of the term, after which others take the letters of all that was refused for written.
-    parts.dead_letters.write(parts.intake.take_refusals())
-    leadership = Leadership(
-        state,
-        parts.slot_policies,
-        writer,
-        publisher,
-        parts.intake,
-        parts.dead_letters,
-        parts.clock,
-        parts.metrics,
-    )
-    now_ms = parts.intake.observations.now_ms or state.decided_at_ms
-    sealed = open_term(
-        state,
-        term,
-        parts.config.controller_id,
-        __version__,
-        new_log=new_log,
-        now_ms=now_ms,
-        republish=republish,
-    )
-    standing = leadership.commit(sealed, publisher.rows_of_decision(sealed))
-    deadline_ms = parts.clock.monotonic_ms() + UNRESOLVED_LIMIT_MS
-    while standing is Standing.UNRESOLVED and parts.clock.monotonic_ms() < deadline_ms:
-        standing = leadership.step()
-    if standing is not Standing.LEADS or leadership.term != term:
-        return None
-    _remember_log_id(parts.lease_store, leadership.state.log_id)
-    return leadership
+    @property
+    def leadership(self) -> Leadership:
+        """What decides and commits, once everything is caught up with.
+
+        Raises:
+            InvariantViolationError: :meth:`catch_up` has not succeeded.
+        """
+        if self._leadership is None:
+            raise InvariantViolationError("a controller that has not caught up cannot lead")
+        return self._leadership
+
+    @property
+    def leads(self) -> bool:
+        """Whether the term is open: *term opened* is committed."""
+        return self._leadership is not None and self._leadership.term == self._term
+
+    def open_writer(self) -> None:
+        """Fence every earlier writer, once the log has been read: who cannot follow it must not fence one who can.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+            UnsupportedFeatureLevelError: a newer version wrote the log.
+            UnknownSlotPolicyError: this controller could not decide under the log's policy.
+            ConfigurationError: the slot policy refuses its options.
+            FencedError: a later contender initialised its transactions meanwhile.
+        """
+        self.read_log()
+        require_slot_policy(self._parts, self._parts.follower.state)
+        self._writer.open()
+
+    def read_log(self) -> Term:
+        """Fold the log to its end and return the term of its last decision.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+        """
+        self._parts.follower.read_to_end(_READ_LIMIT_MS, _STALL_LIMIT_MS)
+        return self._parts.follower.state.term
+
+    def catch_up(self) -> None:
+        """Compare the log with table and lease store, and observe every heartbeat that stands in it by now.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time, or a later contender leads already.
+            LeaseStoreUnavailableError: Redis did not.
+            LogContinuityError: log, table and lease store do not belong together: nobody may lead this.
+            UnsupportedFeatureLevelError: a newer version wrote the table.
+            UnknownSlotPolicyError: this controller could not decide under the log's policy.
+            ConfigurationError: the slot policy refuses its options.
+        """
+        parts = self._parts
+        state = parts.follower.state
+        with closing(parts.open_reader()) as reader:
+            replica = _read_table(reader, parts.clock)
+            ends = reader.end_offsets(HEARTBEATS)
+        try:
+            _check_identity(state, replica, parts.lease_store.read_log_id())
+        except LogContinuityError:
+            self._require_end_of_log()
+            raise
+        publisher = TablePublisher(replica.row_hashes)
+        self._republish = bool(state.log_id) and not _stands(state, replica, publisher)
+        require_slot_policy(parts, state)
+        _catch_up(parts.intake, ends, parts.clock)
+        self._leadership = Leadership(
+            state,
+            parts.slot_policies,
+            self._writer,
+            publisher,
+            parts.intake,
+            parts.dead_letters,
+            parts.clock,
+            parts.metrics,
+        )
+
+    def _require_end_of_log(self) -> None:
+        """Table and lease store know more than the log did: all is well if the log has gone on since it was read.
+
+        Raises:
+            LogUnavailableError: it has: a later contender has fenced this one, and leads.
+        """
+        known = self._parts.follower.state
+        self.read_log()
+        now = self._parts.follower.state
+        if now.seq > known.seq:
+            message = (
+                f"decisions went on from seq {known.seq} to {now.seq} under term {now.term} while term {self._term} "
+                "was about to take over: a later contender leads; stand again"
+            )
+            raise LogUnavailableError(message)
+
+    def open_term(self) -> CommitOutcome:
+        """Commit the first decision of the term.
+
+        Raises:
+            LogUnavailableError: dead letters that have to come first are not written.
+        """
+        parts, state = self._parts, self.leadership.state
+        parts.intake.settle(state)
+        # Before the first decision of the term: after it others take the letters of all that was refused for written.
+        parts.dead_letters.write(parts.intake.take_refusals())
+        new_log = None if state.log_id else (uuid4().hex, parts.first_policy)
+        opening = Opening(new_log=new_log, republish=self._republish, observed_from=parts.intake.observed_from)
+        observations, controller_id = parts.intake.observations, parts.config.controller_id
+        return self.leadership.commit(open_term(state, observations, self._term, controller_id, __version__, opening))
+
+    def remember_log_id(self) -> None:
+        """Let the lease store know the log; a store that does not answer is told by the next leader."""
+        _remember_log_id(self._parts.lease_store, self.leadership.state.log_id)
+
+    def close(self) -> None:
+        """Give the writer back; what it has not committed is discarded."""
+        self._writer.close()
 
 
 def _remember_log_id(store: LeaseStore, log_id: str) -> None:

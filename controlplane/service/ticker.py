@@ -1,15 +1,13 @@
 """Marks time in the log: a tick to each partition of ``heartbeats``, by every controller, leading or not."""
 
-import threading
-
 import structlog
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.identifiers import ControllerId
 from controlplane.core.records import Tick
-from controlplane.errors import LogUnavailableError
-from controlplane.ports import Clock, Delivery, EventWriter, OutgoingRecord
+from controlplane.errors import ConfigurationError, LogUnavailableError
+from controlplane.ports import Clock, Delivery, EventWriter, OutgoingRecord, Threads
 
 _log = structlog.get_logger(__name__)
 
@@ -17,16 +15,19 @@ _log = structlog.get_logger(__name__)
 class Ticker:
     """A thread that ticks; :meth:`silent_for_ms` tells whether Kafka still acknowledges."""
 
-    def __init__(self, writer: EventWriter, clock: Clock, controller_id: ControllerId, interval_ms: int) -> None:
+    def __init__(
+        self, writer: EventWriter, clock: Clock, threads: Threads, controller_id: ControllerId, interval_ms: int
+    ) -> None:
         """``writer`` belongs to the ticker's thread from :meth:`start` on."""
         self._writer = writer
         self._clock = clock
         self._controller_id = controller_id
         self._interval_ms = interval_ms
-        self._stop = threading.Event()
+        self._stop = threads.signal()
         self._acknowledged_at_ms = clock.monotonic_ms()
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="ticker", daemon=True)
+        self._denied: str | None = None
+        self._thread = threads.thread(self._run, "ticker")
 
     def start(self) -> None:
         """Begin to tick; silence counts from here."""
@@ -60,10 +61,15 @@ class Ticker:
                 except LogUnavailableError as error:
                     _log.warning("no tick", error=str(error))
                 self._writer.poll(0)
+                self._refuse_denial()
                 elapsed_ms = self._clock.monotonic_ms() - began_at_ms
                 self._stop.wait(max(self._interval_ms - elapsed_ms, 1) / 1_000)
         except BaseException as failure:  # noqa: BLE001 - handed to the controller's thread, which raises it
             self._failure = failure
+
+    def _refuse_denial(self) -> None:
+        if self._denied is not None:
+            raise ConfigurationError(self._denied)
 
     def _tick(self, partitions: int) -> None:
         value = encode_input(Tick(self._controller_id, self._clock.wall_ms()))
@@ -72,5 +78,7 @@ class Ticker:
             self._writer.send(OutgoingRecord(HEARTBEATS, key, value, partition), self._on_delivery)
 
     def _on_delivery(self, delivery: Delivery) -> None:
+        if delivery.denied:
+            self._denied = delivery.error
         if delivery.error is None:
             self._acknowledged_at_ms = self._clock.monotonic_ms()

@@ -26,8 +26,8 @@ Global options may stand anywhere in the line. Standard output holds the result 
 |---|---|
 | 0 | done |
 | 1 | failed: the sentence on standard error says why |
-| 2 | called wrongly, or a setting is wrong |
-| 3 | Kafka, Redis or a leader could not be reached in time |
+| 2 | called wrongly, or a setting is wrong: nothing was sent |
+| 3 | Kafka, Redis or a leader could not be reached in time, or a drain was not over in time (it goes on) |
 | 130 | interrupted by Ctrl-C |
 """
 

@@ -1,57 +1,165 @@
-"""Draw ``states.md`` from the transition tables: ``python docs/reference/generate_states.py``.
+"""Draw ``states.md``, and the diagram in ``fencing.md``, from the tables: ``python docs/reference/generate_states.py``.
 
-A test compares the page with what this script would write.
+Tests compare both with what this script would write.
 """
 
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from controlplane.core import membership, node_session  # noqa: E402 - the checkout is on the path only now
+from controlplane.core import membership  # noqa: E402 - the checkout is on the path only now
+from controlplane.core.machines import election, leading, node_session, sofa_election  # noqa: E402 - as above
 
 PAGE = Path(__file__).with_name("states.md")
+FENCING = ROOT / "docs" / "explanation" / "fencing.md"
+_DRAWN, _END = "from the transition table: change that, not this. -->\n", "<!-- End of what is drawn. -->"
 _HEAD = """\
-# States of a node
+# States
 
 <!-- Drawn by docs/reference/generate_states.py from the transition tables: change those, not this page. -->
 
 What is not drawn cannot happen: it is an error where somebody tries.
 
-## As decisions see it
+## A node, as decisions see it
 
 Only events in decisions change where a node stands (`controlplane/core/membership.py`).
 
 """
 _SESSION = """
-## As the node sees itself
+## A node, as it sees itself
 
-The agent's session (`controlplane/core/node_session.py`). It follows the routing table; only that its heartbeats are no
-longer acknowledged it notices by itself.
+The agent's session (`controlplane/core/machines/node_session.py`). It follows the routing table; only that its
+heartbeats are no longer acknowledged it notices by itself.
+
+"""
+_ELECTION = """
+## A controller and the lease
+
+Standing for election and holding the lease (`controlplane/core/machines/election.py`), in a thread of its own.
+
+"""
+_SOFA = """
+## A controller and SOFARegistry's lock
+
+A round of the election under lease profile `sofa` (`controlplane/core/machines/sofa_election.py`), in the same thread.
+
+"""
+_LEADING = """
+## A controller's loop
+
+From following to leading and back (`controlplane/core/machines/leading.py`). Every step can also be shut down, which
+discards the writer and gives the lease back. What is done on the way from step to step stands below the diagram.
 
 """
 
 
+class Arrow(NamedTuple):
+    """What leads from one state to another, and what is done on the way."""
+
+    before: str
+    cause: str
+    after: str
+    actions: str = ""
+
+
 def page() -> str:
     """The whole page."""
-    node = [
-        (before.value if before else "[*]", event, after.value)
+    loop = _loop()
+    drawn = [arrow for arrow in loop if arrow.cause != leading.Trigger.SHUT_DOWN.value]
+    return "".join(
+        (
+            _HEAD,
+            _diagram(_node()),
+            _SESSION,
+            _diagram([_begin(node_session.SessionState.STARTING.value), *_session()]),
+            _ELECTION,
+            _diagram([_begin(election.Contender.__name__), *_election()]),
+            "\n",
+            _table(_election()),
+            _SOFA,
+            _diagram([_begin(sofa_election.Phase.RESTING.value), *_sofa()]),
+            _LEADING,
+            _diagram([_begin(leading.LeadingState().step.value), *drawn]),
+            "\n",
+            _table(loop),
+        )
+    )
+
+
+def fencing() -> str:
+    """``fencing.md`` with its diagram drawn anew: one arrow for everything that leads from one step to another."""
+    causes: dict[tuple[str, str], list[str]] = {}
+    for arrow in _loop():
+        if arrow.before != arrow.after and arrow.cause != leading.Trigger.SHUT_DOWN.value:
+            causes.setdefault((arrow.before, arrow.after), []).append(arrow.cause)
+    arrows = [Arrow(before, ", ".join(among), after) for (before, after), among in causes.items()]
+    before, _, rest = FENCING.read_text(encoding="utf-8").partition(_DRAWN)
+    _, _, after = rest.partition(_END)
+    return f"{before}{_DRAWN}\n{_diagram([_begin(leading.LeadingState().step.value), *arrows])}\n{_END}{after}"
+
+
+def _begin(state: str) -> Arrow:
+    return Arrow("[*]", "", state)
+
+
+def _node() -> list[Arrow]:
+    return [
+        Arrow(before.value if before else "[*]", event, after.value)
         for (before, event), after in membership.TRANSITIONS.items()
     ]
-    session = [
-        (before.value, trigger.value, after.value) for (before, trigger), after in node_session.TRANSITIONS.items()
+
+
+def _session() -> list[Arrow]:
+    return [
+        Arrow(before.value, trigger.value, after.value) for (before, trigger), after in node_session.TRANSITIONS.items()
     ]
-    session.insert(0, ("[*]", "", node_session.SessionState.STARTING.value))
-    return _HEAD + _diagram(node) + _SESSION + _diagram(session)
 
 
-def _diagram(arrows: Iterable[tuple[str, str, str]]) -> str:
-    """A Mermaid state diagram; each arrow is (before, cause, after)."""
-    lines = [f"    {before} --> {after}{f': {cause}' if cause else ''}\n" for before, cause, after in arrows]
+def _election() -> list[Arrow]:
+    return [
+        Arrow(before.__name__, event.__name__, after.__name__, ", ".join(action.__name__ for action in row.asks))
+        for (before, event), row in election.TRANSITIONS.items()
+        for after in row.leads_to
+    ]
+
+
+def _sofa() -> list[Arrow]:
+    return [
+        Arrow(before.value, finding.value, after.value)
+        for (before, finding), after in sofa_election.TRANSITIONS.items()
+    ]
+
+
+def _loop() -> list[Arrow]:
+    return [
+        Arrow(before.value, trigger.value, row.step.value, ", ".join(action.value for action in row.actions))
+        for (before, trigger), row in leading.TRANSITIONS.items()
+    ]
+
+
+def _diagram(arrows: Iterable[Arrow]) -> str:
+    """A Mermaid state diagram."""
+    lines = [
+        f"    {_name(arrow.before)} --> {_name(arrow.after)}{f': {arrow.cause}' if arrow.cause else ''}\n"
+        for arrow in arrows
+    ]
     return "```mermaid\nstateDiagram-v2\n" + "".join(lines) + "```\n"
+
+
+def _table(arrows: Iterable[Arrow]) -> str:
+    lines = [f"| {arrow.before} | {arrow.cause} | {arrow.after} | {arrow.actions} |\n" for arrow in arrows]
+    return "| from | cause | to | actions |\n|---|---|---|---|\n" + "".join(lines)
+
+
+def _name(state: str) -> str:
+    """Mermaid's names have no spaces."""
+    return state.replace(" ", "_")
 
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    FENCING.write_text(fencing(), encoding="utf-8")

@@ -32,7 +32,7 @@ Every reader has to set `isolation.level=read_committed`.
 | `candidates` | bundle id | the pipeline | Candidate |
 | `decisions` | seq | the leader | Decision, in one or more parts |
 | `routing-table` | `main/<kind>/<id>` | the leader | Slot, NodeRow, Bundle, Namespace, TableSettings; EpochMarker |
-| `snapshots` | snapshot id / part | nobody yet | SnapshotPart |
+| `snapshots` | snapshot id / part | the leader | SnapshotPart |
 | `dead-letters` | `topic[partition]@offset` of the refused input | the leader, the pipeline | DeadLetter |
 
 ## Reading the routing table without us

@@ -5,8 +5,9 @@ python -m examples.kv.client --cluster demo --bootstrap-servers localhost:9092 -
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from controlplane.bootstrap.members import routing_client
 from controlplane.errors import NoRouteError
@@ -21,6 +22,26 @@ _ADDRESS: Final = "kv"
 
 class GivenUp(Exception):  # noqa: N818 - what became of a request
     """A request had no answer in time; a PUT may have happened or may happen still."""
+
+
+class Acknowledged(NamedTuple):
+    """Who acknowledged a PUT, and what orders it among those of its slot.
+
+    Attributes:
+        slot_id: the slot of its key.
+        node_id: the slot leader that accepted it.
+        leader_epoch: the slot leader epoch under which it did: the fencing token.
+        counter: the number that the slot leader gave it.
+        sent_s: when the attempt that was answered was sent, monotonic.
+        answered_s: when its answer had come.
+    """
+
+    slot_id: int
+    node_id: str
+    leader_epoch: int
+    counter: int
+    sent_s: float
+    answered_s: float
 
 
 @dataclass(slots=True)
@@ -49,10 +70,20 @@ class KvClient:
         cluster: the cluster's name.
         bootstrap_servers: Kafka, as ``host:port`` list.
         give_up_s: how long a request is tried.
+        security: Kafka's settings for TLS and login.
     """
 
-    def __init__(self, cluster: str, bootstrap_servers: str, *, give_up_s: float = 15.0) -> None:
-        self.routing: RoutingClient = routing_client(cluster, bootstrap_servers, metrics=RoutingMetrics(None))
+    def __init__(
+        self,
+        cluster: str,
+        bootstrap_servers: str,
+        *,
+        give_up_s: float = 15.0,
+        security: Mapping[str, str] | None = None,
+    ) -> None:
+        self.routing: RoutingClient = routing_client(
+            cluster, bootstrap_servers, security=security, metrics=RoutingMetrics(None)
+        )
         self.counts = Counts()
         self._give_up_s = give_up_s
         self._connections = Connections()
@@ -68,13 +99,15 @@ class KvClient:
         self.routing.close()
         self._connections.close()
 
-    def put(self, key: str, value: str) -> None:
+    def put(self, key: str, value: str) -> Acknowledged:
         """Store a value; once this returns, it outlives the death of any one node.
 
         Raises:
             GivenUp: not acknowledged in time.
         """
-        self._request(key, {"op": "put", "key": key, "value": value})
+        answer, sent_s = self._request(key, {"op": "put", "key": key, "value": value})
+        leader_epoch, counter = answer["version"]
+        return Acknowledged(answer["slot"], answer["node"], leader_epoch, counter, sent_s, time.monotonic())
 
     def get(self, key: str) -> str | None:
         """A key's value; None if it was never stored.
@@ -82,7 +115,7 @@ class KvClient:
         Raises:
             GivenUp: not answered in time.
         """
-        value = self._request(key, {"op": "get", "key": key})["value"]
+        value = self._request(key, {"op": "get", "key": key})[0]["value"]
         return None if value is None else str(value)
 
     def take_counts(self) -> Counts:
@@ -91,10 +124,12 @@ class KvClient:
             counts, self.counts = self.counts, Counts()
             return counts
 
-    def _request(self, key: str, request: Message) -> Message:
+    def _request(self, key: str, request: Message) -> tuple[Message, float]:
+        """The answer, and when the attempt that it answers was sent."""
         began_s = time.monotonic()
         attempts = 0
         while True:
+            sent_s = time.monotonic()
             outcome = self._attempt(key, request)
             attempts += 1
             elapsed_s = time.monotonic() - began_s
@@ -109,7 +144,7 @@ class KvClient:
                 if answered or given_up:
                     counts.longest_ms = max(counts.longest_ms, elapsed_s * 1_000)
             if isinstance(outcome, dict) and answered:
-                return outcome
+                return outcome, sent_s
             if given_up:
                 raise GivenUp(f"{request['op']} {key!r} after {attempts} attempts in {elapsed_s:.1f} s: {outcome}")
             self._wait(outcome, min(_LONGEST_PAUSE_S, _PAUSE_S * attempts))

@@ -8,18 +8,20 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import structlog
 
 from controlplane.bootstrap.members import node_agent
 from controlplane.core.identifiers import Epoch
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.node import Access, NodeCallbacks, NodeLoad, SlotChanged, SlotGained, SlotLost
 from examples.kv.load import LoadMeter, Work, resident_memory
 from examples.kv.moving import ADDRESS_NAME, Mover, place_of
 from examples.kv.protocol import Connections, Message, Server, Unreachable
+from examples.kv.security import security_in
 from examples.kv.store import Refused, Row, SlotStore, Token, Value, Version
 
 _COPY_TIMEOUT_S: Final = 1.0
@@ -30,7 +32,17 @@ _LINGER_S: Final = 2.0
 class KvNode(NodeCallbacks):
     """The service of one process. The agent says what the node owns; everything else is here."""
 
-    def __init__(self, cluster: str, bootstrap_servers: str, node_id: str, host: str, port: int, load_s: float) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        bootstrap_servers: str,
+        node_id: str,
+        host: str,
+        port: int,
+        load_s: float,
+        *,
+        security: Mapping[str, str] | None = None,
+    ) -> None:
         self.node_id = node_id
         self.store = SlotStore()
         self._meter = LoadMeter()
@@ -49,6 +61,7 @@ class KvNode(NodeCallbacks):
             load_source=self._load,
             load_interval_ms=round(load_s * 1_000),
             version="kv-1",
+            security=security,
         )
         self._logger = structlog.get_logger().bind(cluster=cluster, node=node_id)
 
@@ -148,7 +161,7 @@ class KvNode(NodeCallbacks):
             if failure is not None:
                 return {"status": "error", "message": f"follower {follower} has no copy: {failure}"}
         self._count(slot_id, key, len(key) + len(text), 0)
-        return {"status": "ok", "version": value.version}
+        return {"status": "ok", "slot": slot_id, "node": self.node_id, "version": value.version}
 
     def _get(self, key: str) -> Message:
         slot_id = self._accept(key)
@@ -254,6 +267,7 @@ def main() -> None:
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--node-id", required=True)
     parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--security", type=Path, help="a file with Kafka's settings for TLS and login, KEY=VALUE lines")
     parser.add_argument("--host", default="127.0.0.1", help="where it listens; told to the others as it is")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--load-interval-s", type=float, default=5.0, help="how often the load is reported")
@@ -265,6 +279,7 @@ def main() -> None:
         options.host,
         options.port,
         options.load_interval_s,
+        security=security_in(options.security),
     ).run()
 
 

@@ -9,12 +9,15 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Final
 
 import structlog
 
-from examples.kv.client import Counts, GivenUp, KvClient
+from examples.kv.client import Acknowledged, Counts, GivenUp, KvClient
+from examples.kv.security import security_in
 
 _WORKERS: Final = 8
 _KEYS_PER_WORKER: Final = 100
@@ -51,6 +54,7 @@ class Traffic:
         rate_per_s: requests of all workers together.
         namespace: the keys' namespace, ``namespace:key``.
         seed: of the choice of keys.
+        on_acknowledged: told of every PUT that was acknowledged, by the worker's thread.
     """
 
     def __init__(
@@ -60,11 +64,13 @@ class Traffic:
         *,
         namespace: str = "kv",
         seed: int = 1,
+        on_acknowledged: Callable[[Acknowledged], object] = lambda _: None,
     ) -> None:
         self.ledgers = [Ledger() for _ in range(_WORKERS)]
         self._client = client
         self._interval_s = _WORKERS / rate_per_s
         self._namespace = namespace
+        self._on_acknowledged = on_acknowledged
         self._stopping = threading.Event()
         self._resting = threading.Event()
         self._at_rest = [threading.Event() for _ in range(_WORKERS)]
@@ -133,7 +139,8 @@ class Traffic:
         try:
             if put:
                 ledger.attempted[key] = ledger.attempted.get(key, 0) + 1
-                self._client.put(key, str(ledger.attempted[key]))
+                acknowledged = self._client.put(key, str(ledger.attempted[key]))
+                self._on_acknowledged(acknowledged)
                 ledger.acknowledged[key] = ledger.attempted[key]
             else:
                 self._client.get(key)
@@ -146,6 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Skewed traffic for the key-value service.")
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--security", type=Path, help="a file with Kafka's settings for TLS and login, KEY=VALUE lines")
     parser.add_argument("--rate", type=float, default=200.0, help="requests a second")
     parser.add_argument("--namespace", default="kv")
     parser.add_argument("--seconds", type=float, default=float("inf"))
@@ -158,7 +166,7 @@ def main() -> None:
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
-    with KvClient(options.cluster, options.bootstrap_servers) as client:
+    with KvClient(options.cluster, options.bootstrap_servers, security=security_in(options.security)) as client:
         traffic = Traffic(client, options.rate, namespace=options.namespace)
         traffic.start()
         total = Counts()

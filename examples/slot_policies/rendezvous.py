@@ -10,16 +10,16 @@ from hashlib import blake2b
 from math import gcd
 
 from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.slot_policy import SlotAnswer, SlotRequest
+from controlplane.core.slot_policy import OrderKind, SlotAnswer, SlotPolicy, SlotRequest
 from controlplane.core.slot_table import Slot
 from controlplane.errors import ConfigurationError
 
 
-class Rendezvous:
+class Rendezvous(SlotPolicy):
     """Rendezvous hashing."""
 
     name = "rendezvous"
-    interval_ms = None
+    heeds = frozenset({OrderKind.WEIGHTS})
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """There is nothing to choose."""

@@ -11,12 +11,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
+from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP, KafkaConfig
 from controlplane.errors import (
+    ConfigurationError,
     ControlPlaneError,
     InvariantViolationError,
     LogContinuityError,
     LogUnavailableError,
+    NotAllowedError,
     PrerequisiteError,
     UnsupportedFeatureLevelError,
 )
@@ -29,6 +31,7 @@ from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.session import build_session
 from streaming.table_contracts import TABLE_OF_TOPIC
 from streaming.tables import create_missing, read
+from streaming.warehouse import claim
 
 _log = structlog.get_logger(__name__)
 
@@ -58,11 +61,14 @@ def run(
         metrics: counts what happens; None registers a set with Prometheus' default registry.
 
     Raises:
-        PrerequisiteError: Spark does not start, the tables are another version's, or a checkpoint is missing.
+        PrerequisiteError: Spark does not start, the tables are another version's or another cluster's, or a checkpoint
+            is missing.
         LogUnavailableError: a stream failed again and again; the message holds its last failure.
         LogContinuityError: the decision log cannot be read on.
         UnsupportedFeatureLevelError: a newer version wrote a decision.
+        ConfigurationError: Kafka refuses the login, or does not allow what the pipeline needs.
     """
+    claim(config.warehouse_dir, config.cluster.name)
     session = build_session(f"controlplane-pipeline-{config.cluster.name}", config.spark)
     try:
         run_in(session, config, stop, on_started, metrics or PipelineMetrics())
@@ -180,13 +186,13 @@ def _watch(
     next_maintenance_s = time.monotonic() + config.maintenance_interval_ms / 1_000
     while not stop.wait(_WATCH_INTERVAL_S):
         for stream in streams:
-            _attend(stream, config.restart_limit, metrics)
+            _attend(stream, config, metrics)
         if time.monotonic() >= next_maintenance_s:
             _maintain(session, config)
             next_maintenance_s = time.monotonic() + config.maintenance_interval_ms / 1_000
 
 
-def _attend(stream: _Stream, restart_limit: int, metrics: PipelineMetrics) -> None:
+def _attend(stream: _Stream, config: PipelineConfig, metrics: PipelineMetrics) -> None:
     """Start a stream again that failed, after a wait that doubles each time.
 
     Spark 4.1 fails once by itself after each crash: it repeats the batch that was under way, commits it, and then
@@ -201,13 +207,13 @@ def _attend(stream: _Stream, restart_limit: int, metrics: PipelineMetrics) -> No
     failure = stream.failure()
     if failure is None:
         return
-    stopping = stopping_error(failure)
+    stopping = stopping_error(failure, config.kafka, f"what the stream of {stream.name} reads")
     if stopping is not None:
         raise stopping
     if now_s - stream.started_at_s > _QUIET_AFTER_S:
         stream.failures = 0
     stream.failures += 1
-    if stream.failures > restart_limit:
+    if stream.failures > config.restart_limit:
         message = f"the stream of {stream.name} failed {stream.failures} times in a row, last with: {failure:.2000}"
         raise LogUnavailableError(message)
     wait_s = min(2.0 ** (stream.failures - 1), _LONGEST_WAIT_S)
@@ -215,8 +221,22 @@ def _attend(stream: _Stream, restart_limit: int, metrics: PipelineMetrics) -> No
     _log.warning("stream failed and is started again", stream=stream.name, wait_s=wait_s, failure=failure)
 
 
-def stopping_error(failure: str) -> ControlPlaneError | None:
-    """The error in the text of a failed stream that forbids to start it again; None if there is none."""
+def stopping_error(failure: str, kafka: KafkaConfig, read: str = "a topic") -> ControlPlaneError | None:
+    """The error in the text of a failed stream that forbids to start it again; None if there is none.
+
+    ``read`` says in words what the stream reads: Kafka's admin client does not name the topic that it was refused.
+    """
+    code = "TopicAuthorizationException"
+    if code in failure:
+        named = re.search(rf"{code}: .*topics?: \[(?P<topics>[^\]]+)\]", failure)
+        what = f"topic {named['topics']}" if named else read
+        return NotAllowedError(kafka.principal, "use", what, code)
+    refused = re.search(r"(?:Sasl|Ssl)AuthenticationException: (?P<message>[^\n]+)", failure)
+    if refused:
+        return ConfigurationError(
+            f"Kafka refuses the login of {kafka.principal}: {refused['message']}; check user, password, mechanism and "
+            "certificates in the security settings"
+        )
     for name, kind in _STOPPING_ERRORS.items():
         found = re.search(rf"{name}: (?P<message>[^\n]+)", failure)
         if found:

@@ -99,4 +99,7 @@ def _row(decision: Decision, record: LogRecord, part_count: int) -> tuple[object
         decision.previous_digest,
         decision.digest(),
         decision.state_digest,
+        decision.moves_carried_out,
+        decision.leader_changes_carried_out,
+        decision.moves_left,
     )

@@ -19,11 +19,11 @@ from controlplane.bootstrap.readers import open_reader, read_decisions
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.apply import follow
 from controlplane.core.decision import Decision
-from controlplane.core.log_verification import holders
 from controlplane.core.slot_policies.sofa import REFRESH
-from controlplane.core.slot_policies.sofa_ticks import REFUSED, RecordedTick, recorded_tick
 from controlplane.core.sofa.table import INITIAL_TABLE, SofaTable
 from controlplane.core.state import State
+from controlplane.core.verification.holders import expected_owners
+from controlplane.core.verification.sofa_ticks import REFUSED, RecordedTick, recorded_tick
 from controlplane.errors import PlacementRefusedError
 from tests.conformance.sofa import ERRORS, Document, ask
 
@@ -33,7 +33,7 @@ def ticks(decisions: Iterable[Decision]) -> Iterator[tuple[Decision, RecordedTic
     state = State()
     for decision in decisions:
         before, state = state, follow(state, decision)
-        living = sorted(node.node_id for node in holders(state) if node.weight > 0)
+        living = expected_owners(state)
         tick = recorded_tick(before, decision, state, living)
         if tick is not None:
             yield decision, tick

@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from controlplane.core.hashing import slot_of
 from controlplane.core.policy import HashFunction
+from controlplane.core.routing_table.hashing import slot_of
 from controlplane.core.sofa.arranger import ArrangeSettings, Tick, TickAction, arrange
 from controlplane.core.sofa.assigner import assign
 from controlplane.core.sofa.balance_numbers import BalanceNumbers

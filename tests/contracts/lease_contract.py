@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controlplane.core.identifiers import ControllerId, Term
 from controlplane.errors import LeaseStoreUnavailableError
-from controlplane.ports import LeaseGranted, LeaseHeld, LeaseMissing, LeaseRenewed
+from controlplane.ports import LeaseGranted, LeaseHeld, LeaseLeft, LeaseMissing, LeaseRenewed
 from tests.helpers.lease_worlds import LeaseWorld
 
 LONG_MS = 60_000
@@ -72,7 +72,7 @@ class LeaseContract:
         assert second.acquire("b", Term(0), LONG_MS) == LeaseGranted(Term(8))
 
     def test_releasing_hands_over_at_once_and_keeps_the_term(self, world: LeaseWorld) -> None:
-        """Resigning costs nobody a lease duration, and the next leader's term is greater all the same."""
+        """Giving the lease back costs nobody a lease duration, and the next leader's term is greater all the same."""
         store = world.open_store()
         store.acquire("a", Term(6), LONG_MS)
         assert store.release("a", Term(7))
@@ -96,6 +96,76 @@ class LeaseContract:
         store = world.open_store()
         assert store.acquire("a", Term(10**15), LONG_MS) == LeaseGranted(Term(10**15 + 1))
         assert store.renew("a", Term(10**15 + 1), LONG_MS) == LeaseRenewed(Term(10**15 + 1))
+
+    def test_a_free_lease_is_left_to_a_preferred_contender_for_a_while(self, world: LeaseWorld) -> None:
+        """Half a duration at most: a lone controller of low priority leads all the same."""
+        store = world.open_store()
+        store.acquire("a", Term(0), LONG_MS)
+        store.acquire("preferred", Term(0), LONG_MS, 5)
+        store.acquire("equal", Term(0), LONG_MS, 2)
+        assert store.release("a", Term(1))
+        left = store.acquire("b", Term(0), 1_000, 2)
+        assert isinstance(left, LeaseLeft)
+        assert left.left_to == "preferred"
+        assert 0 < left.wait_ms <= 500
+        assert isinstance(store.acquire("c", Term(0), 1_000), LeaseLeft)
+        world.let_time_pass(550)
+        assert store.acquire("b", Term(0), 1_000, 2) == LeaseGranted(Term(2))
+
+    def test_the_preferred_contender_has_the_lease_at_once(self, world: LeaseWorld) -> None:
+        """Nobody is above it; equals do not wait for each other."""
+        store = world.open_store()
+        store.acquire("a", Term(0), LONG_MS)
+        for owner, priority in (("low", 1), ("high", 7), ("as high", 7)):
+            store.acquire(owner, Term(0), LONG_MS, priority)
+        assert store.release("a", Term(1))
+        assert isinstance(store.acquire("low", Term(0), LONG_MS, 1), LeaseLeft)
+        assert store.acquire("as high", Term(0), LONG_MS, 7) == LeaseGranted(Term(2))
+
+    def test_a_lost_store_makes_nobody_wait(self, world: LeaseWorld) -> None:
+        """Since when a lease is free that was never granted, nobody knows: it is not left to anybody."""
+        store = world.open_store()
+        store.acquire("a", Term(0), LONG_MS)
+        store.acquire("preferred", Term(0), LONG_MS, 5)
+        world.lose_data()
+        assert store.contenders() == []
+        assert isinstance(store.acquire("b", Term(0), LONG_MS, 0), LeaseGranted)
+
+    def test_a_holder_is_told_who_outranks_it_and_for_how_long(self, world: LeaseWorld) -> None:
+        """The most preferred, counted from when it began to ask without a gap; who was away begins anew."""
+        store = world.open_store()
+        store.acquire("a", Term(0), LONG_MS, 3)
+        assert store.renew("a", Term(1), LONG_MS, 3) == LeaseRenewed(Term(1))
+        for owner, priority in (("equal", 3), ("high", 5), ("higher", 6)):
+            store.acquire(owner, Term(0), LONG_MS, priority)
+        world.let_time_pass(200)
+        store.acquire("higher", Term(0), LONG_MS, 6)
+        told = store.renew("a", Term(1), LONG_MS, 3)
+        assert isinstance(told, LeaseRenewed)
+        assert told.outranked_by is not None
+        assert told.outranked_by.owner == "higher"
+        assert 200 <= told.outranked_by.present_ms < 5_000
+        world.let_time_pass(150)
+        # Nobody has asked within 100 ms: all of them are forgotten.
+        assert store.renew("a", Term(1), 100, 3) == LeaseRenewed(Term(1))
+        assert store.contenders() == []
+        store.acquire("higher", Term(0), LONG_MS, 6)
+        again = store.renew("a", Term(1), LONG_MS, 3)
+        assert isinstance(again, LeaseRenewed)
+        assert again.outranked_by is not None
+        assert again.outranked_by.present_ms < 100
+
+    def test_contenders_can_be_looked_at(self, world: LeaseWorld) -> None:
+        """By name, without the holder, and without who does not want to be counted on."""
+        store = world.open_store()
+        store.acquire("c2", Term(0), LONG_MS, 4)
+        store.acquire("c3", Term(0), LONG_MS, 9)
+        store.acquire("c1", Term(0), LONG_MS, 0)
+        for priority in (5, None):
+            store.acquire("c4", Term(0), LONG_MS, priority)
+        found = world.open_store().contenders()
+        assert [(each.owner, each.priority) for each in found] == [("c1", 0), ("c3", 9)]
+        assert all(0 <= each.asked_ms_ago <= each.present_ms < 10_000 for each in found)
 
     def test_owners_keep_their_names(self, world: LeaseWorld) -> None:
         """Names are the operator's choice: spaces, other alphabets, anything but empty."""
@@ -127,6 +197,7 @@ class LeaseOutageContract:
             lambda: store.renew("a", Term(1), LONG_MS),
             lambda: store.release("a", Term(1)),
             store.read,
+            store.contenders,
             store.read_log_id,
             lambda: store.write_log_id("x"),
         ):

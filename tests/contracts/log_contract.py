@@ -228,8 +228,10 @@ class EventWriterContract:
         world.let_time_pass(50)
         writer.send(decision(b"y"))
         assert told == []
+        assert writer.awaits_delivery
         assert writer.flush(10_000) == 0
         assert told == [1]
+        assert not writer.awaits_delivery
 
     def test_an_explicit_partition_is_kept(self, world: LogWorld) -> None:
         """Every partition gets its own tick."""

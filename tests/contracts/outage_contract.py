@@ -46,7 +46,7 @@ class OutageContract:
         assert values(read_all(world, DECISIONS)) == [b"before", *asked, b"after"]
 
     def test_opening_without_the_broker_is_an_error_and_works_later(self, world: LogWorld) -> None:
-        """A candidate that cannot reach Kafka gives the lease back and stands again."""
+        """A contender that cannot reach Kafka gives the lease back and stands again."""
         writer = world.open_transactions()
         world.take_away()
         with pytest.raises(LogUnavailableError):

@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError
 from prometheus_client import REGISTRY
 
 from controlplane.adapters.kafka_client import ClientEar, client_settings
-from controlplane.adapters.kafka_errors import is_fencing, reading_error, refusal_error, request_error
+from controlplane.adapters.kafka_errors import Access, is_fencing, reading_error, refusal_error, request_error
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import (
     ConfigurationError,
@@ -14,6 +14,7 @@ from controlplane.errors import (
     FencedError,
     LogContinuityError,
     LogUnavailableError,
+    NotAllowedError,
     PrerequisiteError,
 )
 
@@ -39,7 +40,8 @@ def test_what_finishes_a_transactional_producer(error: KafkaError, fencing: bool
     ("code", "expected"),
     [
         (KafkaError.UNKNOWN_TOPIC_OR_PART, PrerequisiteError),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigurationError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, NotAllowedError),
+        (KafkaError._AUTHENTICATION, ConfigurationError),  # noqa: SLF001 - as above
         (KafkaError.PRODUCER_FENCED, FencedError),
         (KafkaError._TRANSPORT, LogUnavailableError),  # noqa: SLF001 - as above
         (KafkaError.NOT_LEADER_FOR_PARTITION, LogUnavailableError),
@@ -49,7 +51,7 @@ def test_what_a_failed_request_means(code: int, expected: type[ControlPlaneError
     """The caller retries, stops or tells the operator by type; people get the place and the connection's trouble."""
     error = request_error(KafkaError(code), "topic demo.decisions", "connection refused")
     assert type(error) is expected
-    assert "demo.decisions" in str(error)
+    assert "demo.decisions" in str(error) or "login" in str(error)
     assert ("connection refused" in str(error)) is (expected is LogUnavailableError)
 
 
@@ -58,7 +60,7 @@ def test_what_a_failed_request_means(code: int, expected: type[ControlPlaneError
     [
         (KafkaError.MSG_SIZE_TOO_LARGE, ConfigurationError),
         (KafkaError.INVALID_RECORD, ConfigurationError),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigurationError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, NotAllowedError),
         (KafkaError._UNKNOWN_TOPIC, PrerequisiteError),  # noqa: SLF001 - as above
         (KafkaError._MSG_TIMED_OUT, None),  # noqa: SLF001 - as above
         (KafkaError._PURGE_QUEUE, None),  # noqa: SLF001 - as above
@@ -78,7 +80,8 @@ def test_which_refusals_are_for_good(code: int, expected: type[ControlPlaneError
         (KafkaError._LOG_TRUNCATION, LogContinuityError),  # noqa: SLF001 - as above
         (KafkaError._BAD_MSG, LogContinuityError),  # noqa: SLF001 - as above
         (KafkaError.UNKNOWN_TOPIC_OR_PART, LogContinuityError),
-        (KafkaError.TOPIC_AUTHORIZATION_FAILED, ConfigurationError),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, NotAllowedError),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, None),
         (KafkaError._TRANSPORT, None),  # noqa: SLF001 - as above
         (KafkaError.NOT_LEADER_FOR_PARTITION, None),
     ],
@@ -88,6 +91,28 @@ def test_what_stops_a_reader(code: int, expected: type[ControlPlaneError] | None
     error = reading_error(KafkaError(code), "demo.decisions[0]@7")
     assert (None if error is None else type(error)) is expected
     assert error is None or "demo.decisions[0]@7" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("security", "principal"),
+    [
+        ({}, "User:ANONYMOUS"),
+        ({"security.protocol": "ssl"}, "User:ANONYMOUS"),
+        ({"security.protocol": "SASL_SSL", "sasl.username": "ada", "ssl.certificate.location": "x"}, "User:ada"),
+        ({"security.protocol": "SSL", "ssl.certificate.location": "x"}, "the user of this client's certificate"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "this client"),
+    ],
+)
+def test_a_denial_says_who_lacks_what_and_what_to_run(security: dict[str, str], principal: str) -> None:
+    """Whoever reads it can hand it to somebody who may mend it; where only Kafka knows the name, none is invented."""
+    access = Access(KafkaConfig("broker:9092", security).principal, "write")
+    sentence = str(request_error(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), "topic demo.intents", "", access))
+    grantee = principal if principal.startswith("User:") else "User:NAME"
+    assert sentence == (
+        f"Kafka does not allow {principal} to write topic demo.intents (TOPIC_AUTHORIZATION_FAILED): 'controlplane "
+        "acls show' says which role needs it, and a super user of Kafka gives the role with "
+        f"'controlplane acls apply --principal ROLE={grantee}'"
+    )
 
 
 def test_security_settings_do_not_weaken_the_promises() -> None:

@@ -99,7 +99,7 @@ def test_a_refused_login_is_the_operators_to_mend(valkey_server: EmbeddedValkey)
     """A wrong password does not become right by trying again."""
     url = valkey_server.redis_url.replace("redis://", "redis://nobody:wrong@")
     store = RedisLeaseStore(ClusterConfig("demo"), url, 5_000)
-    with pytest.raises(ConfigurationError, match="refuses these credentials"):
+    with pytest.raises(ConfigurationError, match="refuses the credentials of user 'nobody'"):
         store.read()
     store.close()
 

@@ -1,17 +1,19 @@
 """Both parts in one folder: one owner at a time, addresses for others, nothing left behind."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import psutil
 import pytest
 
-from controlplane.embedded.parts import EmbeddedParts, addresses_path, read_addresses
+from controlplane.embedded.parts import LOCK_FILE, EmbeddedParts, addresses_path, read_addresses
 from controlplane.embedded.server import HOST, port_is_free
 from controlplane.errors import PrerequisiteError
 
@@ -46,6 +48,9 @@ def test_folder_has_one_owner_and_is_free_after_its_death(tmp_path: Path) -> Non
     _, alive = psutil.wait_procs(descendants, timeout=12)
     assert alive == []
 
+    looks = os.open(tmp_path / LOCK_FILE, os.O_RDONLY)  # as a command does that asks whether anything runs here
+    fcntl.flock(looks, fcntl.LOCK_SH)
+    threading.Timer(0.05, os.close, (looks,)).start()
     with EmbeddedParts(tmp_path) as parts:
         assert read_addresses(tmp_path) == addresses
         assert (parts.bootstrap_servers, parts.redis_url) == (addresses.bootstrap_servers, addresses.redis_url)

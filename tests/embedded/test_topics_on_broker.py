@@ -9,7 +9,7 @@ from controlplane.adapters.kafka_admin import apply_topics, verify_topics
 from controlplane.codec.topics_file import TopicSpec, parse_topics
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.server import HOST, free_port
-from controlplane.errors import ConfigurationError, LogUnavailableError
+from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
 from controlplane.resources import resource_path
 from tests.helpers.polling import poll_until
 
@@ -70,7 +70,7 @@ def test_broken_promise_is_refused_by_name(
     with pytest.raises(ConfigurationError) as refused:
         apply_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
     assert f"topic {cluster_name}.{topic} has {setting};" in str(refused.value)
-    with pytest.raises(ConfigurationError, match="has no topic"):
+    with pytest.raises(PrerequisiteError, match="has no topic"):
         verify_topics(kafka_broker.bootstrap_servers, cluster_name, specs, {})
     only = [spec for spec in specs if spec.name == topic]
     with pytest.raises(ConfigurationError) as refused:

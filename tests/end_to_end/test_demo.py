@@ -142,6 +142,15 @@ def test_log_verifies(command: RunHere) -> None:
     assert "every one holds" in command("log", "verify").stdout
 
 
+def test_every_decision_is_taken_again(command: RunHere) -> None:
+    """Also those after the leader was killed: the audit finds no difference, and had all the inputs."""
+    shown = json.loads(command("audit", "--format", "json").stdout)
+    assert shown["differences"] == []
+    assert shown["followed"] == []
+    assert shown["retaken"] == shown["decisions"] > 0
+    assert "no difference" in command("audit").stdout
+
+
 def test_log(command: RunHere) -> None:
     """Each decision with its cause, its moves and its certificate; seq without a gap."""
     decisions = json.loads(command("log", "show", "--last", "20", "--format", "json").stdout)

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from controlplane.config import ROUTING_TABLE
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.embedded.jars import broker_jars
 from controlplane.embedded.java import find_java
 from controlplane.embedded.valkey import EmbeddedValkey

@@ -15,6 +15,7 @@ from controlplane.config import INTENTS, LOAD_REPORTS
 from controlplane.core.records import Intent, IntentKind, LoadReport
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
+from tests.helpers.real_cluster import RealCluster
 from tests.kills.cluster import KvCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.end_to_end, pytest.mark.timeout(240)]
@@ -25,8 +26,8 @@ def cluster(
     kafka_broker: EmbeddedKafka, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
 ) -> Iterator[KvCluster]:
     """Two nodes with every replica complete, the namespace ``kv``, and traffic."""
-    servers, url = kafka_broker.bootstrap_servers, valkey_server.redis_url
-    with KvCluster(cluster_name, servers, url, tmp_path, nodes=2, rate_per_s=60) as started:
+    real = RealCluster(cluster_name, kafka_broker.bootstrap_servers, valkey_server.redis_url, tmp_path)
+    with KvCluster(real, controllers=2, nodes=2, rate_per_s=60, history=[]) as started:
         intent = Intent("kv", IntentKind.CREATE_NAMESPACE.value, "test", {"namespace": "kv"})
         started.real.send(INTENTS, intent.intent_id, encode_input(intent))
         started.wait_until(lambda: bool(started.table and "kv" in started.table.namespaces), "the namespace")

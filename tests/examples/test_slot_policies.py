@@ -12,18 +12,20 @@ import pytest
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import controller
 from controlplane.cli.settings_option import parse_settings
+from controlplane.core.events import IntentOutcome
 from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.planning.slot_answers import ask
 from controlplane.core.policy import Policy
-from controlplane.core.slot_answers import ask
 from controlplane.core.slot_policy import SlotPolicies, SlotRequest
-from controlplane.core.slot_table import Slot
+from controlplane.core.slot_table import Slot, empty_table
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.logs import complaints_of
 from tests.helpers.memory_cluster import MemoryCluster
-from tests.helpers.readme import ROOT, blocks, commands, run
+from tests.helpers.readme import ROOT, blocks, commands, console_commands, run
 from tests.helpers.real_cluster import RealCluster
+from tests.helpers.world import World
 
 PAGE = ROOT / "docs" / "how-to" / "write-a-slot-policy.md"
 RENDEZVOUS = ROOT / "examples" / "slot_policies" / "rendezvous.py"
@@ -38,7 +40,7 @@ def nodes(*weights: int) -> tuple[PlacementNode, ...]:
 
 def planned(members: tuple[PlacementNode, ...], before: tuple[Slot, ...] = (), replicas: int = 3) -> tuple[Slot, ...]:
     """The example's table for these members, judged as a leader judges it."""
-    slots = before or tuple(Slot(slot_id, None, (), Epoch(0)) for slot_id in range(SLOTS))
+    slots = before or empty_table(SLOTS)
     epoch = Epoch(max(slot.leader_epoch for slot in slots) + 1)
     policy = Policy(slot_count=SLOTS, replica_count=replicas)
     request = SlotRequest(slots, members, frozenset(), policy, epoch, 0)
@@ -124,6 +126,21 @@ def test_the_pages_command_leads_a_cluster_by_the_policy(chosen: tuple[SlotPolic
         world.silence("n2")
         world.wait_until(lambda: set(world.owners().values()) == {"n1", "n3"})
         assert complaints_of(world.decisions()) == []
+
+
+def test_the_pages_command_gives_a_running_cluster_the_policy(folder: Path) -> None:
+    """The table is planned in the very decision that chooses the policy, and ``minimal`` leads back."""
+    on_consoles = [words for words in console_commands("controlplane", PAGE) if words[:2] == ["policy", "set"]]
+    assert [words[2] for words in on_consoles] == ["slot_policy=fewest"] * 2
+    world = World(Policy(slot_count=8), load_slot_policies([folder / "my_policy.py"]))
+    world.admit("n1", "n2", "n3")
+    proven = []
+    for name in ("fewest", "minimal"):
+        assert world.ask("change_policy", slot_policy=name).outcome is IntentOutcome.DONE
+        assert world.state.policy.slot_policy == name
+        proven.append(world.decisions[-1].certificate is not None)
+    assert proven == [False, True]
+    assert complaints_of(world.decisions) == []
 
 
 def test_the_file_can_be_named_in_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """Where frozen bytes and released schemas lie, and how they are read and extended.
 
 ``records/<Record>.v<N>.json`` holds the bytes of one schema version: for each case the value and the hexadecimal
-records that it is written as. ``schemas/released`` holds a copy of each released schema, named in ``SHA256SUMS``.
+records that it is written as. ``tests/golden/schemas/released`` holds a copy of each released schema, named in its
+``SHA256SUMS``.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from controlplane.codec.outputs import (
 from controlplane.codec.table import ROW_TYPES, decode_row, encode_row
 from controlplane.core.decision import Decision
 from controlplane.core.outputs import Candidate, DeadLetter, SnapshotPart
-from controlplane.core.rows import key_of
+from controlplane.core.routing_table.rows import key_of
 from controlplane.ports import RawRecord
 
 FOLDER = Path(__file__).parent
@@ -50,6 +51,11 @@ def encode(value: Any, max_part_bytes: int) -> list[bytes]:  # noqa: ANN401 - an
         SnapshotPart: encode_snapshot_part,
     }
     return [encoders[type(value)](value)]
+
+
+def schema_of(records: list[bytes]) -> str:
+    """Which schema wrote them, for example ``Tick.v1``."""
+    return str(default_framing().unframe(records[0])[0].id)
 
 
 def decode(records: list[bytes]) -> object:

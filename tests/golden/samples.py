@@ -4,10 +4,10 @@ Each record has a plain case and one that fills every field and every branch. Ad
 version never changes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controlplane.codec.conversion import to_datum
-from controlplane.codec.decisions import DEFAULT_MAX_PART_BYTES
+from controlplane.codec.decisions import DEFAULT_MAX_PART_BYTES, encode_decision
 from controlplane.codec.framing import default_framing
 from controlplane.core.bundles import Bundle, Namespace
 from controlplane.core.decision import Cause, CauseKind, Certificate, Decision, LoadStage, ReadyHeirs
@@ -16,6 +16,7 @@ from controlplane.core.events import (
     ClusterCreated,
     EvictionsFrozen,
     EvictionsResumed,
+    FeatureLevelRaised,
     FencingCause,
     IntentAnswered,
     IntentOutcome,
@@ -67,7 +68,7 @@ from controlplane.core.records import (
     SlotStatus,
     Tick,
 )
-from controlplane.core.rows import EpochMarker, NodeRow, TableSettings
+from controlplane.core.routing_table.rows import EpochMarker, NodeRow, TableSettings
 from controlplane.core.slot_table import Slot
 
 _STARTED_MS = 1_760_000_000_000
@@ -158,6 +159,28 @@ _EVERYTHING = Decision(
     ),
     previous_digest="ab" * 32,
     state_digest="cd" * 32,
+    moves_carried_out=5,
+    leader_changes_carried_out=3,
+    moves_left=2,
+)
+_RIGHTS = replace(
+    _EVERYTHING,
+    events=(
+        PolicyChanged(replace(_POLICY, intent_rights={"ops-*": "drain_node undrain_node", "ada": "*"}), None),
+        IntentAnswered("intent-5", "drain_node", "bob", IntentOutcome.REFUSED, "'bob' may not ask for drain_node"),
+    ),
+    certificate=None,
+)
+_LEVELS = replace(
+    _EVERYTHING,
+    feature_level=2,
+    events=(
+        TermOpened(
+            Term(3), "controller-1", "1.0.0", 1, _POLICY, {"heartbeats[0]": 5, "intents[0]": 0, "membership[0]": 17}
+        ),
+        FeatureLevelRaised(2),
+    ),
+    certificate=None,
 )
 _POSITIONS_ONLY = Decision(
     seq=Seq(8),
@@ -235,6 +258,8 @@ SAMPLES: tuple[Sample, ...] = (
     Sample("plain", Intent("intent-2", "override_self_preservation", "", {})),
     Sample("everything", _EVERYTHING),
     Sample("everything in parts", _EVERYTHING, max_part_bytes=700),
+    Sample("rights", _RIGHTS),
+    Sample("levels", _LEVELS),
     Sample("positions only", _POSITIONS_ONLY),
     Sample("plain", TableSettings(256, 2, HashFunction.CRC32C, 2_500)),
     Sample("plain", Slot(17, "node-1", ("node-2", "node-3"), Epoch(7))),
@@ -250,7 +275,26 @@ SAMPLES: tuple[Sample, ...] = (
     Sample("plain", EpochMarker(Term(3), Epoch(4), Seq(7), "0f3c9a", 262, "node_expired", "00ff00ff00ff00ff")),
     Sample("split", Candidate("c1", "split", _BUNDLE_ID, "node-1", "pulsar-modular-split", {"topics": "3"}, 1, 2)),
     Sample("shed", Candidate("c2", "shed", _BUNDLE_ID, "node-1", "pulsar-threshold", {}, 1, 2)),
-    Sample("plain", SnapshotPart("s1", 0, 2, "0f3c9a", Term(3), Seq(7), Epoch(4), 31, "cd" * 32, b'{"nodes":{')),
+    Sample(
+        "plain",
+        SnapshotPart(
+            snapshot_id="0000000000000000007-0000000003-1",
+            part=0,
+            part_count=2,
+            log_id="0f3c9a",
+            term=Term(3),
+            seq=Seq(7),
+            epoch=Epoch(4),
+            next_decision_offset=31,
+            state_digest="cd" * 32,
+            body=b'{"nodes":{',
+            last_decision_offset=29,
+            decided_at_ms=_STARTED_MS,
+            feature_level=1,
+            code_version="1.0.0",
+            body_digest="ab" * 32,
+        ),
+    ),
     Sample("plain", DeadLetter("negative", "sent_at_ms is -1", "heartbeats", 3, 17, 1, "controller-1", b"\x00\xff", 2)),
 )
 
@@ -283,7 +327,7 @@ def damaged() -> tuple[Damaged, ...]:
         Damaged("unknown schema", "heartbeats", "node-1", beyond, "unknown_fingerprint"),
         Damaged("registry unknown", "heartbeats", "node-1", b"\x00\x00\x00\x00\x2a\x02\x78", "unknown_schema_id"),
         Damaged("broken text", "heartbeats", "node-1", heartbeat.replace(b"node-1", b"node-\xff"), "undecodable"),
-        Damaged("a decision", "heartbeats", "7", _encode_decision(), "wrong_record_type"),
+        Damaged("a decision", "heartbeats", "7", encode_decision(_POSITIONS_ONLY)[0], "wrong_record_type"),
         Damaged("another key", "heartbeats", "node-2", heartbeat, "key_mismatch"),
         Damaged("no name", "heartbeats", "", _encode(Heartbeat("", 5, 6, Epoch(7), NodeRole.DATA)), "empty_node_id"),
         Damaged(
@@ -317,8 +361,3 @@ def _fields(report: LoadReport) -> dict[str, object]:
 
 def _encode(value: object) -> bytes:
     return default_framing().encode(type(value).__name__, to_datum(value))
-
-
-def _encode_decision() -> bytes:
-    datum = {"part": 0, "part_count": 1, "continues": False, **to_datum(_POSITIONS_ONLY)}
-    return default_framing().encode("Decision", datum)

@@ -27,6 +27,7 @@ def answering_leader(world: PublishedWorld) -> Iterator[None]:
                 # The world appends what it hears to the broker as well.
                 if intent.intent_id not in heard:
                     heard.add(intent.intent_id)
+                    world.principal = intent.principal
                     world.intent(intent.intent_id, intent.kind, **intent.arguments)
                     world.run(100)
 

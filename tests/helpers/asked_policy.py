@@ -1,19 +1,21 @@
 """A slot policy that plans like the default one and remembers what it was asked."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from controlplane.core.slot_policies.minimal import MinimalPolicy
-from controlplane.core.slot_policy import SlotAnswer, SlotPolicies, SlotRequest
+from controlplane.core.slot_policy import OrderKind, SlotAnswer, SlotPolicies, SlotPolicy, SlotRequest
 from controlplane.errors import ConfigurationError
 
 
-class AskedPolicy:
+class AskedPolicy(SlotPolicy):
     """Notes every request; plans without pins and exclusions, so that only the request tells of them."""
+
+    heeds = frozenset(OrderKind)
 
     def __init__(self, name: str = "minimal", *, dead_may_hold: bool = False) -> None:
         """Known under a name."""
         self.name = name
-        self.interval_ms = None
         self.dead_may_hold = dead_may_hold
         self.requests: list[SlotRequest] = []
 
@@ -28,9 +30,10 @@ class AskedPolicy:
             raise ConfigurationError(f"{self.name} knows only pace")
 
     def plan(self, request: SlotRequest) -> SlotAnswer:
-        """The default policy's plan."""
+        """The default policy's plan, with its proof under its name only."""
         self.requests.append(request)
-        return MinimalPolicy().plan(request)
+        answer = MinimalPolicy().plan(request)
+        return answer if self.name == MinimalPolicy.name else replace(answer, certificate=None)
 
 
 def asked_policies(*policies: AskedPolicy) -> SlotPolicies:

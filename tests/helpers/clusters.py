@@ -8,7 +8,7 @@ from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import Exclusion, Pin, PlacementNode, PlacementProblem, PlacementRules
 from controlplane.core.placement.minimal import plan
 from controlplane.core.policy import ZoneRule
-from controlplane.core.slot_table import Slot
+from controlplane.core.slot_table import Slot, empty_table
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def random_cluster(seed: int, size: Size) -> tuple[PlacementProblem, Counter[str
         replicas_per_zone=choose.choice((1, 1, 1, 2)),
         tolerance_percent=choose.choice((5, 10, 25, 100)) if has("bands", 0.25) else 0,
     )
-    problem = PlacementProblem(_unserved(slot_count), nodes, rules, Epoch(100))
+    problem = PlacementProblem(empty_table(slot_count), nodes, rules, Epoch(100))
     if names and has("exclusions", 0.25):
         pairs = {(choose.randrange(slot_count), choose.choice(names)) for _ in range(choose.randint(1, slot_count))}
         problem = replace(problem, exclusions=tuple(Exclusion(*pair) for pair in pairs))
@@ -71,10 +71,6 @@ def random_cluster(seed: int, size: Size) -> tuple[PlacementProblem, Counter[str
     if known and choose.random() < 0.5:
         problem = replace(problem, ready=frozenset(choose.sample(known, choose.randint(0, len(known)))))
     return problem, features
-
-
-def _unserved(slot_count: int) -> tuple[Slot, ...]:
-    return tuple(Slot(slot_id, None, (), Epoch(0)) for slot_id in range(slot_count))
 
 
 def _arbitrary(choose: random.Random, slot_count: int, names: list[str]) -> tuple[Slot, ...]:
@@ -95,6 +91,4 @@ def _planned(choose: random.Random, problem: PlacementProblem) -> tuple[Slot, ..
         PlacementNode(name, 1, 0, choose.choice(("", "z0"))) for name in ("gone", "lost") if choose.random() < 0.5
     ]
     rules = replace(problem.rules, replica_count=choose.randint(1, 4), tolerance_percent=0)
-    planned = plan(PlacementProblem(problem.previous, tuple(others), rules, Epoch(50)))
-    rows = {slot.slot_id: slot for slot in planned.slots}
-    return tuple(rows.get(slot.slot_id, slot) for slot in problem.previous)
+    return plan(PlacementProblem(problem.previous, tuple(others), rules, Epoch(50))).applied_to(problem.previous)

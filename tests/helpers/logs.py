@@ -5,13 +5,15 @@ from dataclasses import replace
 
 from controlplane.core.apply import apply_all, stamp
 from controlplane.core.decision import Decision
-from controlplane.core.log_verification import LogVerification
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
+from controlplane.core.verification.log_verification import LogVerification
 
 
-def complaints_of(decisions: Sequence[Decision]) -> list[str]:
-    """Everything that is wrong with a log."""
-    verification = LogVerification()
+def complaints_of(decisions: Sequence[Decision], policies: SlotPolicies = BUILT_IN_POLICIES) -> list[str]:
+    """Everything that is wrong with a log, for whoever knows these slot policies."""
+    verification = LogVerification(policies)
     found = []
     for decision in decisions:
         found += verification.judge(decision)

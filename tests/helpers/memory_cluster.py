@@ -1,5 +1,6 @@
 """Whole controllers in threads over the in-memory Kafka and lease store, in real time with short leases."""
 
+import itertools
 import random
 import threading
 import time
@@ -13,10 +14,13 @@ from controlplane.adapters.memory import (
     MemoryEventWriter,
     MemoryLeaseServer,
     MemoryLeaseStore,
+    MemoryLockServer,
+    MemoryLockStore,
     MemoryLogReader,
     MemoryTransactionalWriter,
 )
 from controlplane.adapters.system_clock import SystemClock
+from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.controllers import compose_controller
 from controlplane.bootstrap.readers import read_routing_table
 from controlplane.codec.decisions import DecisionAssembler
@@ -29,19 +33,22 @@ from controlplane.config import (
     INTENTS,
     MEMBERSHIP,
     ROUTING_TABLE,
+    SNAPSHOTS,
     ClusterConfig,
     ControllerConfig,
     KafkaConfig,
     LeaseConfig,
+    SnapshotConfig,
+    SofaLeaseConfig,
 )
 from controlplane.core.decision import Decision
 from controlplane.core.identifiers import Epoch
 from controlplane.core.outputs import DeadLetter
 from controlplane.core.policy import Policy
 from controlplane.core.records import Heartbeat, Intent, NodeJoined, NodeRole
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
 from controlplane.core.slot_policy import SlotPolicies
-from controlplane.core.table_replica import RoutingTable
 from controlplane.ports import EventWriter, LogReader, OutgoingRecord, PolledBatch, RawRecord
 from controlplane.service.controller import Controller
 from controlplane.service.metrics import ControllerMetrics
@@ -111,9 +118,10 @@ class MemoryCluster:
         self.cluster = ClusterConfig("test")
         self.broker = MemoryBroker(self.clock)
         self.leases = MemoryLeaseServer(self.clock)
+        self.locks = MemoryLockServer(self.clock)
         self.controllers: list[RunningController] = []
         self.policy = Policy(slot_count=8, join_linger_ms=50, silence_limit_ms=800)
-        for topic in (MEMBERSHIP, INTENTS, DECISIONS, ROUTING_TABLE, DEAD_LETTERS):
+        for topic in (MEMBERSHIP, INTENTS, DECISIONS, ROUTING_TABLE, SNAPSHOTS, DEAD_LETTERS):
             self.broker.create_topic(self.cluster.topic(topic))
         self.broker.create_topic(self.cluster.topic(HEARTBEATS), HEARTBEAT_PARTITIONS)
         self._writer = MemoryEventWriter(self.cluster, self.broker)
@@ -140,6 +148,12 @@ class MemoryCluster:
         slot_policies: SlotPolicies = BUILT_IN_POLICIES,
         *,
         follow_only: bool = False,
+        stop_when_lease_store_is_lost: bool = False,
+        sofa_lease: SofaLeaseConfig | None = None,
+        priority: int = 0,
+        handover_after_ms: int = 60_000,
+        snapshots: SnapshotConfig = SnapshotConfig(),  # noqa: B008 - it never changes
+        snapshot_writer: EventWriter | None = None,
     ) -> RunningController:
         """A controller that runs until the end of the test; it ticks through ``tick_writer`` if one is given."""
         config = ControllerConfig(
@@ -147,20 +161,30 @@ class MemoryCluster:
             self.kafka,
             "memory",
             controller_id,
-            LeaseConfig(duration_ms=300, renew_interval_ms=80, store_timeout_ms=50),
+            LeaseConfig(300, 80, 50, priority, handover_after_ms),
             tick_interval_ms=20,
             follow_only=follow_only,
+            stop_when_lease_store_is_lost=stop_when_lease_store_is_lost,
+            sofa_lease=sofa_lease,
+            snapshots=snapshots,
         )
+        lock_store = sofa_lease and MemoryLockStore(self.locks, sofa_lease.data_center, sofa_lease.lock_name)
         controller = compose_controller(
             config,
             self.policy,
             slot_policies=slot_policies,
             clock=self.clock,
+            threads=SystemThreads(),
             metrics=ControllerMetrics(CollectorRegistry()),
             lease_stores=(MemoryLeaseStore(self.leases), MemoryLeaseStore(self.leases)),
+            lock_store=lock_store,
             open_reader=self.reader,
             open_transactions=lambda: MemoryTransactionalWriter(self.cluster, self.broker),
-            event_writers=(tick_writer or self.event_writer(), self.event_writer()),
+            event_writers=(
+                tick_writer or self.event_writer(),
+                self.event_writer(),
+                snapshot_writer or self.event_writer(),
+            ),
             random_source=random.Random(controller_id),
         )
         running = RunningController(controller)
@@ -238,3 +262,16 @@ class MemoryCluster:
             for node_id in sorted(self._beating):
                 beat = Heartbeat(node_id, 1, 0, Epoch(0), NodeRole.DATA)
                 self.send(HEARTBEATS, node_id, encode_input(beat))
+
+
+def assert_log_is_whole(world: MemoryCluster) -> None:
+    """No seq is missing or doubled, no epoch is skipped, no term falls, and the table is the last epoch's."""
+    decisions = world.decisions()
+    assert [decision.seq for decision in decisions] == list(range(1, len(decisions) + 1))
+    for before, after in itertools.pairwise(decisions):
+        assert after.epoch - before.epoch in (0, 1)
+        assert after.term >= before.term
+        assert after.previous_digest == before.digest()
+    table = world.table()
+    assert table is not None
+    assert table.epoch == decisions[-1].epoch

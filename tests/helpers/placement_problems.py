@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import Epoch, NodeId, SlotId
 from controlplane.core.placement import minimal
-from controlplane.core.placement import verify as verifier
 from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules, Plan
+from controlplane.core.proof import verify as verifier
 from controlplane.core.slot_table import Slot
 
 NAMES = tuple("abcdefgh")
@@ -56,17 +56,6 @@ def verify(
     """The verifier's opinion of an answer to such a problem."""
     problem = PlacementProblem(previous, tuple(nodes), PlacementRules(replica_count), Epoch(0))
     return verifier.verify(problem, after, certificate)
-
-
-def new_table(slot_count: int) -> tuple[Slot, ...]:
-    """A table that never had a node."""
-    return tuple(Slot(slot_id, None, (), Epoch(0)) for slot_id in range(slot_count))
-
-
-def applied(previous: tuple[Slot, ...], planned: Plan) -> tuple[Slot, ...]:
-    """The whole table after a plan."""
-    rows = {slot.slot_id: slot for slot in planned.slots}
-    return tuple(rows.get(slot.slot_id, slot) for slot in previous)
 
 
 def equal_nodes(count: int) -> tuple[PlacementNode, ...]:

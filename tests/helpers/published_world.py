@@ -12,22 +12,27 @@ from controlplane.config import (
     LOAD_REPORTS,
     MEMBERSHIP,
     ROUTING_TABLE,
+    SNAPSHOTS,
     ClusterConfig,
 )
 from controlplane.core.draft import SealedDecision
 from controlplane.core.policy import Policy
 from controlplane.core.records import InputPayload, InputRecord, Intent, Tick
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policy import SlotPolicies
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from controlplane.service.publisher import TablePublisher
 from tests.helpers.world import PARTITIONS, START_MS, World
 
-SINGLE_PARTITION_TOPICS = (MEMBERSHIP, INTENTS, CANDIDATES, DECISIONS, ROUTING_TABLE, DEAD_LETTERS)
+SINGLE_PARTITION_TOPICS = (MEMBERSHIP, INTENTS, CANDIDATES, DECISIONS, ROUTING_TABLE, SNAPSHOTS, DEAD_LETTERS)
 
 
 class PublishedWorld(World):
     """The same leader, with a broker behind it."""
 
-    def __init__(self, cluster: ClusterConfig, policy: Policy | None = None) -> None:
+    def __init__(
+        self, cluster: ClusterConfig, policy: Policy | None = None, slot_policies: SlotPolicies = BUILT_IN_POLICIES
+    ) -> None:
         """A cluster with all topics, whose first term is open and published."""
         self.cluster = cluster
         self.clock = VirtualClock(wall_ms=START_MS)
@@ -40,7 +45,7 @@ class PublishedWorld(World):
         self._writer = MemoryTransactionalWriter(cluster, self.broker)
         self._writer.open()
         self._publisher = TablePublisher({})
-        super().__init__(policy)
+        super().__init__(policy, slot_policies)
 
     def append(self, topic: str, partition: int, payload: InputPayload) -> InputRecord:
         """Append an input at the present time, in the broker too."""

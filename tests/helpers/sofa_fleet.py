@@ -15,10 +15,10 @@ from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import Policy
 from controlplane.core.records import Heartbeat, NodeRole, ReplicaStatus, SlotStatus
 from controlplane.core.slot_policies.sofa_memory import with_ranks
-from controlplane.core.slot_policies.sofa_ticks import recorded_tick
 from controlplane.core.slot_table import Slot
 from controlplane.core.sofa.table import INITIAL_TABLE
 from controlplane.core.state import State
+from controlplane.core.verification.sofa_ticks import recorded_tick
 from controlplane.errors import PlacementRefusedError
 from tests.conformance.record import table_document
 from tests.conformance.sofa import Document, ask, mismatch

@@ -7,15 +7,15 @@ from controlplane.config import HEARTBEATS
 from controlplane.core.apply import follow
 from controlplane.core.decision import Decision
 from controlplane.core.identifiers import TopicPartition
-from controlplane.core.log_verification import holders
-from controlplane.core.observations import Observations, observe
+from controlplane.core.intake.observations import Observations, observe
 from controlplane.core.records import InputRecord, Tick
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.core.slot_policies.sofa_memory import arranged_at, sofa_table, with_ranks
+from controlplane.core.slot_sync import is_stable
 from controlplane.core.sofa.arranger import Tick as ArrangerTick
-from controlplane.core.sofa.monitor import is_stable
 from controlplane.core.sofa.table import INITIAL_TABLE, SofaTable
 from controlplane.core.state import State, position_key
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.verification.holders import expected_owners
 from controlplane.ports import RawRecord
 from tests.conformance.record import lines, table_document, ticks
 from tests.conformance.sofa import ask, mismatch
@@ -98,7 +98,7 @@ def _has_read(observations: Observations, decision: Decision) -> bool:
 
 
 def _would(state: State, observations: Observations) -> ArrangerTick:
-    nodes = sorted(node.node_id for node in holders(state) if node.weight > 0)
+    nodes = expected_owners(state)
     members = [(node.node_id, node.incarnation) for node in state.nodes.values() if node.lives]
     since = arranged_at(state.policy_memory, state.epoch)
     stable = is_stable(state.slots, observations.slot_reports(members), since, 180_000)

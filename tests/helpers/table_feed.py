@@ -10,7 +10,7 @@ from controlplane.core.identifiers import Epoch, Seq, SlotId, Term
 from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import HashFunction
 from controlplane.core.records import Address, NodeRole
-from controlplane.core.rows import (
+from controlplane.core.routing_table.rows import (
     MARKER_KEY,
     EpochMarker,
     NodeRow,

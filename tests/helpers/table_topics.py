@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from controlplane.core.identifiers import Epoch, Seq, Term
 from controlplane.core.plain import canonical_bytes
-from controlplane.core.rows import (
+from controlplane.core.routing_table.rows import (
     MARKER_KEY,
     EpochMarker,
     Row,

@@ -4,14 +4,13 @@ from collections import defaultdict
 
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.apply import follow
-from controlplane.core.decide import decide, open_term
+from controlplane.core.decide import Opening, decide, open_term, settle
 from controlplane.core.decision import Decision
 from controlplane.core.draft import SealedDecision
 from controlplane.core.events import IntentAnswered
-from controlplane.core.identifiers import Coordinates, Epoch, Term
-from controlplane.core.invariants import check, check_step
-from controlplane.core.observations import Observations, observe
-from controlplane.core.policy import Policy
+from controlplane.core.identifiers import Coordinates, Epoch, Term, TopicPartition
+from controlplane.core.intake.observations import Observations, observe
+from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.records import (
     Address,
     Heartbeat,
@@ -27,30 +26,70 @@ from controlplane.core.records import (
 )
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
 from controlplane.core.slot_policy import SlotPolicies
-from controlplane.core.state import State
+from controlplane.core.state import State, position_key
+from controlplane.core.verification.invariants import check, check_step
 
 PARTITIONS = 3
 START_MS = 1_000_000
+INPUT_PLACES = (
+    *(TopicPartition(HEARTBEATS, partition) for partition in range(PARTITIONS)),
+    TopicPartition(INTENTS, 0),
+    TopicPartition(MEMBERSHIP, 0),
+)
 
 
 class World:
     """One leader over a log of inputs. Time moves only by :meth:`tick`."""
 
-    def __init__(self, policy: Policy | None = None, slot_policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        slot_policies: SlotPolicies = BUILT_IN_POLICIES,
+        first_feature_level: int = FEATURE_LEVEL,
+    ) -> None:
         """A cluster whose first term is open."""
+        self.first_feature_level = first_feature_level
         self.slot_policies = slot_policies
         self.now_ms = START_MS
         self.offsets: dict[tuple[str, int], int] = defaultdict(int)
         self.inputs: list[InputRecord] = []
-        self.observations = Observations()
+        self.observed_from = dict.fromkeys(INPUT_PLACES, 0)
+        self.observations = Observations(positions=self.observed_from)
         self.refusals: list[Refusal] = []
         self.decisions: list[Decision] = []
+        self.principal = "tester"
         self.state = State()
         self._observed = 0
         first = policy or Policy(slot_count=16)
-        self.commit(
-            open_term(self.state, Term(1), "c1", "test", new_log=("log", first), now_ms=self.now_ms, republish=False)
-        )
+        self.tick(0)
+        self.observe()
+        self.open_term(Term(1), ("log", first))
+
+    def open_term(
+        self,
+        term: Term,
+        new_log: tuple[str, Policy] | None = None,
+        *,
+        republish: bool = False,
+        controller_id: str | None = None,
+    ) -> None:
+        """A leader begins that has observed everything since ``observed_from``."""
+        opening = Opening(new_log, self.first_feature_level, republish, self.observed_from)
+        self.commit(open_term(self.state, self.observations, term, controller_id or f"c{term}", "test", opening))
+
+    def take_over(self, look_back_ms: int) -> None:
+        """A leader that was started just now takes over: it knows of heartbeats only what it looked back to."""
+        since_ms = self.now_ms - look_back_ms
+        positions = {place: self.state.positions[position_key(place)] for place in INPUT_PLACES}
+        for place in INPUT_PLACES:
+            if place.topic == HEARTBEATS:
+                coordinates = [each.coordinates for each in self.inputs if each.coordinates[:2] == place]
+                positions[place] = sum(each.append_time_ms < since_ms for each in coordinates)
+        self.observed_from = dict(positions)
+        observations = observe(Observations(positions=positions), self.inputs)
+        self.observations, _ = settle(self.state, observations)
+        self._observed = len(self.inputs)
+        self.open_term(Term(self.state.term + 1))
 
     def append(self, topic: str, partition: int, payload: InputPayload) -> InputRecord:
         """Append an input at the present time."""
@@ -60,11 +99,12 @@ class World:
         self.inputs.append(record)
         return record
 
-    def tick(self, elapsed_ms: int = 100) -> None:
-        """Let time pass and mark it in every partition."""
+    def tick(self, elapsed_ms: int = 100, ticking: tuple[str, ...] = ("c1",)) -> None:
+        """Let time pass, and let these controllers mark it in every partition."""
         self.now_ms += elapsed_ms
         for partition in range(PARTITIONS):
-            self.append(HEARTBEATS, partition, Tick("c1", self.now_ms))
+            for controller_id in ticking:
+                self.append(HEARTBEATS, partition, Tick(controller_id, self.now_ms))
 
     def join(
         self, node_id: str, incarnation: int = 1, weight: int = 1, role: NodeRole = NodeRole.DATA, zone: str = ""
@@ -91,8 +131,8 @@ class World:
         self.append(MEMBERSHIP, 0, NodeLeft(node_id, incarnation, "test"))
 
     def intent(self, intent_id: str, kind: str, **arguments: str) -> None:
-        """An operator asks for something."""
-        self.append(INTENTS, 0, Intent(intent_id, kind, "tester", arguments))
+        """An operator, :attr:`principal`, asks for something."""
+        self.append(INTENTS, 0, Intent(intent_id, kind, self.principal, arguments))
 
     def ask(self, kind: str, **arguments: str) -> IntentAnswered:
         """An operator asks for something, and gets the answer."""
@@ -111,10 +151,14 @@ class World:
         """The slots of which the table gives a node a replica."""
         return {slot.slot_id for slot in self.state.slots if node_id in slot.replicas}
 
-    def decide(self) -> Decision | None:
-        """Observe what was appended, decide, commit; every step is checked."""
+    def observe(self) -> None:
+        """Observe what was appended, and decide nothing."""
         self.observations = observe(self.observations, self.inputs[self._observed :])
         self._observed = len(self.inputs)
+
+    def decide(self) -> Decision | None:
+        """Observe what was appended, decide, commit; every step is checked."""
+        self.observe()
         verdict = decide(self.state, self.observations, self.slot_policies)
         again = decide(self.state, self.observations, self.slot_policies)
         assert verdict == again, "deciding twice gives two answers"
@@ -127,14 +171,20 @@ class World:
 
     def commit(self, sealed: SealedDecision) -> None:
         """Take a decision over, as the leader and as a standby: both have to get the same state."""
-        check_step(self.state, sealed.decision, sealed.state)
+        check_step(self.state, sealed.decision, sealed.state, self.slot_policies)
         followed = follow(self.state, sealed.decision)
         assert followed == sealed.state, "leader and standby differ"
-        check(followed)
+        check(followed, self.slot_policies)
         self.state = followed
         self.decisions.append(sealed.decision)
 
-    def run(self, elapsed_ms: int, beating: tuple[str, ...] = (), step_ms: int = 100) -> list[Decision]:
+    def run(
+        self,
+        elapsed_ms: int,
+        beating: tuple[str, ...] = (),
+        step_ms: int = 100,
+        ticking: tuple[str, ...] = ("c1",),
+    ) -> list[Decision]:
         """Let time pass; the nodes in ``beating`` send a heartbeat each second. Returns the decisions taken."""
         taken = []
         for at_ms in range(step_ms, elapsed_ms + 1, step_ms):
@@ -142,7 +192,7 @@ class World:
                 for node_id in beating:
                     node = self.state.nodes.get(node_id)
                     self.heartbeat(node_id, node.incarnation if node else 1)
-            self.tick(step_ms)
+            self.tick(step_ms, ticking)
             decision = self.decide()
             if decision is not None:
                 taken.append(decision)

@@ -11,8 +11,8 @@ from controlplane.bootstrap.members import node_agent, routing_client
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP, ClusterConfig, KafkaConfig
+from controlplane.core.machines.node_session import SessionState
 from controlplane.core.membership import NodeStatus
-from controlplane.core.node_session import SessionState
 from controlplane.core.records import (
     Address,
     Heartbeat,
@@ -24,7 +24,7 @@ from controlplane.core.records import (
     ReplicaStatus,
     ResourceUsage,
 )
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.node import Access, NodeAgent, NodeLoad, NodeMetrics
 from controlplane.routing import RoutingClient, RoutingMetrics

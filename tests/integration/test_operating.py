@@ -18,7 +18,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PAGE = ROOT / "docs" / "how-to" / "operate-the-slot-table.md"
 NODES = ("n1", "n2", "n3", "n4")
-NOT_ON_THE_PAGE = {IntentKind.CREATE_NAMESPACE.value, IntentKind.OVERRIDE_SELF_PRESERVATION.value}
+NOT_ON_THE_PAGE = {
+    IntentKind.CREATE_NAMESPACE.value,
+    IntentKind.OVERRIDE_SELF_PRESERVATION.value,
+    IntentKind.RAISE_FEATURE_LEVEL.value,
+    IntentKind.RESIGN_LEADER.value,
+    IntentKind.TAKE_SNAPSHOT.value,
+}
 """What an operator can ask for that is not about the slot table."""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import structlog
 
 from controlplane.embedded.parts import EmbeddedParts
+from tests.helpers.real_cluster import RealCluster
 from tests.kills.cluster import KvCluster
 from tests.kills.killing import repeat, summary
 
@@ -26,14 +27,8 @@ def main() -> None:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         with EmbeddedParts(folder / "parts") as parts:
-            cluster = KvCluster(
-                "kills",
-                parts.bootstrap_servers,
-                parts.redis_url,
-                folder,
-                nodes=options.nodes,
-                rate_per_s=options.rate,
-            )
+            real = RealCluster("kills", parts.bootstrap_servers, parts.redis_url, folder)
+            cluster = KvCluster(real, controllers=2, nodes=options.nodes, rate_per_s=options.rate, history=[])
             with cluster:
                 done = []
                 for repetition in repeat(cluster, options.repetitions):

@@ -5,16 +5,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from controlplane.bootstrap.members import routing_client
 from controlplane.bootstrap.readers import DecisionFollower, open_reader
 from controlplane.core.membership import NodeStatus
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.routing import RoutingClient, RoutingMetrics
-from examples.kv.client import KvClient
+from examples.kv.client import Acknowledged, KvClient
 from examples.kv.moving import place_of
 from examples.kv.protocol import Connections, Message, Unreachable
 from examples.kv.traffic import Traffic
@@ -39,17 +38,19 @@ class EpochWitness:
 
 
 class KvCluster:
-    """Two controllers, kv nodes, traffic with a ledger, and readers. A context manager: it ends every process."""
+    """Controllers, kv nodes, traffic with a ledger, and readers. A context manager: it ends every process."""
 
     def __init__(
-        self, name: str, bootstrap_servers: str, redis_url: str, folder: Path, *, nodes: int, rate_per_s: float
+        self, real: RealCluster, *, controllers: int, nodes: int, rate_per_s: float, history: list[Acknowledged]
     ) -> None:
-        """Name the parts; nobody runs yet."""
-        self.real = RealCluster(name, bootstrap_servers, redis_url, folder)
+        """Name the parts; nobody runs yet. What the nodes acknowledge to the traffic is appended to ``history``."""
+        name, bootstrap_servers = real.cluster.name, real.kafka.bootstrap_servers
+        self.real = real
         self.nodes: dict[str, subprocess.Popen[bytes]] = {}
         self.client = KvClient(name, bootstrap_servers, give_up_s=20)
-        self.traffic = Traffic(self.client, rate_per_s)
+        self.traffic = Traffic(self.client, rate_per_s, on_acknowledged=history.append)
         self.witnesses = [EpochWitness(name, bootstrap_servers) for _ in range(READERS)]
+        self._controller_ids = [f"c{number}" for number in range(1, controllers + 1)]
         self._node_ids = [f"n{number}" for number in range(1, nodes + 1)]
         self._connections = Connections()
         self._stack = ExitStack()
@@ -59,7 +60,7 @@ class KvCluster:
         with ExitStack() as stack:
             stack.enter_context(self.real)
             stack.callback(self._end_nodes)
-            for controller_id in ("c1", "c2"):
+            for controller_id in self._controller_ids:
                 self.real.start_controller(controller_id)
             for node_id in self._node_ids:
                 self.start_node(node_id)
@@ -89,7 +90,7 @@ class KvCluster:
         """A node as a user starts it."""
         command = [
             *(sys.executable, "-m", "examples.kv.node", "--cluster", self.real.cluster.name, "--node-id", node_id),
-            *("--bootstrap-servers", self.real.kafka.bootstrap_servers),
+            *("--bootstrap-servers", self.real.addresses_of(node_id).bootstrap_servers),
         ]
         with self.real.log_of(node_id).open("ab") as output:
             self.nodes[node_id] = subprocess.Popen(

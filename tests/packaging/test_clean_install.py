@@ -94,7 +94,8 @@ def test_resources_are_read_from_the_wheel(base: CleanInstall) -> None:
         import json
         from controlplane.bootstrap.topics import topic_specs
         from controlplane.resources import resource_path
-        paths = [str(resource_path(name)) for name in ("schemas", "infra/kafka/topics.toml", "infra/jvm/ivy.xml")]
+        names = "schemas", "infra/kafka/topics.toml", "infra/redis/users.conf", "infra/jvm/ivy.xml"
+        paths = [str(resource_path(name)) for name in names]
         print(json.dumps({"paths": paths, "topics": len(topic_specs())}))
     """
     read = json.loads(run([base.python, "-c", program], base.folder))

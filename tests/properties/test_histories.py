@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.apply import follow
-from controlplane.core.decide import decide, open_term
+from controlplane.core.decide import Opening, decide, open_term
 from controlplane.core.decision import CauseKind, Decision
 from controlplane.core.identifiers import Term, TopicPartition
-from controlplane.core.invariants import check
-from controlplane.core.observations import Observations, observe
+from controlplane.core.intake.observations import Observations, observe
 from controlplane.core.plain import from_plain, to_plain
 from controlplane.core.publishing import changed_rows, rows_of
-from controlplane.core.snapshot import state_from_plain, state_to_plain
+from controlplane.core.recovery.parts import state_from_plain
 from controlplane.core.state import State
+from controlplane.core.verification.invariants import check
 from controlplane.errors import LogContinuityError
 from tests.helpers.histories import History, operations, play
 from tests.helpers.world import World
@@ -44,7 +44,7 @@ def test_replay_from_any_snapshot_ends_in_the_same_state(history: History) -> No
     for decision in world.decisions:
         states.append(follow(states[-1], decision))
     for index, state in enumerate(states[1:], start=1):
-        restored = state_from_plain(json.loads(json.dumps(state_to_plain(state))))
+        restored = state_from_plain(json.loads(json.dumps(to_plain(state))))
         for decision in world.decisions[index:]:
             restored = follow(restored, from_plain(Decision, json.loads(json.dumps(to_plain(decision)))))
         assert restored == world.state
@@ -149,6 +149,6 @@ def test_a_new_term_changes_no_row() -> None:
     """A change of leader is no change of the table: no epoch, no marker, nothing for clients to do."""
     world = World()
     world.admit("n1")
-    sealed = open_term(world.state, Term(2), "c2", "test", new_log=None, now_ms=world.now_ms, republish=False)
+    sealed = open_term(world.state, world.observations, Term(2), "c2", "test", Opening())
     assert sealed.rows == {}
     assert sealed.decision.epoch == world.state.epoch

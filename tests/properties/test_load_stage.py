@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from controlplane.core.identifiers import Epoch, NodeId
 from controlplane.core.placement.contract import LoadGoal, PlacementNode, PlacementProblem, PlacementRules, Plan
 from controlplane.core.placement.minimal import plan
-from controlplane.core.placement.verify import verify
-from controlplane.core.slot_table import Slot
+from controlplane.core.proof.verify import verify
+from controlplane.core.slot_table import Slot, empty_table
 from tests.helpers.clusters import SMALL, Size, random_cluster
 from tests.helpers.placement_oracle import Oracle
-from tests.helpers.placement_problems import applied, new_table
 
 MIDDLE = Size((20, 60), (3, 7))
 
@@ -53,8 +52,8 @@ def levels(problem: PlacementProblem, table: tuple[Slot, ...]) -> dict[NodeId, F
 def both_tables(problem: PlacementProblem) -> tuple[Plan, tuple[Slot, ...], tuple[Slot, ...]]:
     """The plan, and the tables without and with the load stage."""
     planned = plan(problem)
-    without = applied(problem.previous, plan(replace(problem, load=None)))
-    return planned, without, applied(problem.previous, planned)
+    without = plan(replace(problem, load=None)).applied_to(problem.previous)
+    return planned, without, planned.applied_to(problem.previous)
 
 
 @given(loaded_clusters())
@@ -113,12 +112,12 @@ def test_the_verifier_accepts_every_load_stage(problem: PlacementProblem) -> Non
 
 def _loaded() -> tuple[PlacementProblem, Plan, tuple[Slot, ...]]:
     nodes = tuple(PlacementNode(f"n{index}", 1, 0) for index in range(4))
-    settled = applied(new_table(64), plan(PlacementProblem(new_table(64), nodes, PlacementRules(2), Epoch(1))))
+    settled = plan(PlacementProblem(empty_table(64), nodes, PlacementRules(2), Epoch(1))).applied_to(empty_table(64))
     choose = random.Random(3)
     goal = LoadGoal({slot.slot_id: choose.randint(10, 500) for slot in settled}, 105, 10)
     problem = PlacementProblem(settled, nodes, PlacementRules(2), Epoch(2), load=goal)
     planned = plan(problem)
-    return problem, planned, applied(settled, planned)
+    return problem, planned, planned.applied_to(settled)
 
 
 def test_a_settled_table_with_hot_nodes_is_brought_under_the_target() -> None:

@@ -11,9 +11,9 @@ from controlplane.core.apply import follow
 from controlplane.core.decision import Decision
 from controlplane.core.events import NodeAdmitted, NodeFenced, SlotsAssigned
 from controlplane.core.identifiers import Epoch, Seq
-from controlplane.core.log_verification import LogVerification
 from controlplane.core.policy import Policy
 from controlplane.core.state import State
+from controlplane.core.verification.log_verification import LogVerification
 from tests.helpers.logs import resealed
 from tests.helpers.world import World
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.membership import NodeStatus
-from controlplane.core.node_session import (
+from controlplane.core.machines.node_session import (
     ConfirmTable,
     HeartbeatAcknowledged,
     NodeSession,
@@ -19,8 +18,9 @@ from controlplane.core.node_session import (
     TableRead,
     Woke,
 )
+from controlplane.core.membership import NodeStatus
 from controlplane.core.records import NodeRole
-from controlplane.core.rows import NodeRow
+from controlplane.core.routing_table.rows import NodeRow
 
 STEP_MS = 100
 WALL_MS = 1_000_000

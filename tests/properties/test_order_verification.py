@@ -23,7 +23,7 @@ from controlplane.core.events import (
 )
 from controlplane.core.identifiers import Epoch
 from controlplane.core.orders import Exclusion, Pin, StandingOrder
-from controlplane.core.policy import HashFunction, Policy
+from controlplane.core.policy import HashFunction, Policy, ZoneRule
 from controlplane.core.slot_table import Slot
 from tests.helpers.logs import complaints_of, resealed
 from tests.helpers.world import World
@@ -144,11 +144,11 @@ FORGED: dict[str, tuple[list[Decision], str]] = {
             where(SlotsPinned),
             instead(SlotsPinned, SlotsPinned(tuple(Pin(3, name) for name in ("n1", "n2", "n3")))),
         ),
-        "slot 3 has 3 pins and 2 replicas",
+        "slot 3 cannot have 3 pins: replica_count is 2",
     ),
     "a pin of what is excluded": (
         added(where(SlotsPinned), SlotsExcluded((Exclusion(3, "n1"),))),
-        "slot 3 is pinned to 'n1', which must not hold it",
+        "slot 3 cannot be pinned to 'n1' and excluded from it at once",
     ),
     "another hash function": (
         changed(where(PolicyChanged), policy(hash_function=HashFunction.MD5)),
@@ -228,3 +228,61 @@ def test_forged_log_is_found(case: str) -> None:
     decisions, expected = FORGED[case]
     complaints = complaints_of(resealed(decisions))
     assert any(expected in complaint for complaint in complaints), complaints
+
+
+def test_split_whose_parts_wait_for_their_new_leaders_is_accepted() -> None:
+    """A part that the plan gives to another leader, not at once, begins with the decision's epoch all the same."""
+    world = World(Policy(slot_count=16, replica_count=1, cool_down_ms=60_000))
+    world.admit("n1", "n2", "n3")
+    world.intent("split", "change_policy", slot_count="32")
+    world.intent("weigh", "set_node", node="n1", weight="9")
+    world.tick()
+    world.decide()
+    planned = world.state.planned
+    assert any(
+        planned[slot.slot_id].leader != slot.leader for slot in world.state.slots[16:] if slot.slot_id in planned
+    )
+    assert complaints_of(world.decisions) == []
+
+
+def _crowded() -> World:
+    """Slot 0 is pinned to three nodes, of which two, once in zones of their own, come back in the zone of the third."""
+    rule = Policy(slot_count=16, replica_count=3, join_linger_ms=0, zone_rule=ZoneRule.HARD, replicas_per_zone=1)
+    world = World(rule)
+    for name, zone in (("n1", "a"), ("n2", "b"), ("n3", "c")):
+        world.join(name, zone=zone)
+        world.heartbeat(name)
+    world.run(100)
+    for name in ("n1", "n2", "n3"):
+        world.ask("pin_slots", slots="0", node=name)
+    for name in ("n2", "n3"):
+        world.join(name, incarnation=2, zone="a")
+        world.heartbeat(name, incarnation=2)
+    world.run(100)
+    return world
+
+
+def test_contradiction_that_only_shrinks_is_accepted() -> None:
+    """One pin fewer is told in another sentence, and another order in the same decision makes somebody look."""
+    world = _crowded()
+    world.intent("fewer", "unpin_slots", slots="0", node="n3")
+    world.intent("other", "exclude_slots", slots="5", node="n1")
+    world.run(100)
+    assert {world.answers()[name].outcome.value for name in ("fewer", "other")} == {"done"}
+    assert complaints_of(world.decisions) == []
+
+
+def test_contradiction_that_grows_is_refused_and_found() -> None:
+    """It was there before, but not so great."""
+    world = _crowded()
+    world.ask("unpin_slots", slots="0", node="n3")
+    assert world.ask("change_policy", replica_count="1").outcome.value == "refused"
+    again = world.ask("pin_slots", slots="0", node="n3")
+    assert (again.outcome.value, again.detail) == (
+        "refused",
+        "slot 0 cannot have 3 pins in zone 'a', which may hold 1",
+    )
+    last = world.decisions[-1]
+    forged = replace(last, events=(SlotsPinned((Pin(0, "n3"),)), *last.events))
+    complaints = complaints_of(resealed([*world.decisions[:-1], forged]))
+    assert any("slot 0 cannot have 3 pins in zone 'a'" in complaint for complaint in complaints), complaints

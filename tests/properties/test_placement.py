@@ -15,14 +15,12 @@ from controlplane.core.decision import ReadyHeirs
 from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.plain import digest_hex
-from controlplane.core.slot_table import Slot
-from controlplane.errors import InvariantViolationError
+from controlplane.core.slot_table import Slot, empty_table
+from controlplane.errors import InvariantViolationError, PlacementRefusedError
 from tests.helpers.placement_problems import (
     Problem,
-    applied,
     counts,
     equal_nodes,
-    new_table,
     plan,
     problems,
     verify,
@@ -34,7 +32,7 @@ from tests.helpers.placement_problems import (
 def test_the_verifier_accepts_every_plan(problem: Problem) -> None:
     """Planner and verifier share no code and agree."""
     planned = problem.solve()
-    after = applied(problem.previous, planned)
+    after = planned.applied_to(problem.previous)
     complaints = verify(problem.previous, problem.nodes, problem.replica_count, after, planned.certificate)
     assert complaints == []
     assert planned.certificate.least_moved == planned.certificate.moved
@@ -57,7 +55,7 @@ def test_only_changed_rows_are_given_and_leader_epochs_follow_the_leader(problem
 @given(problems())
 def test_a_second_plan_changes_nothing(problem: Problem) -> None:
     """A table that was planned for these nodes stays as it is, and the certificate says so."""
-    settled = replace(problem, previous=applied(problem.previous, problem.solve()))
+    settled = replace(problem, previous=problem.solve().applied_to(problem.previous))
     again = settled.solve(epoch=101)
     assert again.slots == ()
     assert again.certificate.moved == 0
@@ -79,13 +77,14 @@ def test_the_hash_seed_of_the_process_does_not_matter() -> None:
 import random
 from controlplane.core.placement.contract import PlacementNode
 from controlplane.core.plain import digest_hex
-from tests.helpers.placement_problems import applied, equal_nodes, new_table, plan
-table, choose, digests = new_table(64), random.Random(5), []
+from controlplane.core.slot_table import empty_table
+from tests.helpers.placement_problems import equal_nodes, plan
+table, choose, digests = empty_table(64), random.Random(5), []
 for epoch in range(1, 12):
     nodes = choose.sample([PlacementNode(n.node_id, choose.randint(1, 3), 0) for n in equal_nodes(9)], 6)
     ready = frozenset((s.slot_id, name) for s in table for name in s.followers)
     planned = plan(table, nodes, 3, epoch, ready)
-    table = applied(table, planned)
+    table = planned.applied_to(table)
     digests.append(digest_hex(planned))
 print(digest_hex(digests))
 """
@@ -111,7 +110,7 @@ def test_a_node_that_leaves_takes_only_its_own_replicas_along(
     In smaller tables the nodes that lack most may hold all of its slots already: then it can take more.
     """
     nodes = equal_nodes(width)
-    table = applied(new_table(slot_count), plan(new_table(slot_count), nodes, replica_count, Epoch(1)))
+    table = plan(empty_table(slot_count), nodes, replica_count, Epoch(1)).applied_to(empty_table(slot_count))
     gone = data.draw(st.sampled_from(nodes)).node_id
     problem = without(Problem(table, nodes, replica_count), gone)
     held = sum(gone in slot.replicas for slot in table)
@@ -127,10 +126,10 @@ def test_a_node_that_joins_is_given_its_share_and_nothing_else_moves(
 ) -> None:
     """Among equal nodes, a joiner receives the floor of its share (or fills the slots that were short of a node)."""
     nodes = equal_nodes(width)
-    table = applied(new_table(slot_count), plan(new_table(slot_count), nodes, replica_count, Epoch(1)))
+    table = plan(empty_table(slot_count), nodes, replica_count, Epoch(1)).applied_to(empty_table(slot_count))
     joiner = PlacementNode("zz", 1, 0)
     planned = plan(table, (*nodes, joiner), replica_count, Epoch(2))
-    after = applied(table, planned)
+    after = planned.applied_to(table)
     received = sum("zz" in slot.replicas for slot in after)
     share = slot_count * min(replica_count, width + 1) / (width + 1)
     assert planned.certificate.moved == received
@@ -143,10 +142,10 @@ def test_any_history_of_joins_leaves_and_weights_stays_certified(
     fleets: list[Problem], slot_count: int, replica_count: int
 ) -> None:
     """The rules hold for tables that grew out of one another, not only for random ones."""
-    table = new_table(slot_count)
+    table = empty_table(slot_count)
     for epoch, fleet in enumerate(fleets, start=1):
         planned = plan(table, fleet.nodes, replica_count, Epoch(epoch))
-        after = applied(table, planned)
+        after = planned.applied_to(table)
         assert verify(table, fleet.nodes, replica_count, after, planned.certificate) == []
         table = after
 
@@ -168,7 +167,7 @@ def test_a_slot_without_its_leader_goes_to_a_holder_rather_than_to_a_new_node() 
         Slot(2, "c", ("b",), Epoch(1)),
     )
     nodes = [PlacementNode("b", 1, 0), PlacementNode("c", 1, 0), PlacementNode("d", 1, 0)]
-    after = applied(previous, plan(previous, nodes, 2, Epoch(2)))
+    after = plan(previous, nodes, 2, Epoch(2)).applied_to(previous)
     assert after[0].leader == "b"
 
 
@@ -177,10 +176,10 @@ def test_an_heir_that_is_ready_is_worth_a_second_change() -> None:
     previous = (Slot(0, "a", ("b", "c"), Epoch(1)), Slot(1, "c", ("b",), Epoch(1)))
     nodes = [PlacementNode("b", 1, 0), PlacementNode("c", 1, 0)]
     unknown = plan(previous, nodes, 2, Epoch(2))
-    assert [slot.leader for slot in applied(previous, unknown)] == ["b", "c"]
+    assert [slot.leader for slot in unknown.applied_to(previous)] == ["b", "c"]
     ready = frozenset({(0, "c")})
     known = plan(previous, nodes, 2, Epoch(2), ready)
-    after = applied(previous, known)
+    after = known.applied_to(previous)
     assert [slot.leader for slot in after] == ["c", "b"]
     assert known.certificate.leader_changes == 2
     assert known.certificate.ready_heirs == (ReadyHeirs(0, ("c",)),)
@@ -195,7 +194,7 @@ def test_among_equally_cheap_leaders_the_ready_one_is_taken() -> None:
     previous = (Slot(0, "a", ("b", "c"), Epoch(1)), Slot(1, "a", ("b", "c"), Epoch(1)))
     nodes = [PlacementNode(name, 1, 0) for name in ("a", "b", "c")]
     for heir in ("b", "c"):
-        after = applied(previous, plan(previous, nodes, 3, Epoch(2), frozenset({(0, heir), (1, heir)})))
+        after = plan(previous, nodes, 3, Epoch(2), frozenset({(0, heir), (1, heir)})).applied_to(previous)
         assert sorted(slot.leader or "" for slot in after) == ["a", heir]
 
 
@@ -206,7 +205,7 @@ def test_one_slot_is_not_given_away_twice() -> None:
         *(Slot(slot_id, "a", ("b",), Epoch(1)) for slot_id in range(6, 9)),
     )
     nodes = [PlacementNode(name, 1, 0) for name in ("b", "c", "d")]
-    _, led = counts(applied(previous, plan(previous, nodes, 3, Epoch(2))), ["b", "c", "d"])
+    _, led = counts(plan(previous, nodes, 3, Epoch(2)).applied_to(previous), ["b", "c", "d"])
     assert led == {"b": 3, "c": 3, "d": 3}
 
 
@@ -222,30 +221,30 @@ def test_a_slot_with_a_replica_too_many_keeps_its_leader() -> None:
 
 def test_without_nodes_all_slots_lose_their_holders_and_are_named_once() -> None:
     """The last node's death empties the table and names the slots; the next plan does not name them again."""
-    table = applied(new_table(4), plan(new_table(4), equal_nodes(1), 2, Epoch(1)))
+    table = plan(empty_table(4), equal_nodes(1), 2, Epoch(1)).applied_to(empty_table(4))
     planned = plan(table, [], 2, Epoch(2))
     assert planned.certificate.lost_slots == (0, 1, 2, 3)
-    empty = applied(table, planned)
+    empty = planned.applied_to(table)
     assert empty == tuple(Slot(slot_id, None, (), Epoch(2)) for slot_id in range(4))
     again = plan(empty, equal_nodes(1), 2, Epoch(3))
     assert again.certificate.lost_slots == ()
-    assert all(slot.leader == "n000" for slot in applied(empty, again))
+    assert all(slot.leader == "n000" for slot in again.applied_to(empty))
 
 
 def test_a_node_of_weight_zero_is_relieved_of_everything_and_loses_nothing() -> None:
     """A living node that is to hold nothing gives all away; its slots are not lost, because it can hand them over."""
     nodes = [PlacementNode("a", 1, 0), PlacementNode("b", 1, 0)]
-    table = applied(new_table(8), plan(new_table(8), nodes, 1, Epoch(1)))
+    table = plan(empty_table(8), nodes, 1, Epoch(1)).applied_to(empty_table(8))
     planned = plan(table, [PlacementNode("a", 0, 0), nodes[1]], 1, Epoch(2))
     assert planned.certificate.lost_slots == ()
-    assert {slot.leader for slot in applied(table, planned)} == {"b"}
+    assert {slot.leader for slot in planned.applied_to(table)} == {"b"}
     assert planned.certificate.moved == 4
 
 
 def test_too_little_room_fills_every_node_and_leaves_the_fewest_slots_unserved() -> None:
     """Capacities are a promise: nodes are filled to them, slots that have a living holder stay, the rest wait."""
     nodes = [PlacementNode("a", 1, 3), PlacementNode("b", 5, 2)]
-    table = applied(new_table(8), plan(new_table(8), nodes, 2, Epoch(1)))
+    table = plan(empty_table(8), nodes, 2, Epoch(1)).applied_to(empty_table(8))
     held, _ = counts(table, ["a", "b"])
     assert held == {"a": 3, "b": 2}
     assert sum(slot.leader is None for slot in table) == 3
@@ -255,7 +254,7 @@ def test_too_little_room_fills_every_node_and_leaves_the_fewest_slots_unserved()
 def test_replicas_that_a_dead_node_leaves_are_spread_over_many() -> None:
     """The first placement mixes the holders: what one node leaves is not inherited by two neighbours."""
     nodes = equal_nodes(20)
-    table = applied(new_table(512), plan(new_table(512), nodes, 2, Epoch(1)))
+    table = plan(empty_table(512), nodes, 2, Epoch(1)).applied_to(empty_table(512))
     companions = {name for slot in table if "n007" in slot.replicas for name in slot.replicas}
     assert len(companions) > 15
 
@@ -264,11 +263,11 @@ def test_replicas_that_a_dead_node_leaves_are_spread_over_many() -> None:
     ("previous", "nodes", "replica_count"),
     [
         ((), equal_nodes(1), 1),
-        (new_table(1), equal_nodes(1), 0),
-        (new_table(1), equal_nodes(1) * 2, 1),
-        (new_table(1), [PlacementNode("a", -1, 0)], 1),
-        (new_table(1), [PlacementNode("a", 1, -1)], 1),
-        (new_table(2)[::-1], equal_nodes(1), 1),
+        (empty_table(1), equal_nodes(1), 0),
+        (empty_table(1), equal_nodes(1) * 2, 1),
+        (empty_table(1), [PlacementNode("a", -1, 0)], 1),
+        (empty_table(1), [PlacementNode("a", 1, -1)], 1),
+        (empty_table(2)[::-1], equal_nodes(1), 1),
     ],
     ids=["no slots", "no replicas", "a node twice", "negative weight", "negative capacity", "rows out of order"],
 )
@@ -276,3 +275,9 @@ def test_nonsense_is_refused(previous: tuple[Slot, ...], nodes: list[PlacementNo
     """A defect of the caller stops with a sentence instead of becoming a table."""
     with pytest.raises(InvariantViolationError, match="placement: "):
         plan(previous, nodes, replica_count, Epoch(1))
+
+
+def test_costs_beyond_64_bits_are_refused_and_no_defect() -> None:
+    """A leader that took it for a defect would stop, and so would every one after it."""
+    with pytest.raises(PlacementRefusedError, match="32,768 slots on 32,768 nodes"):
+        plan(empty_table(1 << 15), equal_nodes(1 << 15), 1, Epoch(1))

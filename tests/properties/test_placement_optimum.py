@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules
 from controlplane.core.placement.minimal import plan
-from controlplane.core.placement.verify import verify
 from controlplane.core.policy import ZoneRule
+from controlplane.core.proof.verify import verify
 from controlplane.core.slot_table import Slot
 from tests.helpers.clusters import LARGE, SMALL, TINY, Size, random_cluster
 from tests.helpers.placement_oracle import Oracle
@@ -24,8 +24,7 @@ FEATURES = ("weights", "domains", "pins", "drains", "exclusions", "bands", "arbi
 def judge(problem: PlacementProblem) -> None:
     """Plan, and compare with everything that is known otherwise."""
     planned = plan(problem)
-    rows = {slot.slot_id: slot for slot in planned.slots}
-    after = tuple(rows.get(slot.slot_id, slot) for slot in problem.previous)
+    after = planned.applied_to(problem.previous)
     certificate = planned.certificate
     oracle = Oracle(problem)
     _is_legal(oracle, after)

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from controlplane.core.decision import Certificate
 from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.slot_table import Slot
-from tests.helpers.placement_problems import Problem, applied, equal_nodes, new_table, plan, problems, verify
+from controlplane.core.slot_table import Slot, empty_table
+from tests.helpers.placement_problems import Problem, equal_nodes, plan, problems, verify
 
 NODES = equal_nodes(4)
-BEFORE = applied(new_table(16), plan(new_table(16), NODES[:3], 2, Epoch(1)))
+BEFORE = plan(empty_table(16), NODES[:3], 2, Epoch(1)).applied_to(empty_table(16))
 PLANNED = plan(BEFORE, NODES, 2, Epoch(2))
-AFTER = applied(BEFORE, PLANNED)
+AFTER = PLANNED.applied_to(BEFORE)
 LED_BY_OTHERS = next(slot.slot_id for slot in AFTER if "n003" not in slot.replicas)
 
 
@@ -172,7 +172,7 @@ def test_no_prices_prove_more_than_was_moved(problem: Problem, data: st.DataObje
     names = sorted(node.node_id for node in problem.nodes)
     prices = {name: data.draw(st.integers(-3, 3)) for name in names}
     certificate = replace(planned.certificate, node_prices=prices)
-    after = applied(problem.previous, planned)
+    after = planned.applied_to(problem.previous)
     complaints = verify(problem.previous, problem.nodes, problem.replica_count, after, certificate)
     for complaint in complaints:
         assert complaint.startswith("replicas moved: ")
@@ -184,9 +184,9 @@ def test_no_prices_prove_more_than_was_moved(problem: Problem, data: st.DataObje
 def test_a_worse_plan_is_refused_whatever_its_numbers(slots: int, width: int, replicas: int, choice: int) -> None:
     """Two slots that exchange followers for nothing stay balanced; the moves that they confess cannot be proven."""
     nodes = equal_nodes(width)
-    before = applied(new_table(slots), plan(new_table(slots), nodes, replicas, Epoch(1)))
+    before = plan(empty_table(slots), nodes, replicas, Epoch(1)).applied_to(empty_table(slots))
     planned = plan(before, nodes[1:], replicas, Epoch(2))
-    after = applied(before, planned)
+    after = planned.applied_to(before)
     exchanges = list(_needless_exchanges(before, after))
     assume(exchanges)
     exchanged = exchanges[choice % len(exchanges)]

@@ -11,11 +11,11 @@ from controlplane.core.decision import CauseKind, Certificate
 from controlplane.core.events import NodeFenced, SlotsAssigned
 from controlplane.core.identifiers import Epoch
 from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.planning.slot_answers import ask
 from controlplane.core.policy import Policy
 from controlplane.core.records import ReplicaStatus, SlotReport, SlotStatus
-from controlplane.core.slot_answers import ask
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import SlotAnswer, SlotRequest
+from controlplane.core.slot_policy import SlotAnswer, SlotPolicy, SlotRequest
 from controlplane.core.slot_table import Slot
 from controlplane.errors import InvariantViolationError, PlacementRefusedError
 from tests.helpers.histories import History, operations, play
@@ -42,12 +42,12 @@ CERTIFICATE = Certificate("other", 0, 0, 0, 0, {}, {}, ())
 
 
 @dataclass(frozen=True)
-class Answering:
+class Answering(SlotPolicy):
     """A slot policy that answers what a test says."""
 
     answer: Plan
     name: str = "other"
-    interval_ms: int | None = None
+    dead_may_hold: bool = False
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """Take whatever comes."""
@@ -78,7 +78,6 @@ GOOD: dict[str, Plan] = {
     "other followers": answering(Slot(0, "n1", ("n3",), Epoch(3))),
     "a slot left to nobody": answering(Slot(3, None, (), Epoch(7))),
     "something remembered and forgotten": answering(remembered={"a": "1", "b": None}),
-    "a certificate": answering(certificate=CERTIFICATE),
 }
 WRONG: dict[str, tuple[Plan, str]] = {
     "no answer": (lambda _: None, "a NoneType, not a SlotAnswer"),  # type: ignore[dict-item,return-value]
@@ -101,7 +100,7 @@ WRONG: dict[str, tuple[Plan, str]] = {
     "an old leader with a new epoch": (answering(Slot(1, "n2", (), Epoch(7))), "keeps its leader: its leader epoch"),
     "an epoch that falls": (answering(Slot(3, None, (), Epoch(4))), "its leader epoch has to be 7, not 4"),
     "something unwritable remembered": (answering(remembered={"a": 1}), "not a map of texts"),
-    "a certificate that is none": (answering(certificate=replace(CERTIFICATE, moved="1")), "Certificate.moved"),
+    "a proof that nobody checks": (answering(certificate=CERTIFICATE), "only 'minimal' proves its plans"),
     "its own refusal": (raising(PlacementRefusedError("there is too little room")), "there is too little room"),
     "a defect": (raising(KeyError("n9")), "KeyError in test_slot_answers.py, line "),
     "an object's address": (raising(ValueError(f"{object()}")), "<object object at 0x...>"),
@@ -127,6 +126,14 @@ def test_wrong_answers_are_refused_with_a_sentence_and_move_nothing(case: str) -
     assert answered.answer == SlotAnswer((Slot(2, "n2", ("n3",), Epoch(7)), Slot(3, None, (), Epoch(7))))
 
 
+@pytest.mark.parametrize(("moved", "sentence"), [("1", "Certificate.moved"), (1 << 63, "needs more than 64 bits")])
+def test_a_certificate_that_no_log_can_hold_is_refused(moved: object, sentence: str) -> None:
+    """The default policy's own certificates are looked at too: what an operator orders may make numbers great."""
+    certificate = replace(CERTIFICATE, moved=moved)  # type: ignore[arg-type]  # a case is of another type
+    answered = ask(Answering(answering(certificate=certificate), name="minimal"), REQUEST)
+    assert sentence in str(answered.refusal)
+
+
 def test_of_the_holders_that_are_left_a_ready_one_leads() -> None:
     """The first by name may have no data yet."""
     reports = {"n3": SlotReport((SlotStatus(2, 1, False, ReplicaStatus.HEALTHY, 0),), Epoch(1), 0, 0)}
@@ -145,6 +152,27 @@ def test_a_defect_of_ours_is_not_taken_for_a_refusal() -> None:
     """An invariant that is broken stops the leader, as everywhere."""
     with pytest.raises(InvariantViolationError):
         ask(Answering(raising(InvariantViolationError("defect"))), REQUEST)
+
+
+def test_leader_that_comes_back_empty_is_not_passed_over_where_the_dead_may_stay() -> None:
+    """Its row would have followers and no leader: the answer is refused, the table stays as published."""
+    asleep = [False]
+
+    def plan(request: SlotRequest) -> SlotAnswer:
+        return SlotAnswer(()) if asleep[0] else replace(BUILT_IN_POLICIES["minimal"].plan(request), certificate=None)
+
+    policies = {"other": Answering(plan, dead_may_hold=True)}
+    world = World(Policy(slot_count=4, slot_policy="other"), policies)
+    world.admit("n1", "n2")
+    table = world.state.slots
+    asleep[0] = True
+    world.join("n1", incarnation=2)
+    (decision,) = world.run(1_000)
+    refusals = [cause.evidence for cause in decision.causes if cause.kind is CauseKind.PLACEMENT_REFUSED]
+    led = next(slot for slot in table if slot.leader == "n1")
+    assert refusals == [f"slot {led.slot_id} has followers ('n2',) and no leader, and the answer leaves it so"]
+    assert world.state.slots == table
+    assert complaints_of(world.decisions, policies) == []
 
 
 names = st.sampled_from(("n1", "n2", "n3", "n4", "n5", "zz"))

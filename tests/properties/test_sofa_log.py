@@ -4,11 +4,32 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
 
 from controlplane.core.decision import Cause, CauseKind, Decision
-from controlplane.core.events import Event, MemoryEntry, NodeFenced, PolicyRemembered, SlotsAssigned
+from controlplane.core.events import (
+    BundlesAssigned,
+    Event,
+    MemoryEntry,
+    NamespaceCreated,
+    NodeDraining,
+    NodeFenced,
+    NodeOrdered,
+    NodeUndrained,
+    PolicyChanged,
+    PolicyRemembered,
+    ReconciliationResumed,
+    SlotsAssigned,
+    SlotsExcluded,
+    SlotsIncluded,
+    SlotsPinned,
+    SlotsUnpinned,
+)
+from controlplane.core.policy import Policy
+from tests.helpers.histories import History, operations, play
 from tests.helpers.logs import complaints_of, resealed
 from tests.helpers.sofa_fleet import SofaFleet
+from tests.helpers.world import World
 
 
 def _played() -> list[Decision]:
@@ -96,3 +117,90 @@ def test_what_the_arranger_would_not_have_done_is_found(case: str) -> None:
     decisions, expected = FORGED[case]
     complaints = complaints_of(resealed(decisions))
     assert any(expected in complaint for complaint in complaints), complaints
+
+
+def _operated() -> list[Decision]:
+    world = World(Policy(slot_count=16, slot_policy="sofa"))
+    world.admit("n1", "n2", "n3")
+    world.ask("drain_node", node="n3")
+    world.ask("undrain_node", node="n3")
+    world.ask("set_node", node="n1", weight="2")
+    world.ask("pin_slots", slots="3", node="n1")
+    world.ask("unpin_slots", slots="3", node="n1")
+    world.ask("exclude_slots", slots="3", node="n1")
+    world.ask("include_slots", slots="3", node="n1")
+    world.ask("change_policy", slot_count="32")
+    world.ask("create_namespace", namespace="kv")
+    world.ask("pause_reconciliation")
+    world.ask("resume_reconciliation")
+    world.ask("refresh_table")
+    return list(world.decisions)
+
+
+OPERATED = _operated()
+
+
+def ignored(index: int) -> list[Decision]:
+    """The log up to a decision in which the leader asked the arranger nothing."""
+    decision = OPERATED[index]
+    causes = tuple(
+        cause for cause in decision.causes if cause.kind not in (CauseKind.SLOTS_ARRANGED, CauseKind.PLACEMENT_REFUSED)
+    )
+    asked = (SlotsAssigned, PolicyRemembered, BundlesAssigned)
+    events = tuple(event for event in decision.events if not isinstance(event, asked))
+    return [*OPERATED[:index], replace(decision, causes=causes, events=events)]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        NodeDraining,
+        NodeUndrained,
+        NodeOrdered,
+        SlotsPinned,
+        SlotsUnpinned,
+        SlotsExcluded,
+        SlotsIncluded,
+        PolicyChanged,
+        NamespaceCreated,
+        ReconciliationResumed,
+    ],
+)
+def test_order_that_the_leader_ignored_is_found(kind: type[Event]) -> None:
+    """Whatever an operator orders, the leader gives the arranger its tick in the same decision."""
+    index = next(
+        index for index, decision in enumerate(OPERATED) if any(isinstance(event, kind) for event in decision.events)
+    )
+    complaints = complaints_of(resealed(ignored(index)))
+    assert any(f"{kind.__name__} without a word of what the arranger did" in each for each in complaints), complaints
+
+
+def test_refresh_that_the_leader_ignored_is_found() -> None:
+    """It has no event of its own: the cause says that an operator asked for it."""
+    complaints = complaints_of(resealed(ignored(len(OPERATED) - 1)))
+    assert any("a refresh without a word of what the arranger did" in each for each in complaints), complaints
+
+
+@given(operations)
+@settings(max_examples=40)
+def test_every_log_of_an_operated_cluster_is_accepted(history: History) -> None:
+    """Joins, deaths, drains, pauses, refreshes, splits: a leader that runs the policy is never complained of."""
+    world = play(history, World(Policy(slot_count=8, slot_policy="sofa")))
+    assert complaints_of(world.decisions) == []
+
+
+def test_memory_ends_where_another_policy_ruled_within_one_decision() -> None:
+    """Several changes of the policy can be taken up together, and what was remembered before the first is gone."""
+    world = World(Policy(slot_count=16, slot_policy="sofa"))
+    world.admit("n1", "n2", "n3")
+    world.leave("n3")
+    world.run(1_000, ("n1", "n2", "n3"))
+    assert world.state.policy_memory
+    world.intent("away", "change_policy", slot_policy="minimal", tolerance_percent="5")
+    world.intent("back", "change_policy", slot_policy="sofa")
+    world.tick()
+    decision = world.decide()
+    assert decision is not None
+    changes = [event.policy.slot_policy for event in decision.events if isinstance(event, PolicyChanged)]
+    assert changes == ["minimal", "sofa"]
+    assert complaints_of(world.decisions) == []

@@ -8,9 +8,9 @@ from controlplane.core.identifiers import Epoch
 from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import HashFunction
 from controlplane.core.records import NodeRole
-from controlplane.core.rows import SETTINGS_KEY, NodeRow, Row, TableSettings, key_of
+from controlplane.core.routing_table.rows import SETTINGS_KEY, NodeRow, Row, TableSettings, key_of
+from controlplane.core.routing_table.table_replica import ReplicaStanding, RoutingTable, TableReplica
 from controlplane.core.slot_table import Slot
-from controlplane.core.table_replica import ReplicaStanding, RoutingTable, TableReplica
 from tests.helpers.table_topics import TableTopic
 
 SLOT_COUNT = 4

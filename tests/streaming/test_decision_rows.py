@@ -87,6 +87,8 @@ def test_row_tells_the_whole_decision() -> None:
     row = dict(zip(DECISIONS_TABLE.columns, values, strict=True))
     assert (row["seq"], row["term"], row["epoch"], row["controller_id"]) == (7, 3, 4, "controller-1")
     assert (row["moved"], row["least_moved"], row["leader_changes"], row["lost_slots"]) == (4, 4, 2, [11, 12])
+    carried_out = (row["moves_carried_out"], row["leader_changes_carried_out"], row["moves_left"])
+    assert carried_out == (LARGE.moves_carried_out, LARGE.leader_changes_carried_out, LARGE.moves_left) == (5, 3, 2)
     assert row["causes"] == [(cause.kind.value, cause.subject, cause.evidence) for cause in LARGE.causes]
     assert row["cause_kinds"] == [cause.kind.value for cause in LARGE.causes]
     assert row["event_types"] == [type(event).__name__ for event in LARGE.events]
@@ -103,6 +105,7 @@ def test_decision_without_a_plan_has_no_moves() -> None:
     ((*values,),) = decision_rows(_log(encode_decision(SMALL, PART_BYTES)))
     row = dict(zip(DECISIONS_TABLE.columns, values, strict=True))
     assert {row[name] for name in ("moved", "least_moved", "certificate", "lost_slots")} == {None}
+    assert (row["moves_carried_out"], row["moves_left"]) == (0, 0)
     assert (row["events"], row["event_types"]) == ("[]", [])
 
 

@@ -42,7 +42,7 @@ def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWo
     result = run_sql(
         spark,
         world.warehouse_dir,
-        "select seq, moved, cause_kinds[0] as why, lost_slots from decisions where moved > 0",
+        "select seq, moves_carried_out, cause_kinds[0] as why, lost_slots from decisions where moves_carried_out > 0",
     )
-    assert result.columns == ("seq", "moved", "why", "lost_slots")
-    assert sorted(result.rows) == [(2, 4, "term_opened", [11, 12]), (4, 4, "term_opened", [11, 12])]
+    assert result.columns == ("seq", "moves_carried_out", "why", "lost_slots")
+    assert sorted(result.rows) == [(2, 5, "term_opened", [11, 12]), (4, 5, "term_opened", [11, 12])]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.errors import ConfigurationError, InvariantViolationError, LogContinuityError
+from controlplane.errors import ConfigurationError, InvariantViolationError, LogContinuityError, NotAllowedError
 from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
 from streaming.jobs.pipeline import stopping_error
 from streaming.sources import client_options, java_client_settings
@@ -85,8 +85,40 @@ def test_errors_that_forbid_a_restart_are_recognised() -> None:
         "[STREAM_FAILED] Query terminated: Traceback (most recent call last):\n  File x\n"
         "controlplane.errors.LogContinuityError: part 1 of 2 stands where part 0 has to\n\tat org.apache.spark"
     )
-    stopping = stopping_error(text)
+    stopping = stopping_error(text, KAFKA)
     assert type(stopping) is LogContinuityError
     assert str(stopping) == "part 1 of 2 stands where part 0 has to"
-    assert type(stopping_error("x.InvariantViolationError: y")) is InvariantViolationError
-    assert stopping_error("org.apache.kafka.common.errors.TimeoutException: no answer") is None
+    assert type(stopping_error("x.InvariantViolationError: y", KAFKA)) is InvariantViolationError
+    assert stopping_error("org.apache.kafka.common.errors.TimeoutException: no answer", KAFKA) is None
+
+
+def test_what_kafka_does_not_allow_forbids_a_restart() -> None:
+    """A right that is missing or a wrong password does not pass: one sentence, instead of restarts for ever."""
+    kafka = KafkaConfig("localhost:9092", {"sasl.username": "spark", "sasl.password": "hidden"})
+    text = (
+        "x\norg.apache.kafka.common.errors.TopicAuthorizationException: Not authorized to access topics: [c.heartbeats]"
+    )
+    stopping = stopping_error(text, kafka)
+    assert type(stopping) is NotAllowedError
+    assert "does not allow User:spark to use topic c.heartbeats (TopicAuthorizationException)" in str(stopping)
+    text = "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed: Invalid username"
+    refused = stopping_error(text, kafka)
+    assert type(refused) is ConfigurationError
+    assert "Kafka refuses the login of User:spark: Authentication failed" in str(refused)
+    assert "hidden" not in f"{stopping}{refused}{kafka}"
+
+
+def test_a_clients_certificate_reaches_the_java_client(tmp_path: Path) -> None:
+    """As the contents of the files, which is how Java takes them; a file that is missing is named."""
+    for name in ("certificate", "key"):
+        (tmp_path / name).write_text(f"the {name}", encoding="utf-8")
+    settings = java_client_settings(
+        {"ssl.certificate.location": str(tmp_path / "certificate"), "ssl.key.location": str(tmp_path / "key")}
+    )
+    assert settings == {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": "the certificate",
+        "ssl.keystore.key": "the key",
+    }
+    with pytest.raises(ConfigurationError, match=r"ssl.key.location=/none cannot be read: No such file"):
+        java_client_settings({"ssl.key.location": "/none"})

@@ -6,7 +6,7 @@ from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTr
 from controlplane.codec.table import encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig
 from controlplane.core.identifiers import Epoch
-from controlplane.core.rows import slot_key
+from controlplane.core.routing_table.rows import slot_key
 from controlplane.core.slot_table import Slot
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
 from controlplane.ports import OutgoingRecord

@@ -15,8 +15,9 @@ select 'shed', bundle_id, node_id, null,
   array(concat('usage ', round(smoothed_usage, 2), ', mean ', round(mean_usage, 2))) from shed_candidates
 order by action desc, bundle_id limit 8"""
 DECISIONS_QUERY = """\
-select term, controller_id, count(*) as decisions, sum(moved) as moved, sum(least_moved) as least_moved,
-  sum(leader_changes) as leader_changes, min(seq) as first_seq, max(seq) as last_seq, max(epoch) as last_epoch
+select term, controller_id, count(*) as decisions, sum(moves_carried_out) as moves_carried_out,
+  sum(least_moved) as least_moved, sum(leader_changes_carried_out) as leader_changes_carried_out,
+  min(seq) as first_seq, max(seq) as last_seq, max(epoch) as last_epoch
 from decisions group by term, controller_id order by term"""
 LOAD_QUERY = """\
 select node_id, round(weighted_usage, 3) as usage, bundle_count,

@@ -11,8 +11,8 @@ from controlplane.core.identifiers import NamespaceName, NodeId
 from controlplane.core.membership import NodeStatus
 from controlplane.core.outputs import Candidate
 from controlplane.core.records import NodeRole
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.core.slot_table import by_node
-from controlplane.core.table_replica import RoutingTable
 
 
 def events_of(decisions: Iterable[LoggedDecision]) -> list[tuple[LoggedDecision, Event]]:

@@ -14,7 +14,7 @@ from controlplane.cli.demo.summary import QueryResult, StepReport
 from controlplane.cli.demo.watching import Observer, wall_ms
 from controlplane.cli.output import cell_text
 from controlplane.core.identifiers import NodeId
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 
 FIRST_NODES = 6
 VICTIM = 2
@@ -356,9 +356,9 @@ def _measure(report: StepReport, decisions: list[LoggedDecision]) -> None:
     epochs = [logged.decision.epoch for logged in decisions]
     certificates = evidence.certificates_of(decisions)
     report.epochs = (epochs[0], epochs[-1]) if epochs else None
-    report.moved = sum(certificate.moved for certificate in certificates)
+    report.moved = sum(logged.decision.moves_carried_out for logged in decisions)
     report.least_moved = sum(certificate.least_moved for certificate in certificates)
-    report.leader_changes = sum(certificate.leader_changes for certificate in certificates)
+    report.leader_changes = sum(logged.decision.leader_changes_carried_out for logged in decisions)
 
 
 def _opening_by_another(decisions: list[LoggedDecision], leader: str) -> LoggedDecision | None:

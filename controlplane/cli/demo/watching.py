@@ -15,7 +15,7 @@ from controlplane.config import CANDIDATES, DECISIONS, HEARTBEATS
 from controlplane.core.identifiers import NodeId
 from controlplane.core.outputs import Candidate
 from controlplane.core.records import Heartbeat
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import ControlPlaneError
 from controlplane.ports import LogReader, RawRecord
 from controlplane.routing import RoutingClient

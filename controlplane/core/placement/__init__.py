@@ -1,1 +1,1 @@
-"""Which nodes hold and lead which slots: the planner of least movement and its independent verifier."""
+"""Which nodes hold and lead which slots: the planner of least movement."""

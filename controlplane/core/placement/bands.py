@@ -21,14 +21,18 @@ def bands_of(
     shares: Sequence[Fraction], tolerance_percent: int, least: Sequence[int], most: Sequence[int]
 ) -> list[Band]:
     """Bands around shares; a tolerance leads no node below ``least`` (its pins) or above ``most`` (its room)."""
-    slack = Fraction(tolerance_percent, 100)
     return [
         Band(
-            min(floor(share), max(floor(share * (1 - slack)), own)),
-            max(ceil(share), min(ceil(share * (1 + slack)), room)),
+            min(floor(share), max(_part(share, 100 - tolerance_percent), own)),
+            max(ceil(share), min(-_part(-share, 100 + tolerance_percent), room)),
         )
         for share, own, room in zip(shares, least, most, strict=True)
     ]
+
+
+def _part(share: Fraction, percent: int) -> int:
+    """So many percent of a share, rounded down; in integers, because there are many shares."""
+    return share.numerator * percent // (share.denominator * 100)
 
 
 def aims(counts: Sequence[int], bands: Sequence[Band], total: int) -> list[int]:

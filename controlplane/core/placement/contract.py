@@ -98,3 +98,8 @@ class Plan:
 
     slots: tuple[Slot, ...]
     certificate: Certificate
+
+    def applied_to(self, previous: tuple[Slot, ...]) -> tuple[Slot, ...]:
+        """The whole table after the plan."""
+        rows = {slot.slot_id: slot for slot in self.slots}
+        return tuple(rows.get(slot.slot_id, slot) for slot in previous)

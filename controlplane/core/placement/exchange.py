@@ -15,20 +15,21 @@ along a shortest path with the fewest hand-overs even several of them in one slo
 Ties fall by the number of hand-overs, then by the index of the node: equal inputs give equal answers.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from controlplane.core.placement.bands import Band
+from controlplane.core.placement.matrices import Numbers, Truths
 from controlplane.errors import InvariantViolationError
 
-Numbers: TypeAlias = NDArray[np.int64]
-Truths: TypeAlias = NDArray[np.bool_]
-
 IMPOSSIBLE: Final = 1 << 60
-"""More than any path costs: a hand-over costs less than 2^45, and a path has fewer than 2^11 of them."""
+"""More than any path costs; :func:`fits` tells for which tables that is true."""
+
+
+_LOOK_AHEAD: Final = 256
+"""How many hand-overs are looked at together: most are to nodes that proved to be dead ends."""
 
 
 class HandOver(NamedTuple):
@@ -52,8 +53,8 @@ class Exchange(Protocol):
         """For each giver (row) and taker (column) what the cheapest hand-over costs, or ``IMPOSSIBLE``."""
         ...
 
-    def offers(self, giver: int, prices: Numbers) -> Iterator[HandOver]:
-        """The giver's hand-overs that cost just ``prices`` of their taker, in the order of preference.
+    def offers(self, giver: int, prices: Numbers) -> tuple[Numbers, Numbers]:
+        """The giver's hand-overs that cost just ``prices`` of their taker: slots and takers, in order of preference.
 
         They are found once, after ``costs``, and may be out of date when their turn comes: ``cost`` tells.
         """
@@ -66,6 +67,15 @@ class Exchange(Protocol):
     def carry_out(self, hand_over: HandOver) -> None:
         """Move one unit and keep ``counts``."""
         ...
+
+
+def fits(slot_count: int, node_count: int) -> bool:
+    """Whether every path costs less than ``IMPOSSIBLE``.
+
+    A path has no more hand-overs than there are nodes. None costs more than 2 (s + 2)² for s slots (the leader of a
+    slot that passes over its heirs), times what makes room for the number of arcs.
+    """
+    return 2 * (slot_count + 2) ** 2 * _scale(node_count) ** 2 < IMPOSSIBLE
 
 
 def balance(exchange: Exchange, bands: Sequence[Band]) -> bool:
@@ -160,9 +170,8 @@ class _Round:
         self._on_shortest = (distances[:, None] < IMPOSSIBLE) & (distances[:, None] + lengths == distances)
         self._prices = (lengths - 1) // _scale(width)
         self._spares = np.flatnonzero(self._on_shortest[width, :width]).tolist()
-        self._offers: dict[int, Iterator[HandOver]] = {}
-        self._offer: list[HandOver | None] = [None] * width
-        self._dead = [False] * (width + 1)
+        self._offers: dict[int, _Offers] = {}
+        self._dead = np.zeros(width + 1, np.bool_)
 
     def run(self) -> bool:
         """Hand units over along shortest paths until none is left; whether there was one."""
@@ -214,10 +223,34 @@ class _Round:
             return HandOver(vertex, self._hub, -1)
         if vertex not in self._offers:
             wanted = np.where(self._on_shortest[vertex, :-1], self._prices[vertex, :-1], IMPOSSIBLE)
-            self._offers[vertex] = self._exchange.offers(vertex, wanted)
-            self._offer[vertex] = next(self._offers[vertex], None)
-        while (offer := self._offer[vertex]) is not None:
-            if not self._dead[offer.taker] and self._exchange.cost(offer) == self._prices[vertex, offer.taker]:
+            self._offers[vertex] = _Offers(vertex, *self._exchange.offers(vertex, wanted))
+        offers = self._offers[vertex]
+        while (offer := offers.next_alive(self._dead)) is not None:
+            if self._exchange.cost(offer) == self._prices[vertex, offer.taker]:
                 return offer
-            self._offer[vertex] = next(self._offers[vertex], None)
+            offers.drop()
         return None
+
+
+class _Offers:
+    """One giver's hand-overs, of which the first ones have been tried."""
+
+    def __init__(self, giver: int, slots: Numbers, takers: Numbers) -> None:
+        self._giver = giver
+        self._slots = slots
+        self._takers = takers
+        self._tried = 0
+
+    def next_alive(self, dead: Truths) -> HandOver | None:
+        """The next one to somebody who is not dead; the dead stay dead, so nothing has to be looked at again."""
+        while self._tried < len(self._takers):
+            if not dead[self._takers[self._tried]]:
+                return HandOver(self._giver, int(self._takers[self._tried]), int(self._slots[self._tried]))
+            alive = ~dead[self._takers[self._tried : self._tried + _LOOK_AHEAD]]
+            first = int(alive.argmax())
+            self._tried += first if alive[first] else len(alive)
+        return None
+
+    def drop(self) -> None:
+        """The next one is of no use."""
+        self._tried += 1

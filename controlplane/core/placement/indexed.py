@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, repeat
 from operator import attrgetter
 
@@ -10,15 +11,15 @@ import numpy as np
 from controlplane.core.identifiers import NodeId, SlotId
 from controlplane.core.orders import Pin
 from controlplane.core.placement.contract import PlacementNode, PlacementProblem
-from controlplane.core.placement.exchange import Numbers, Truths
 from controlplane.core.placement.leaders import NOBODY
+from controlplane.core.placement.matrices import Numbers, Truths, count_by_row
 from controlplane.core.policy import ZoneRule
 
 NO_ZONE = 0
 """The index of the zone of all nodes without one: it limits nobody."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexedProblem:
     """A problem by index of slot (place in the table) and of node (place among the usable ones, by name).
 
@@ -48,7 +49,12 @@ class IndexedProblem:
     pins: tuple[Pin, ...]
     sleeping: tuple[tuple[Pin, str], ...]
 
-    @property
+    @cached_property
+    def living_holders(self) -> Numbers:
+        """How many of the nodes held each slot."""
+        return count_by_row(self.before)
+
+    @cached_property
     def pinned(self) -> Truths | None:
         """Slots by nodes: who has to hold what; None where nobody has to."""
         if not self.pins:
@@ -57,7 +63,7 @@ class IndexedProblem:
         pinned[self._cells(self.pins)] = True
         return pinned
 
-    @property
+    @cached_property
     def pinned_leaders(self) -> Numbers:
         """The node that has to lead each slot, or ``NOBODY``."""
         leaders = np.full(len(self.before), NOBODY, np.int64)
@@ -65,7 +71,7 @@ class IndexedProblem:
         leaders[rows] = columns
         return leaders
 
-    @property
+    @cached_property
     def ready(self) -> Truths:
         """Slots by nodes: who reports to have all the data."""
         ready = np.zeros(self.before.shape, np.bool_)
@@ -79,7 +85,7 @@ class IndexedProblem:
             ready[tuple(np.array(known).T)] = True
         return ready
 
-    @property
+    @cached_property
     def _rows(self) -> Mapping[SlotId, int]:
         """Slot ids to indexes."""
         return dict(zip(map(attrgetter("slot_id"), self.problem.previous), range(len(self.before)), strict=True))
@@ -100,7 +106,9 @@ def index_problem(problem: PlacementProblem) -> IndexedProblem:
     slot_count, width = len(previous), len(nodes)
     names = list(map(attrgetter("leader"), previous))
     leaders = np.fromiter(map(indexes.get, names, repeat(NOBODY)), np.int64, slot_count)
-    has_leader = np.fromiter(map(bool, names), np.bool_, slot_count)
+    has_leader = leaders != NOBODY
+    for row in np.flatnonzero(~has_leader).tolist():
+        has_leader[row] = names[row] is not None
     followers = list(map(attrgetter("followers"), previous))
     lengths = np.fromiter(map(len, followers), np.int64, slot_count)
     columns = np.fromiter(map(indexes.get, chain.from_iterable(followers), repeat(NOBODY)), np.int64, lengths.sum())

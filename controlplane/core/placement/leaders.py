@@ -1,11 +1,12 @@
 """Second stage: which of its holders leads each slot, with the fewest changes of leader that balance allows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from controlplane.core.placement.bands import Band, aims
-from controlplane.core.placement.exchange import IMPOSSIBLE, HandOver, Numbers, Truths
+from controlplane.core.placement.exchange import IMPOSSIBLE, HandOver
+from controlplane.core.placement.matrices import Numbers, Truths, cells, stable_order
 
 NOBODY = -1
 
@@ -27,116 +28,123 @@ class SlotLeaders:
 
     def __init__(self, holders: Truths, kept: Numbers, before: Truths, ready: Truths, pinned: Numbers) -> None:
         """All by index of slot (and node); ``kept`` and ``pinned`` name a node, or ``NOBODY``."""
-        self._members = _padded(holders)
+        # Seats by slots, not slots by seats: numpy is slow at going along an axis as short as that of seats.
+        self._members = _seated(holders)
         self._change_cost = 2 * len(holders) + 1
         self._costs = self._priced(kept, before, ready)
-        fixed = (pinned != NOBODY)[:, None] & (self._members != pinned[:, None])
-        self._costs[fixed] = IMPOSSIBLE
+        self._costs[(pinned != NOBODY) & (self._members != pinned)] = IMPOSSIBLE
         self.leaders = np.full(len(holders), NOBODY, np.int64)
         self._seats = np.zeros(len(holders), np.int64)
         self.counts = np.zeros(holders.shape[1], np.int64)
+        self._more = self._costs[:, :0]
         self._slots = self._begins = np.zeros(0, np.int64)
-        self._more = self._costs[:0]
 
     def _priced(self, kept: Numbers, before: Truths, ready: Truths) -> Numbers:
         """What each holder costs as leader."""
         members = self._members
-        rows = np.arange(len(members))[:, None]
+        slots = np.arange(members.shape[1])
         there = members != NOBODY
-        held, is_ready = before[rows, members] & there, ready[rows, members] & there
-        keeps = there & (members == kept[:, None])
-        orphaned = (kept == NOBODY)[:, None]
+        held, is_ready = before[slots, members] & there, ready[slots, members] & there
+        keeps = there & (members == kept)
         ready_heirs = held & is_ready
-        heirs = orphaned & np.where(ready_heirs.any(axis=1)[:, None], ready_heirs, held)
-        passed_over = heirs.any(axis=1)[:, None] & ~heirs
+        heirs = (kept == NOBODY) & np.where(ready_heirs.any(axis=0), ready_heirs, held)
+        passed_over = heirs.any(axis=0) & ~heirs
         rank = np.where(is_ready, 0, np.where(held, 1, 2))
         costs = np.where(keeps, 0, self._change_cost + rank)
-        costs += passed_over * (self._change_cost * (1 + len(members)))
+        costs += passed_over * (self._change_cost * (1 + len(slots)))
         return np.where(there, costs, IMPOSSIBLE)
 
     def choose_cheapest(self, bands: Sequence[Band]) -> None:
         """Give each slot one of its cheapest leaders; kept ones first, then where most is lacking."""
-        if not self._members.shape[1]:
+        if not len(self._members):
             return
-        cheapest = self._costs.min(axis=1)
-        best = self._costs == cheapest[:, None]
+        cheapest = self._costs.min(axis=0)
+        best = self._costs == cheapest
         led = cheapest < IMPOSSIBLE
-        settled = led & (best.sum(axis=1) == 1)
-        rows = np.flatnonzero(settled)
-        self._seats[rows] = best[rows].argmax(axis=1)
-        self.leaders[rows] = self._members[rows, self._seats[rows]]
-        self.counts += np.bincount(self.leaders[rows], minlength=len(self.counts))
+        settled = led & (best.sum(axis=0) == 1)
+        slots = np.flatnonzero(settled)
+        self._seats[slots] = best.argmax(axis=0)[slots]
+        self.leaders[slots] = self._members[self._seats[slots], slots]
+        self.counts += np.bincount(self.leaders[slots], minlength=len(self.counts))
         counts = self.counts.tolist()
         open_slots = np.flatnonzero(led & ~settled).tolist()
         targets = aims(counts, bands, sum(counts) + len(open_slots))
         for slot in open_slots:
-            seats = np.flatnonzero(best[slot]).tolist()
-            candidates = [int(index) for index in self._members[slot, seats]]
+            seats = np.flatnonzero(best[:, slot]).tolist()
+            candidates = self._members[seats, slot].tolist()
             chosen = min(range(len(seats)), key=lambda at: (counts[candidates[at]] - targets[candidates[at]], at))
             self._seats[slot], self.leaders[slot] = seats[chosen], candidates[chosen]
             counts[candidates[chosen]] += 1
         self.counts = np.array(counts, np.int64)
+        self._compare()
 
     def drop_preferences(self) -> None:
         """From now on costs are those that the certificate proves: without the third, in whole changes."""
         self._costs = np.where(self._costs < IMPOSSIBLE, self._costs // self._change_cost, IMPOSSIBLE)
         self._change_cost = 1
+        self._compare()
+
+    def _compare(self) -> None:
+        """Find out what each slot would cost more under each other of its holders."""
+        if not len(self._members):
+            return
+        slots = np.arange(len(self.leaders))
+        known = (self._costs < IMPOSSIBLE) & (self.leaders != NOBODY)
+        self._more = np.where(known, self._costs - self._costs[self._seats, slots], IMPOSSIBLE)
+        self._more[self._seats, slots] = IMPOSSIBLE
 
     def all_cheapest(self) -> bool:
         """Whether no slot could have a cheaper leader even without bands."""
         led = np.flatnonzero(self.leaders != NOBODY)
-        return not len(led) or bool((self._costs[led, self._seats[led]] == self._costs[led].min(axis=1)).all())
+        return not len(led) or bool((self._costs[self._seats[led], led] == self._costs.min(axis=0)[led]).all())
 
     def costs(self) -> Numbers:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
         width = len(self.counts)
-        slots = np.flatnonzero(self.leaders != NOBODY)
-        self._slots = slots = slots[np.argsort(self.leaders[slots], kind="stable")]
-        self._begins = np.searchsorted(self.leaders[slots], np.arange(width + 1))
-        own, rows = self._seats[slots], np.arange(len(slots))
-        costs = self._costs[slots]
-        more = np.where(costs < IMPOSSIBLE, costs - costs[rows, own][:, None], IMPOSSIBLE)
-        more[rows, own] = IMPOSSIBLE
-        self._more = more
-        cheapest = np.full((width, width), IMPOSSIBLE, np.int64)
-        rows, seats = np.nonzero(more < IMPOSSIBLE)
-        np.minimum.at(cheapest, (self.leaders[slots[rows]], self._members[slots[rows], seats]), more[rows, seats])
-        return cheapest
+        self._slots = stable_order(self.leaders + 1, width + 1)
+        self._begins = np.searchsorted(self.leaders[self._slots], np.arange(width + 1))
+        cheapest = np.full(width * width, IMPOSSIBLE, np.int64)
+        first = self.leaders * width
+        for members, more in zip(self._members, self._more, strict=True):
+            slots = np.flatnonzero(more < IMPOSSIBLE)
+            np.minimum.at(cheapest, first[slots] + members[slots], more[slots])
+        return cheapest.reshape(width, width)
 
-    def offers(self, giver: int, prices: Numbers) -> Iterator[HandOver]:
+    def offers(self, giver: int, prices: Numbers) -> tuple[Numbers, Numbers]:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        own = slice(self._begins[giver], self._begins[giver + 1])
-        slots, more = self._slots[own], self._more[own]
-        members = self._members[slots]
-        rows, seats = np.nonzero((more < IMPOSSIBLE) & (more == prices[members]))
-        takers = members[rows, seats]
-        for slot, taker in zip(slots[rows].tolist(), takers.tolist(), strict=True):
-            yield HandOver(giver, taker, slot)
+        slots = self._slots[self._begins[giver] : self._begins[giver + 1]]
+        members, more = self._members[:, slots].T, self._more[:, slots].T
+        rows, seats = cells((more < IMPOSSIBLE) & (more == prices[members]))
+        return slots[rows], members[rows, seats]
 
     def cost(self, hand_over: HandOver) -> int:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
         giver, taker, slot = hand_over
         if self.leaders[slot] != giver:
             return IMPOSSIBLE
-        return int(self._costs[slot, self._seat(slot, taker)] - self._costs[slot, self._seats[slot]])
+        return int(self._more[self._seat(slot, taker), slot])
 
     def carry_out(self, hand_over: HandOver) -> None:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
         giver, taker, slot = hand_over
-        self.leaders[slot] = taker
-        self._seats[slot] = self._seat(slot, taker)
+        after = self._seat(slot, taker)
+        self.leaders[slot], self._seats[slot] = taker, after
         self.counts[giver] -= 1
         self.counts[taker] += 1
+        for seat in range(len(self._members)):
+            if self._costs[seat, slot] < IMPOSSIBLE:
+                self._more[seat, slot] = self._costs[seat, slot] - self._costs[after, slot]
+        self._more[after, slot] = IMPOSSIBLE
 
     def _seat(self, slot: int, index: int) -> int:
-        return int(np.flatnonzero(self._members[slot] == index)[0])
+        return next(seat for seat in range(len(self._members)) if self._members[seat, slot] == index)
 
 
-def _padded(holders: Truths) -> Numbers:
-    """For each slot the indexes of its holders, ascending, filled up with ``NOBODY``."""
-    counts = np.count_nonzero(holders, axis=1)
-    members = np.full((len(holders), int(counts.max(initial=0))), NOBODY, np.int64)
-    rows, indexes = np.nonzero(holders)
+def _seated(holders: Truths) -> Numbers:
+    """Seats by slots: the indexes of each slot's holders, ascending, filled up with ``NOBODY``."""
+    rows, indexes = cells(holders)
+    counts = np.bincount(rows, minlength=len(holders))
+    members = np.full((int(counts.max(initial=0)), len(holders)), NOBODY, np.int64)
     first = np.cumsum(counts) - counts
-    members[rows, np.arange(len(rows)) - first[rows]] = indexes
+    members[np.arange(len(rows)) - first[rows], rows] = indexes
     return members

@@ -8,9 +8,9 @@ from math import lcm
 import numpy as np
 
 from controlplane.core.placement.bands import Band, bands_of
-from controlplane.core.placement.exchange import Numbers, Truths
 from controlplane.core.placement.indexed import NO_ZONE, IndexedProblem
 from controlplane.core.placement.leaders import NOBODY
+from controlplane.core.placement.matrices import Numbers, Truths
 from controlplane.core.placement.replicas import SlotLimits, ZoneLimit
 from controlplane.core.placement.shares import Room, SlotGroup, fair_shares
 from controlplane.core.policy import ZoneRule
@@ -97,16 +97,18 @@ def table_limits(asked: IndexedProblem) -> TableLimits:
     )
 
 
-def leader_shares(asked: IndexedProblem, limits: TableLimits, holders: Truths) -> tuple[Fraction, ...]:
-    """Each node's fair share of slot leaderships, given who holds what; none where they follow from those of replicas.
+def leader_shares(
+    asked: IndexedProblem, limits: TableLimits, holders: Truths, held: Sequence[int]
+) -> tuple[Fraction, ...]:
+    """Each node's fair share of slot leaderships, given who holds what, and how much each does.
 
-    Where all slots have the same number of replicas and no leader is pinned, a node's share of leaderships is the same
-    part of all as its share of replicas. Otherwise it is as near to that as the holders allow: the fair share again.
+    None are given where they follow from those of replicas: where all slots have the same number of replicas and no
+    leader is pinned, a node's share of leaderships is the same part of all as its share of replicas. Otherwise it is as
+    near to that as the holders allow: the fair share again.
     """
     pinned = asked.pinned_leaders
     if limits.units_of_all is not None and (pinned == NOBODY).all():
         return ()
-    held = tuple(holders.sum(axis=0).tolist())
     places, first = _equal_rows(np.concatenate([holders, pinned[:, None]], axis=1))
     groups = tuple(
         SlotGroup(
@@ -120,12 +122,13 @@ def leader_shares(asked: IndexedProblem, limits: TableLimits, holders: Truths) -
     )
     scale = lcm(*(share.denominator for share in limits.shares))
     weights = [int(share * scale) or 1 for share in limits.shares]
-    return tuple(fair_shares(Room(groups, held, (NO_ZONE,) * len(held), (len(held),)), weights))
+    return tuple(fair_shares(Room(groups, tuple(held), (NO_ZONE,) * len(held), (len(held),)), weights))
 
 
-def leader_bands(asked: IndexedProblem, limits: TableLimits, holders: Truths, shares: Sequence[Fraction]) -> list[Band]:
-    """Each node's band of slot leaderships, given who holds what and :func:`leader_shares`."""
-    held = holders.sum(axis=0).tolist()
+def leader_bands(
+    asked: IndexedProblem, limits: TableLimits, held: Sequence[int], shares: Sequence[Fraction]
+) -> list[Band]:
+    """Each node's band of slot leaderships, given how much each holds and :func:`leader_shares`."""
     pinned = asked.pinned_leaders
     led = np.bincount(pinned[pinned != NOBODY], minlength=len(held)).tolist()
     units = limits.units_of_all or 1

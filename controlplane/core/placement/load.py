@@ -15,8 +15,8 @@ import numpy as np
 
 from controlplane.core.placement.bands import Band
 from controlplane.core.placement.contract import LoadGoal
-from controlplane.core.placement.exchange import Numbers, Truths
 from controlplane.core.placement.indexed import IndexedProblem
+from controlplane.core.placement.matrices import Numbers, Truths
 from controlplane.core.placement.replicas import SlotLimits
 
 _COLD_NODES_TRIED = 16

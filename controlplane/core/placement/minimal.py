@@ -17,14 +17,15 @@ from controlplane.core.decision import Certificate, LoadStage, ReadyHeirs
 from controlplane.core.identifiers import SlotId
 from controlplane.core.placement.bands import Band
 from controlplane.core.placement.contract import LoadGoal, PlacementProblem, Plan
-from controlplane.core.placement.exchange import Numbers, Truths, balance, prices
+from controlplane.core.placement.exchange import balance, fits, prices
 from controlplane.core.placement.indexed import IndexedProblem, index_problem
 from controlplane.core.placement.leaders import NOBODY, SlotLeaders
 from controlplane.core.placement.limits import TableLimits, leader_bands, leader_shares, table_limits
 from controlplane.core.placement.load import LoadSpreader
+from controlplane.core.placement.matrices import Numbers, Truths, cells
 from controlplane.core.placement.replicas import ReplicaSets
 from controlplane.core.slot_table import Slot
-from controlplane.errors import InvariantViolationError
+from controlplane.errors import InvariantViolationError, PlacementRefusedError
 
 POLICY_NAME = "minimal"
 
@@ -39,10 +40,16 @@ def plan(problem: PlacementProblem) -> Plan:
         The changed rows, by slot id, with the certificate. The same for every order of nodes, pins and exclusions.
 
     Raises:
+        PlacementRefusedError: there are so many slots and nodes that costs would be beyond 64 bits.
         InvariantViolationError: there is no slot, two nodes have one name, rows are not in the order of their ids, or
             a weight, capacity, count, pin or exclusion is out of range.
     """
     _refuse_nonsense(problem)
+    if not fits(len(problem.previous), len(problem.nodes)):
+        raise PlacementRefusedError(
+            f"the costs of {len(problem.previous):,} slots on {len(problem.nodes):,} nodes are beyond 64 bits: "
+            "run fewer nodes, or a cluster with fewer slots"
+        )
     asked = index_problem(problem)
     limits = table_limits(asked)
     replicas = _place_replicas(asked, limits)
@@ -78,6 +85,7 @@ class _Replicas:
     """The first stage's answer, by index of slot and of node; prices end with that of nobody where there is one."""
 
     holders: Truths
+    counts: list[int]
     moved: int
     violations: int
     prices: list[int]
@@ -115,7 +123,7 @@ def _refuse_nonsense(problem: PlacementProblem) -> None:
                 "neither may be negative"
             )
     wishes = {pin.slot_id for pin in problem.pins} | {exclusion.slot_id for exclusion in problem.exclusions}
-    unknown = wishes.difference(slot_ids)
+    unknown = wishes.difference(slot_ids) if wishes else wishes
     if unknown:
         raise InvariantViolationError(f"placement: pins or exclusions of slots {sorted(unknown)}, which do not exist")
 
@@ -130,14 +138,15 @@ def _place_replicas(asked: IndexedProblem, limits: TableLimits) -> _Replicas:
     # Without an exchange each slot paid only for what it lacked: prices of zero prove that.
     node_prices = prices(sets, limits.bands) if balance(sets, limits.bands) else [0] * len(limits.bands)
     holders = sets.now[:, : len(asked.nodes)]
-    return _Replicas(holders, sets.moved() - limits.unserved, sets.violations(), node_prices)
+    counts = sets.counts[: len(asked.nodes)].tolist()
+    return _Replicas(holders, counts, sets.moved() - limits.unserved, sets.violations(), node_prices)
 
 
 def _choose_leaders(asked: IndexedProblem, limits: TableLimits, replicas: _Replicas) -> _Leaders:
     """Second stage: the slot leaders with the fewest changes, and the prices that prove it."""
     holders = replicas.holders
-    shares = leader_shares(asked, limits, holders)
-    bands = leader_bands(asked, limits, holders, shares)
+    shares = leader_shares(asked, limits, holders, replicas.counts)
+    bands = leader_bands(asked, limits, replicas.counts, shares)
     leaders = SlotLeaders(holders, asked.leaders, asked.before, asked.ready, asked.pinned_leaders)
     leaders.choose_cheapest(bands)
     balance(leaders, bands)
@@ -171,13 +180,12 @@ def _spread_load(
 def _changed_rows(asked: IndexedProblem, held: Truths, led: Numbers) -> Iterator[tuple[Slot, Slot]]:
     """The rows that change, before and after, when these nodes hold and these lead."""
     names = [node.node_id for node in asked.nodes]
-    other = (held != asked.before).any(axis=1)
-    other |= asked.holders_before != np.count_nonzero(asked.before, axis=1)
-    other |= led != asked.leaders
+    other = (asked.holders_before != asked.living_holders) | (led != asked.leaders)
+    other[cells(held != asked.before)[0]] = True
     epoch = asked.problem.epoch
     rows = np.flatnonzero(other)
     holders: list[list[int]] = [[] for _ in rows]
-    for place, holder in np.argwhere(held[rows]).tolist():
+    for place, holder in zip(*map(np.ndarray.tolist, cells(held[rows])), strict=True):
         holders[place].append(holder)
     for row, members, chosen in zip(rows.tolist(), holders, led[rows].tolist(), strict=True):
         before = asked.problem.previous[row]
@@ -192,17 +200,17 @@ def _changed_rows(asked: IndexedProblem, held: Truths, led: Numbers) -> Iterator
 def _lost_slots(asked: IndexedProblem) -> tuple[SlotId, ...]:
     """The slots that had holders, none of which lives."""
     living = {node.node_id for node in asked.problem.nodes}
-    candidates = np.flatnonzero((asked.holders_before > 0) & ~asked.before.any(axis=1)).tolist()
+    candidates = np.flatnonzero((asked.holders_before > 0) & (asked.living_holders == 0)).tolist()
     slots = (asked.problem.previous[row] for row in candidates)
     return tuple(slot.slot_id for slot in slots if living.isdisjoint(slot.replicas))
 
 
 def _ready_heirs(asked: IndexedProblem, replicas: _Replicas) -> Iterator[ReadyHeirs]:
     """Who may inherit, where readiness narrows that down: without it nobody else could check the choice."""
-    orphaned = asked.leaders == NOBODY
-    heirs = replicas.holders & asked.before & orphaned[:, None]
-    ready = heirs & asked.ready
+    orphaned = np.flatnonzero(asked.leaders == NOBODY)
+    heirs = replicas.holders[orphaned] & asked.before[orphaned]
+    ready = heirs & asked.ready[orphaned]
     narrowed = ready.any(axis=1) & (ready != heirs).any(axis=1)
-    for row in np.flatnonzero(narrowed).tolist():
-        names = tuple(asked.nodes[index].node_id for index in np.flatnonzero(ready[row]).tolist())
+    for row, of_row in zip(orphaned[narrowed].tolist(), ready[narrowed], strict=True):
+        names = tuple(asked.nodes[index].node_id for index in np.flatnonzero(of_row).tolist())
         yield ReadyHeirs(asked.problem.previous[row].slot_id, names)

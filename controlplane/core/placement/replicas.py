@@ -2,14 +2,16 @@
 
 import heapq
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from controlplane.core.identifiers import NodeId
 from controlplane.core.placement.bands import Band, aims
-from controlplane.core.placement.exchange import IMPOSSIBLE, HandOver, Numbers, Truths
+from controlplane.core.placement.exchange import IMPOSSIBLE, HandOver
+from controlplane.core.placement.kinds import Kinds, cheapest_meetings, meetings_at
+from controlplane.core.placement.matrices import Numbers, Truths, cells, cells_by_column, count_by_row, count_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,12 @@ class ReplicaSets:
             self.now &= limits.eligible
         if limits.pinned is not None:
             self.now |= limits.pinned
-        self.counts: Numbers = self.now.sum(axis=0, dtype=np.int64)
+        slots, nodes = cells(self.now)
+        self.counts: Numbers = np.bincount(nodes, minlength=self.now.shape[1])
         zones = limits.zones
         self._zone_counts: Numbers | None = None
         if zones is not None:
-            members = np.zeros((before.shape[1], len(zones.most)), np.float32)
-            members[np.arange(before.shape[1]), zones.zones] = 1
-            self._zone_counts = (self.now.astype(np.float32) @ members).astype(np.int64)  # small numbers: exact
+            self._zone_counts = count_pairs(slots, zones.zones[nodes], (len(before), len(zones.most)))
 
     def fill(self, names: Sequence[NodeId], bands: Sequence[Band]) -> None:
         """Give each slot its number of replicas, keeping all previous ones that it may.
@@ -81,14 +82,14 @@ class ReplicaSets:
         """
         units = self._limits.units
         targets = aims(self.counts.tolist(), bands, int(units.sum()))
-        held = np.count_nonzero(self.now, axis=1)
+        held = count_by_row(self.now)
         crowded = held > units
         if self._limits.zones is not None and self._zone_counts is not None:
             crowded |= (self._zone_counts > self._limits.zones.most).any(axis=1)
         spared: dict[int, list[int]] = {}
         for slot in np.flatnonzero(crowded).tolist():
             spared[slot] = self._drop_what_may_not_stay(slot, targets)
-        missing = units - np.count_nonzero(self.now, axis=1)
+        missing = units - count_by_row(self.now)
         seats = _Seats(names, self.counts.tolist(), targets, self._zones_of_nodes())
         for slot in np.flatnonzero(missing > 0).tolist():
             self._complete(slot, int(missing[slot]), spared.get(slot, []), seats)
@@ -158,54 +159,60 @@ class ReplicaSets:
             self._zone_counts[slot, self._limits.zones.zones[index]] += change
 
     def costs(self) -> Numbers:
-        """See :class:`controlplane.core.placement.exchange.Exchange`."""
+        """See :class:`controlplane.core.placement.exchange.Exchange`.
+
+        A hand-over costs what it is worth to leave plus what it takes to come, and both have few values, so the least
+        between two nodes is the least sum of values that meet in a slot.
+        """
         width = self.now.shape[1]
-        cheapest = np.full((width, width), IMPOSSIBLE, np.int64)
-        for giver in range(width):
-            slots = self._units(giver)
-            if len(slots):
-                cheapest[giver] = self._hand_over_costs(giver, slots).min(axis=0)
-        return cheapest
-
-    def _units(self, giver: int) -> Numbers:
-        """The slots in which a node has a replica to give, ascending."""
-        has = self.now[:, giver]
-        if self._limits.pinned is not None:
-            has = has & ~self._limits.pinned[:, giver]
-        return np.flatnonzero(has)
-
-    def _hand_over_costs(self, giver: int, slots: Numbers) -> Numbers:
-        """What it costs to give each of these slots to each node."""
-        new = ~self.before[slots]
-        possible = ~self.now[slots]
-        if self._limits.eligible is not None:
-            possible &= self._limits.eligible[slots]
-        costs = new.astype(np.int64)
-        costs -= new[:, giver, None]
+        pinned = self._limits.pinned
+        slots, givers = cells_by_column(self.now if pinned is None else self.now & ~pinned)
+        leaving, coming = self._leaving(slots, givers), self._coming(slice(None), slice(None))
+        costs = cheapest_meetings(slots, givers, leaving.in_zone, coming.in_zone, width)
         zones = self._limits.zones
-        if zones is not None and self._zone_counts is not None:
-            own = int(zones.zones[giver])
-            counts = self._zone_counts[slots]
-            counts[:, own] -= 1
-            full = (counts >= zones.most)[:, zones.zones]
-            if zones.hard:
-                possible &= ~full
-            else:
-                costs += zones.violation * full
-                costs -= zones.violation * (counts[:, own, None] >= zones.most[own])
-        costs[~possible] = IMPOSSIBLE
-        return costs
+        if zones is None:
+            return costs
+        between = cheapest_meetings(slots, givers, leaving.between, coming.between, width)
+        return np.where(zones.zones[:, None] == zones.zones, costs, between)
 
-    def offers(self, giver: int, prices: Numbers) -> Iterator[HandOver]:
+    def offers(self, giver: int, prices: Numbers) -> tuple[Numbers, Numbers]:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
-        slots = self._units(giver)
+        pinned, held = self._limits.pinned, self.now[:, giver]
+        slots = np.flatnonzero(held if pinned is None else held & ~pinned[:, giver])
         # A follower goes before a leader: a slot whose leader stays need not change it.
         slots = slots[np.argsort(self._leaders[slots] == giver, kind="stable")]
-        fits = (self._hand_over_costs(giver, slots) == prices) & (prices < IMPOSSIBLE)
-        for row in np.flatnonzero(fits.any(axis=1)).tolist():
-            slot = int(slots[row])
-            for taker in np.flatnonzero(fits[row]).tolist():
-                yield HandOver(giver, taker, slot)
+        takers = np.flatnonzero(prices < IMPOSSIBLE)
+        prices = prices[takers]
+        leaving, coming = self._leaving(slots, np.full(len(slots), giver)), self._coming(slots, takers)
+        fits = meetings_at(prices, len(slots), leaving.in_zone, coming.in_zone)
+        zones = self._limits.zones
+        if zones is not None:
+            between = meetings_at(prices, len(slots), leaving.between, coming.between)
+            fits = np.where(zones.zones[takers] == zones.zones[giver], fits, between)
+        rows, columns = cells(fits)
+        return slots[rows], takers[columns]
+
+    def _leaving(self, slots: Numbers, givers: Numbers) -> "_Costs":
+        """What it costs that givers give a replica of these slots away."""
+        kept = Kinds.of(np.ones(len(slots), np.bool_)).split(~self.before[slots, givers], -1)
+        zones = self._limits.zones
+        if zones is None or zones.hard or self._zone_counts is None:
+            return _Costs(kept, kept)
+        own = zones.zones[givers]
+        return _Costs(kept, kept.split(self._zone_counts[slots, own] > zones.most[own], -zones.violation))
+
+    def _coming(self, slots: Numbers | slice, takers: Numbers | slice) -> "_Costs":
+        """What it costs that these nodes, if they may, get a replica of these slots."""
+        where = (slots, takers) if isinstance(slots, slice) else (slots[:, None], takers)
+        free = ~self.now[where]
+        if self._limits.eligible is not None:
+            free &= self._limits.eligible[where]
+        new = Kinds.of(free).split(~self.before[where], 1)
+        zones = self._limits.zones
+        if zones is None or self._zone_counts is None:
+            return _Costs(new, new)
+        full = (self._zone_counts[slots] >= zones.most).take(zones.zones[takers], axis=1)
+        return _Costs(new, new.without(full) if zones.hard else new.split(full, zones.violation))
 
     def cost(self, hand_over: HandOver) -> int:
         """See :class:`controlplane.core.placement.exchange.Exchange`."""
@@ -239,6 +246,14 @@ class ReplicaSets:
         if zones is None or zones.hard or self._zone_counts is None:
             return 0
         return int(np.maximum(self._zone_counts - zones.most, 0).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What it costs to leave or to come, when the replica stays in its zone and when it goes to another."""
+
+    in_zone: Kinds
+    between: Kinds
 
 
 class _Seats:

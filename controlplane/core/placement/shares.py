@@ -88,22 +88,24 @@ class Room:
 
     def _tightest_of_one(self, group: SlotGroup, demands: Sequence[Fraction]) -> tuple[frozenset[int], Fraction]:
         """With all slots alike limits are nested: nodes within zones within the whole."""
-        caps = [min(capacity, group.size) for capacity in self.capacities]
+        scale = lcm(*(demand.denominator for demand in demands))
+        wanted = [demand.numerator * (scale // demand.denominator) for demand in demands]
+        caps = [min(capacity, group.size) * scale for capacity in self.capacities]
         by_zone: dict[int, list[int]] = {}
         for index, zone in enumerate(self.zones):
             by_zone.setdefault(zone, []).append(index)
         found: set[int] = set()
-        excess = Fraction(0)
+        excess = 0
         for zone, members in by_zone.items():
-            over = {index: demands[index] - caps[index] for index in members if demands[index] >= caps[index]}
-            by_node = sum(over.values(), Fraction(0))
-            whole = sum((demands[index] for index in members), Fraction(0)) - self.zone_limits[zone] * group.size
+            over = {index: wanted[index] - caps[index] for index in members if wanted[index] >= caps[index]}
+            by_node = sum(over.values())
+            whole = sum(wanted[index] for index in members) - self.zone_limits[zone] * group.size * scale
             found.update(members if whole >= by_node else over)
             excess += max(by_node, whole)
-        total = sum(demands, Fraction(0)) - group.size * group.units
+        total = sum(wanted) - group.size * group.units * scale
         if total >= excess:
-            return frozenset(range(len(demands))), total
-        return frozenset(found), excess
+            return frozenset(range(len(demands))), Fraction(total, scale)
+        return frozenset(found), Fraction(excess, scale)
 
     def _tightest_by_flow(self, demands: Sequence[Fraction]) -> tuple[frozenset[int], Fraction]:
         """A minimum cut: source, groups, their zones, nodes before and after their capacity, sink."""
@@ -151,8 +153,10 @@ def fair_shares(room: Room, weights: Sequence[int]) -> list[Fraction]:
         target = total - sum((shares[index] for index in frozen), Fraction(0))
         while True:
             level = _level(target, rising, weights, pinned)
+            at_level = {weight: level * weight for weight in set(weights)}
             for index in everybody - frozen:
-                shares[index] = max(Fraction(pinned[index]), level * weights[index])
+                share = at_level[weights[index]]
+                shares[index] = max(Fraction(pinned[index]), share) if pinned[index] else share
             tight, excess = room.tightest(shares)
             if not excess:
                 break
@@ -166,13 +170,16 @@ def fair_shares(room: Room, weights: Sequence[int]) -> list[Fraction]:
 
 def _level(target: Fraction, nodes: Sequence[int], weights: Sequence[int], least: Sequence[int]) -> Fraction:
     """The level at which these nodes together hold ``target``, none less than its ``least``."""
-    order = sorted(nodes, key=lambda index: (Fraction(least[index], weights[index]), index))
-    below, weight = sum((Fraction(least[index]) for index in order), Fraction(0)), 0
-    level = Fraction(0)
+    order = sorted(nodes, key=lambda index: (Fraction(least[index], weights[index]) if least[index] else 0, index))
+    whole, part = target.numerator, target.denominator
+    below, weight = sum(least[index] for index in order), 0
     for place, index in enumerate(order):
         below -= least[index]
         weight += weights[index]
-        level = (target - below) / weight
-        if place + 1 == len(order) or level * weights[order[place + 1]] <= least[order[place + 1]]:
+        if place + 1 == len(order):
             break
-    return max(level, Fraction(0))
+        after = order[place + 1]
+        # Does the level lift the next node no higher than its least? Without a division for each node.
+        if (whole - below * part) * weights[after] <= least[after] * weight * part:
+            break
+    return max((target - below) / weight, Fraction(0))

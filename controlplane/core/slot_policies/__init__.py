@@ -6,6 +6,7 @@ from controlplane.core.policy import Policy
 from controlplane.core.slot_policies.minimal import MinimalPolicy
 from controlplane.core.slot_policies.sofa import SofaPolicy
 from controlplane.core.slot_policy import SlotPolicies, SlotPolicy
+from controlplane.core.slot_table import Slot
 from controlplane.errors import ConfigurationError, ControlPlaneError, UnknownSlotPolicyError
 
 _BUILT_IN: Final = (MinimalPolicy(), SofaPolicy())
@@ -22,23 +23,31 @@ def slot_policy(policies: SlotPolicies, name: str) -> SlotPolicy:
     found = policies.get(name)
     if found is None:
         raise UnknownSlotPolicyError(
-            f"slot policy {name!r} is not known here; known are {', '.join(sorted(policies))}. Start this controller "
-            "with the policy's file, or choose another policy"
+            f"slot policy {name!r} is not known here; known are {', '.join(sorted(policies))}. A controller "
+            "is given another one's file with --slot-policy-file, and so is a command that looks ahead"
         )
     return found
 
 
-def check_slot_policy(policies: SlotPolicies, policy: Policy) -> None:
+def check_slot_policy(policies: SlotPolicies, policy: Policy, slots: tuple[Slot, ...] = ()) -> None:
     """Refuse a cluster's policy under which a controller that knows these slot policies could not decide.
+
+    Args:
+        policies: the slot policies that the controller knows.
+        policy: the cluster's.
+        slots: the table that the slot policy would have to go on from, if it is to be another policy than before.
 
     Raises:
         UnknownSlotPolicyError: this controller does not know the slot policy.
-        ConfigurationError: the slot policy refuses its options.
+        ConfigurationError: the slot policy refuses its options, or the table.
     """
     chosen = slot_policy(policies, policy.slot_policy)
+    checked = "its options"
     try:
         chosen.check_options(policy.slot_policy_options)
+        checked = "the table"
+        chosen.check_table(slots, policy)
     except ControlPlaneError:
         raise
     except Exception as error:
-        raise ConfigurationError(f"slot policy {chosen.name!r} failed to check its options: {error!r}") from error
+        raise ConfigurationError(f"slot policy {chosen.name!r} failed to check {checked}: {error!r}") from error

@@ -1,18 +1,23 @@
 """The default slot policy: exact balance with certified least movement."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from operator import attrgetter
 
-from controlplane.core.placement.contract import PlacementProblem, PlacementRules
+from controlplane.core.decision import Certificate
+from controlplane.core.placement.contract import PlacementProblem, PlacementRules, Plan
 from controlplane.core.placement.minimal import POLICY_NAME, plan
-from controlplane.core.slot_policy import SlotAnswer, SlotRequest
+from controlplane.core.slot_policy import OrderKind, SlotAnswer, SlotPolicy, SlotRequest
+from controlplane.core.slot_table import Slot
+from controlplane.core.survivors import rows_of_survivors, stranded_texts
 from controlplane.errors import ConfigurationError
 
 
-class MinimalPolicy:
+class MinimalPolicy(SlotPolicy):
     """See :mod:`controlplane.core.placement.minimal`."""
 
     name = POLICY_NAME
-    interval_ms = None
+    heeds = frozenset(OrderKind)
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """See :class:`controlplane.core.slot_policy.SlotPolicy`."""
@@ -20,21 +25,54 @@ class MinimalPolicy:
             raise ConfigurationError(f"slot_policy_options: {', '.join(sorted(options))}: minimal has no options")
 
     def plan(self, request: SlotRequest) -> SlotAnswer:
-        """See :class:`controlplane.core.slot_policy.SlotPolicy`."""
-        planned = plan(
-            PlacementProblem(
-                request.held,
-                request.nodes,
-                PlacementRules(
-                    request.policy.replica_count,
-                    request.policy.zone_rule,
-                    request.policy.replicas_per_zone,
-                    request.policy.tolerance_percent,
-                ),
-                request.epoch,
-                request.ready,
-                request.pins,
-                request.exclusions,
-            )
+        """See :class:`controlplane.core.slot_policy.SlotPolicy`; what nobody may be given stays where it is."""
+        stranded = request.stranded
+        if not stranded:
+            planned = plan(_problem(request, request.held))
+            return SlotAnswer(planned.slots, planned.certificate)
+        kept_ids = {slot.slot_id for slot in stranded}
+        # The problem is about the other slots: no table of it has to say what becomes of these.
+        rest = tuple(slot for slot in request.held if slot.slot_id not in kept_ids)
+        planned = plan(_problem(request, rest)) if rest else Plan((), _nothing_to_prove(request))
+        kept = rows_of_survivors(stranded, request.living, request.ready, request.epoch, spread=True)
+        shortfalls = (*stranded_texts(stranded, request.living), *planned.certificate.shortfalls)
+        return SlotAnswer(
+            tuple(sorted((*planned.slots, *kept), key=attrgetter("slot_id"))),
+            replace(planned.certificate, shortfalls=shortfalls),
         )
-        return SlotAnswer(planned.slots, planned.certificate)
+
+
+def _problem(request: SlotRequest, rows: tuple[Slot, ...]) -> PlacementProblem:
+    """The problem of placing these slots of the table."""
+    known = {slot.slot_id for slot in rows}
+    return PlacementProblem(
+        rows,
+        request.nodes,
+        PlacementRules(
+            request.policy.replica_count,
+            request.policy.zone_rule,
+            request.policy.replicas_per_zone,
+            request.policy.tolerance_percent,
+        ),
+        request.epoch,
+        request.ready,
+        tuple(pin for pin in request.pins if pin.slot_id in known),
+        tuple(each for each in request.exclusions if each.slot_id in known),
+    )
+
+
+def _nothing_to_prove(request: SlotRequest) -> Certificate:
+    """The certificate of a plan for no slot at all: nothing moves, and every price and share is nothing."""
+    prices = dict.fromkeys(sorted(request.living), 0)
+    return Certificate(
+        policy=POLICY_NAME,
+        moved=0,
+        least_moved=0,
+        leader_changes=0,
+        least_leader_changes=0,
+        node_prices=prices,
+        leader_prices=prices,
+        lost_slots=(),
+        ready_heirs=(),
+        node_shares=dict.fromkeys(request.owner_ids, "0"),
+    )

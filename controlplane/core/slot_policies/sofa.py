@@ -1,7 +1,7 @@
 """SOFARegistry's decisions as a slot policy: one decision has at most one tick of its arranger.
 
 What rides along between ticks is in :mod:`controlplane.core.slot_policies.sofa_memory`, who is asked to hold up
-balancing in :mod:`controlplane.core.sofa.monitor`. Weights, capacities, zones, pins and exclusions mean nothing to it.
+balancing in :mod:`controlplane.core.slot_sync`. Weights, capacities, zones, pins and exclusions mean nothing to it.
 """
 
 import itertools
@@ -10,13 +10,14 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 from controlplane.core.identifiers import Epoch, NodeId
+from controlplane.core.policy import Policy
 from controlplane.core.slot_policies import sofa_memory
-from controlplane.core.slot_policy import SlotAnswer, SlotBalance, SlotRequest
+from controlplane.core.slot_policy import SlotAnswer, SlotBalance, SlotPolicy, SlotRequest
+from controlplane.core.slot_sync import MAX_SYNC_GAP_MS, is_stable
 from controlplane.core.slot_table import NodeSlots, Slot, by_node
 from controlplane.core.sofa.arranger import ArrangeSettings, Tick, TickAction, arrange
 from controlplane.core.sofa.balance_numbers import BalanceNumbers, ceiling_mean
 from controlplane.core.sofa.force_refresh import round_robin
-from controlplane.core.sofa.monitor import is_stable
 from controlplane.core.sofa.table import SofaTable
 from controlplane.errors import ConfigurationError
 
@@ -43,7 +44,7 @@ class SofaOptions:
     max_leader_moves: int = 6
     max_follower_moves: int = 10
     protected_nodes: int = 0
-    max_sync_gap_ms: int = 180_000
+    max_sync_gap_ms: int = MAX_SYNC_GAP_MS
 
     def settings(self, slot_count: int, replicas: int) -> ArrangeSettings:
         """As the arranger takes them."""
@@ -78,7 +79,7 @@ def known_nodes(nodes: Sequence[NodeId], renewed: Collection[NodeId], slots: Seq
     return [node_id for node_id in nodes if node_id not in renewed or node_id not in named]
 
 
-class SofaPolicy:
+class SofaPolicy(SlotPolicy):
     """See :mod:`controlplane.core.sofa`."""
 
     name = POLICY_NAME
@@ -94,12 +95,10 @@ class SofaPolicy:
     def plan(self, request: SlotRequest) -> SlotAnswer:
         """See :class:`controlplane.core.slot_policy.SlotPolicy`; what SOFARegistry throws leaves the table as it is."""
         options = sofa_options(request.policy.slot_policy_options)
-        nodes = known_nodes([node.node_id for node in request.nodes if node.weight > 0], request.renewed, request.slots)
+        nodes = known_nodes(request.owner_ids, request.renewed, request.slots)
         now = Epoch(request.epoch - 1)
         asks_for_balance = not request.refresh and len(nodes) > options.protected_nodes and _is_complete(request, nodes)
-        stable = asks_for_balance and is_stable(
-            request.slots, request.reports, sofa_memory.arranged_at(request.memory, now), options.max_sync_gap_ms
-        )
+        stable = asks_for_balance and self.is_in_sync(request)
         if asks_for_balance and not stable:
             return _left_alone(request, f"{TickAction.NONE.value}: not every slot is in sync", waits=True)
         before = sofa_memory.sofa_table(request.slots, request.memory, now)
@@ -112,11 +111,27 @@ class SofaPolicy:
         tick = arrange(before, nodes, settings, mint, stable=stable)
         if tick.published:
             return _published(request, before, tick.table, tick.action.value)
-        return _left_alone(request, _idle_deed(tick, len(nodes), options.protected_nodes))
+        protects = tick.action is TickAction.PROTECT
+        return _left_alone(request, _idle_deed(tick, len(nodes), options.protected_nodes), protects=protects)
 
-    def balance(self, request: SlotRequest) -> SlotBalance:
-        """See :class:`controlplane.core.slot_policy.JudgesBalance`; with one replica there is no lower bound."""
-        nodes = [node.node_id for node in request.nodes if node.weight > 0]
+    def check_table(self, slots: tuple[Slot, ...], policy: Policy) -> None:
+        """See :class:`controlplane.core.slot_policy.SlotPolicy`; it never takes surplus replicas away."""
+        most_holders = max((len(slot.replicas) for slot in slots), default=0)
+        if most_holders > policy.replica_count:
+            raise ConfigurationError(
+                f"slots have up to {most_holders} replicas, and sofa cannot lower that to {policy.replica_count}: "
+                "lower replica_count under minimal first, and change slot_policy then"
+            )
+
+    def is_in_sync(self, request: SlotRequest) -> bool:
+        """See :class:`controlplane.core.slot_policy.SlotPolicy`; what was said before the last change is forgotten."""
+        options = sofa_options(request.policy.slot_policy_options)
+        arranged_at = sofa_memory.arranged_at(request.memory, Epoch(request.epoch - 1))
+        return is_stable(request.slots, request.reports, arranged_at, options.max_sync_gap_ms)
+
+    def balance(self, request: SlotRequest, answer: SlotAnswer) -> SlotBalance:  # noqa: ARG002 - by bounds of its own
+        """See :class:`controlplane.core.slot_policy.SlotPolicy`; with one replica there is no lower bound."""
+        nodes = request.owner_ids
         options = sofa_options(request.policy.slot_policy_options)
         settings = options.settings(len(request.slots), request.policy.replica_count)
         held = by_node(request.slots)
@@ -167,9 +182,9 @@ def _published(request: SlotRequest, before: SofaTable, made: SofaTable, action:
     return SlotAnswer(rows, None, remembered, deed)
 
 
-def _left_alone(request: SlotRequest, deed: str, *, waits: bool = False) -> SlotAnswer:
+def _left_alone(request: SlotRequest, deed: str, *, waits: bool = False, protects: bool = False) -> SlotAnswer:
     """The table stays as it was, its dead and its renewed nodes included."""
-    return SlotAnswer(request.as_published(), deed=deed, waits=waits)
+    return SlotAnswer(request.as_published(), deed=deed, waits=waits, protects=protects)
 
 
 def _idle_deed(tick: Tick, node_count: int, protected_nodes: int) -> str:

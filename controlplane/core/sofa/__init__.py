@@ -12,6 +12,8 @@ assigner          gives slots without leader or followers to nodes (DefaultSlotA
 balancer          moves slots between nodes in five stages (DefaultSlotBalancer)
 leader_only       moves slots that have no followers (LeaderOnlyBalancer)
 arranger          one tick: which of these runs, and what is published (ScheduledSlotArranger)
-monitor           whether all slots are in sync, which balancing waits for (SlotTableMonitor)
 force_refresh     a new table at an operator's wish (BalanceTask)
+
+Whether all slots are in sync, which balancing waits for (SlotTableMonitor), is `controlplane.core.slot_sync`: other
+policies ask it too.
 """

@@ -15,7 +15,7 @@ from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterCon
 from controlplane.core.decision import Decision
 from controlplane.core.identifiers import Epoch
 from controlplane.core.policy import Policy
-from controlplane.core.rows import slot_key
+from controlplane.core.routing_table.rows import slot_key
 from controlplane.core.slot_table import Slot
 from controlplane.errors import LogContinuityError, LogUnavailableError
 from controlplane.ports import OutgoingRecord, PolledBatch
@@ -139,6 +139,23 @@ def test_log_that_stops_answering_ends_the_wait(read: Callable[[MemoryLogReader]
 
     with pytest.raises(LogUnavailableError, match="was not reached within 50 ms"):
         read(Deaf(CLUSTER, world.broker))
+
+
+def test_the_end_of_a_topic_that_never_rests_is_found() -> None:
+    """Controllers tick all the time: a moment in which nothing follows may come late, or never."""
+    world = PublishedWorld(CLUSTER)
+    world.admit("n1")
+    too_late_ms = world.now_ms + 10_000
+
+    class Restless(MemoryLogReader):
+        def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+            assert world.now_ms < too_late_ms, "still reading"
+            batch = super().poll(max_records, timeout_ms)
+            world.run(200, ("n1",))
+            return PolledBatch(batch.records, frozenset())
+
+    tail = readers.read_last_heartbeats(Restless(CLUSTER, world.broker), {"n1"}, 1_000)
+    assert tail.last["n1"].heartbeat.node_id == "n1"
 
 
 def test_last_heartbeats_pass_bad_records_by() -> None:

@@ -11,11 +11,14 @@ from controlplane.errors import ConfigurationError
 from tests.helpers.readme import ROOT
 
 RENDEZVOUS = ROOT / "examples" / "slot_policies" / "rendezvous.py"
+IMPORT = "from controlplane.core.slot_policy import SlotPolicy"
 POLICY = """
 from dataclasses import dataclass
 
+from controlplane.core.slot_policy import SlotPolicy
+
 @dataclass(frozen=True, slots=True)
-class Mine:
+class Mine(SlotPolicy):
     name: str = "{name}"
     interval_ms: int | None = {interval_ms}
 
@@ -60,11 +63,16 @@ REFUSED = {
     "an empty list": (policy_text(end="()"), "no slot policies in it"),
     "a policy without brackets": (policy_text(end="Mine()"), "no slot policies in it"),
     "a class": (policy_text(end="(Mine,)"), "SLOT_POLICIES[0] is no slot policy: it is the class Mine; write Mine()"),
-    "another object": (policy_text(end="(Mine(), 3)"), "SLOT_POLICIES[1] is no slot policy: name is None, not a text"),
-    "no methods": (
-        'class Mine:\n    name = "mine"\n    interval_ms = None\nSLOT_POLICIES = (Mine(),)\n',
-        "it has no method check_options(options); it has no method plan(request)",
+    "another object": (policy_text(end="(Mine(), 3)"), "SLOT_POLICIES[1] is no slot policy: int does not inherit"),
+    "no base class": (
+        'class Mine:\n    name = "mine"\nSLOT_POLICIES = (Mine(),)\n',
+        "Mine does not inherit controlplane.core.slot_policy.SlotPolicy; write class Mine(SlotPolicy)",
     ),
+    "no methods": (
+        f"{IMPORT}\nclass Mine(SlotPolicy):\n    name = 'mine'\nSLOT_POLICIES = (Mine(),)\n",
+        "line 4: TypeError: Can't instantiate abstract class Mine",
+    ),
+    "no name": (policy_text().replace("name: str", "called: str"), "name is None, not a text"),
     "an empty name": (policy_text(name=""), "name is '', not a text"),
     "no interval": (policy_text(interval_ms=0), "interval_ms has to be None or a positive number of milliseconds"),
     "a built-in name": (policy_text(name="minimal"), "the name 'minimal' is that of a built-in policy already"),

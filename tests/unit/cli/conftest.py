@@ -1,32 +1,25 @@
 """Running the command in this process against an in-memory cluster."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import structlog
 
-from controlplane.adapters.memory import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
+from controlplane.adapters.memory import (
+    MemoryEventWriter,
+    MemoryLeaseServer,
+    MemoryLeaseStore,
+    MemoryLockServer,
+    MemoryLockStore,
+)
 from controlplane.bootstrap import operators, readers
 from controlplane.cli.root import run
-from controlplane.config import ClusterConfig
+from controlplane.config import ClusterConfig, SofaLeaseConfig
 from tests.helpers.commands import Ran, RunCommand
 from tests.helpers.published_world import PublishedWorld
 
 CLUSTER = ClusterConfig("local")
-
-
-@pytest.fixture(autouse=True)
-def _former_logging() -> Iterator[None]:
-    """Each call of the command sets logging up for its own standard error, which ends with the test."""
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -59,8 +52,18 @@ def lease_server(world: PublishedWorld) -> MemoryLeaseServer:
 
 
 @pytest.fixture
+def lock_server(world: PublishedWorld) -> MemoryLockServer:
+    """SOFARegistry's locks of that cluster."""
+    return MemoryLockServer(world.clock)
+
+
+@pytest.fixture
 def cluster_command(
-    command: RunCommand, world: PublishedWorld, lease_server: MemoryLeaseServer, monkeypatch: pytest.MonkeyPatch
+    command: RunCommand,
+    world: PublishedWorld,
+    lease_server: MemoryLeaseServer,
+    lock_server: MemoryLockServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> RunCommand:
     """Runs a command line against the in-memory cluster."""
 
@@ -68,8 +71,13 @@ def cluster_command(
     def lease_store(_cluster: ClusterConfig, _redis_url: str) -> Iterator[MemoryLeaseStore]:
         yield MemoryLeaseStore(lease_server)
 
+    @contextmanager
+    def lock_store(_cluster: ClusterConfig, _redis_url: str, lock: SofaLeaseConfig) -> Iterator[MemoryLockStore]:
+        yield MemoryLockStore(lock_server, lock.data_center, lock.lock_name)
+
     monkeypatch.setattr(readers, "open_reader", lambda _cluster, _kafka: world.reader())
     monkeypatch.setattr(readers, "lease_store", lease_store)
+    monkeypatch.setattr(readers, "lock_store", lock_store)
     monkeypatch.setattr(
         operators, "open_event_writer", lambda _cluster, _kafka: MemoryEventWriter(CLUSTER, world.broker)
     )

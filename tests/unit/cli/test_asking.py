@@ -1,14 +1,17 @@
 """Commands that ask the leader for something and wait for its answer."""
 
 import json
+from collections.abc import Callable
 
 import pytest
 
+from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.cli.failures import ExitStatus
 from controlplane.codec.inputs import decode_input
 from controlplane.config import INTENTS
 from controlplane.core.identifiers import TopicPartition
 from controlplane.core.records import Intent
+from controlplane.ports import Delivery, OutgoingRecord
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
@@ -44,7 +47,7 @@ def test_nobody_answering_has_status_three(cluster_command: RunCommand, world: P
     [
         (("namespaces", "create", "kv"), ExitStatus.DONE, "done"),
         (("intents", "override-self-preservation"), ExitStatus.DONE, "done"),
-        (("namespaces", "create", "not/a/name"), ExitStatus.FAILED, "refused"),
+        (("nodes", "drain", "n9"), ExitStatus.FAILED, "refused"),
     ],
 )
 def test_answer_of_the_leader_decides_the_status(
@@ -56,3 +59,19 @@ def test_answer_of_the_leader_decides_the_status(
     shown = json.loads(ran.out)
     assert (ran.status, shown["outcome"]) == (status, outcome)
     assert shown["seq"] == world.state.seq
+
+
+def test_intent_without_an_acknowledgement_may_have_been_taken(
+    cluster_command: RunCommand, world: PublishedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A time-out proves nothing: it is said how to find out."""
+    assert world.state.log_id
+
+    def send(_writer: object, record: OutgoingRecord, on_delivery: Callable[[Delivery], None]) -> None:
+        on_delivery(Delivery(record.topic, -1, -1, -1, "Local: Message timed out"))
+
+    monkeypatch.setattr(MemoryEventWriter, "send", send)
+    ran = cluster_command("namespaces", "create", "kv")
+    assert ran.status == ExitStatus.UNREACHABLE
+    assert "does not prove that it was not taken" in ran.err
+    assert "controlplane log show" in ran.err

@@ -1,6 +1,9 @@
 """Waiting for Kafka and Redis at the start of a command."""
 
+import fcntl
+import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from controlplane.cli.connecting import UnreachableError, reach
 from controlplane.cli.failures import ExitStatus, exit_status_of
 from controlplane.cli.invocation import Invocation
 from controlplane.config import ClusterConfig
+from controlplane.embedded.parts import LOCK_FILE, addresses_path
 from controlplane.errors import ConfigurationError, LogUnavailableError
 
 
@@ -66,6 +70,42 @@ def test_long_attempt_is_seen_to_wait(
 
     reach("Kafka at k:1", timeout_s, attempt)
     assert f"Kafka at k:1 does not answer yet; {told} (0 of {timeout_s} s)" in lines
+
+
+def test_the_wait_is_never_longer_than_it_may_be(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counting 36 of 30 s makes people doubt the program."""
+    monkeypatch.setattr(connecting, "LONGEST_WAIT_S", 0.3)
+
+    def attempt() -> None:
+        time.sleep(2)
+        raise LogUnavailableError("gone")
+
+    with pytest.raises(UnreachableError):
+        reach("Kafka at k:1", 1, attempt)
+    assert "the last attempt still runs (1 of 1 s)" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_starting_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its addresses are there only when it is ready; "start one" would be the wrong advice."""
+    monkeypatch.setattr(connecting, "LONGEST_WAIT_S", 0.1)
+    invocation = Invocation(ClusterConfig("c"), None, None, {}, {}, tmp_path, 30)
+    with pytest.raises(ConfigurationError, match="controlplane up"):
+        _ = invocation.kafka
+    with (tmp_path / LOCK_FILE).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        addresses = '{"bootstrap_servers": "k:1", "redis_url": "redis://r"}'
+        timer = threading.Timer(0.5, addresses_path(tmp_path).write_text, [addresses])
+        timer.start()
+        assert invocation.kafka.bootstrap_servers == "k:1"
+        timer.join()
+        addresses_path(tmp_path).unlink()
+        with pytest.raises(UnreachableError, match="which is starting, did not answer for 0 s"):
+            _ = replace(invocation, connect_timeout_s=0.2).kafka
+    assert "which is starting, does not answer yet" in capsys.readouterr().err
 
 
 def test_messages_do_not_hold_the_password() -> None:

@@ -14,7 +14,7 @@ from controlplane.cli.demo.summary import QueryResult, StepReport
 from controlplane.cli.demo.traffic import Counts
 from controlplane.core.identifiers import Epoch, Seq, Term
 from controlplane.core.records import Heartbeat, NodeRole
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from tests.helpers.published_world import PublishedWorld
 
 

@@ -71,6 +71,14 @@ def test_console_is_for_people(stream: io.StringIO) -> None:
     assert not stream.getvalue().startswith("{")
 
 
+def test_people_are_spared_what_libraries_say(stream: io.StringIO) -> None:
+    """What of it matters is in the sentence of an error."""
+    configure_logging("blue", "info", LogFormat.JSON, stream, silent_libraries=True)
+    structlog.get_logger().warning("kafka_client_log", kafka_client="reader", text="Coordinator load in progress")
+    structlog.get_logger().warning("ours")
+    assert [line["event"] for line in lines(stream)] == ["ours"]
+
+
 def test_chatty_source_is_cut_and_counted() -> None:
     """Librdkafka repeats itself a hundred times a second while a broker is away; nothing else is held back."""
     now_s = 0.0

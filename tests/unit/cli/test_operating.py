@@ -1,16 +1,17 @@
 """Commands that operate nodes, the table and the policy, against a leader on an in-memory cluster."""
 
+import getpass
 import json
 
 import pytest
 
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.suppositions import parse_supposition
-from controlplane.core.membership import NodeStatus
+from controlplane.config import INTENTS
 from controlplane.core.orders import Exclusion, Pin, StandingOrder
+from controlplane.core.questions.what_if import NodeDies
 from controlplane.core.records import Intent, NodeJoined, NodeLeaving
 from controlplane.core.state import State
-from controlplane.core.what_if import NodeDies
 from controlplane.errors import ConfigurationError
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
@@ -23,44 +24,6 @@ def played(world: PublishedWorld) -> PublishedWorld:
     """Three nodes."""
     world.admit("n1", "n2", "n3")
     return world
-
-
-def test_drain_waits_until_the_node_holds_nothing(cluster_command: RunCommand, played: PublishedWorld) -> None:
-    """The answer stands on standard output, how far it is on standard error."""
-    with answering_leader(played):
-        ran = cluster_command("nodes", "drain", "n1", "--reason", "disk", "--format", "json")
-    assert (ran.status, json.loads(ran.out)["outcome"]) == (ExitStatus.DONE, "done")
-    assert "n1 holds nothing any more" in ran.err
-    assert played.state.nodes["n1"].status is NodeStatus.DRAINING
-    shown = cluster_command("log", "show", "--last", "1").out
-    assert "drain_node by" in shown
-    assert "(reason given: disk)" in shown
-
-
-def test_drain_that_cannot_end_is_told_at_once(cluster_command: RunCommand, world: PublishedWorld) -> None:
-    """Waiting for what never happens would look like a slow drain."""
-    world.admit("n1")
-    with answering_leader(world):
-        ran = cluster_command("nodes", "drain", "n1")
-    assert (ran.status, "no other node" in ran.err) == (ExitStatus.FAILED, True)
-    assert cluster_command("nodes", "drain", "n1", "--wait", "0").status == ExitStatus.DONE
-
-
-def test_drain_during_a_pause_is_told_at_once(cluster_command: RunCommand, played: PublishedWorld) -> None:
-    """Its slots stay until somebody lets them go."""
-    played.ask("pause_reconciliation")
-    with answering_leader(played):
-        ran = cluster_command("nodes", "drain", "n1")
-    assert (ran.status, "reconciliation is paused" in ran.err) == (ExitStatus.FAILED, True)
-
-
-def test_drain_that_takes_too_long_says_what_is_left(
-    cluster_command: RunCommand, played: PublishedWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The command ends; the drain does not."""
-    monkeypatch.setattr("controlplane.cli.nodes.operate", lambda *_: ExitStatus.DONE)
-    ran = cluster_command("nodes", "drain", "n1", "--drain-timeout", "0.1")
-    assert (ran.status, "still holds 11 slots and 0 bundles after 0.1 s" in ran.err) == (ExitStatus.UNREACHABLE, True)
 
 
 def test_every_operation_reaches_the_leader(cluster_command: RunCommand, played: PublishedWorld) -> None:
@@ -105,6 +68,25 @@ def test_every_operation_reaches_the_leader(cluster_command: RunCommand, played:
     assert not played.state.paused
 
 
+def test_orders_for_names_that_are_no_members_are_listed(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """An order for a name with a typing error is seen, and so is one for a node that has left."""
+    played.ask("set_node", node="n7", weight="2", zone="b")
+    played.ask("exclude_node", node="n8")
+    played.ask("set_node", node="n3", weight="4")
+    played.left("n3")
+    played.run(100)
+    rows = {row["node"]: row for row in json.loads(cluster_command("nodes", "list", "--format", "json").out)}
+    assert list(rows) == ["n1", "n2", "n3", "n7", "n8"]
+    shown = {name: [rows[name][field] for field in ("status", "orders", "weight", "zone")] for name in rows}
+    assert shown["n7"] == ["not joined", "weight 2, zone b", 2, "b"]
+    assert shown["n8"] == ["not joined", "excluded", None, None]
+    assert shown["n3"] == ["left", "weight 4", 4, None]
+    assert all(row.keys() == rows["n1"].keys() for row in rows.values())
+    text = cluster_command("nodes", "list").out
+    assert "2 of 2 nodes live" in text
+    assert "not joined" in text
+
+
 def test_dry_run_touches_nothing(cluster_command: RunCommand, played: PublishedWorld) -> None:
     """It shows what would happen, and no intent is sent."""
     before = played.state
@@ -113,7 +95,39 @@ def test_dry_run_touches_nothing(cluster_command: RunCommand, played: PublishedW
     assert (ran.status, shown["moved"], shown["least_moved"]) == (ExitStatus.DONE, 11, 11)
     assert shown["answers"][0]["outcome"] == "done"
     assert played.state == before
-    assert cluster_command("policy", "set", "slot_count=24", "--dry-run").status == ExitStatus.FAILED
+    assert cluster_command("policy", "set", "slot_count=8", "--dry-run").status == ExitStatus.FAILED
+
+
+def test_refused_dry_run_prints_the_refusal_only(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """A table of nodes to which nothing happens would say nothing."""
+    assert played.state.slots
+    ran = cluster_command("policy", "set", "slot_count=8", "--dry-run")
+    first, last = ran.out.splitlines()
+    assert (ran.status, last) == (ExitStatus.FAILED, "nothing was planned")
+    assert first.startswith("change_policy: refused: slot_count 8 is less than 16")
+    shown = json.loads(cluster_command("policy", "set", "slot_count=8", "--dry-run", "--format", "json").out)
+    assert shown.keys() == {"refusals", "answers"}
+
+
+@pytest.mark.parametrize(
+    ("suppositions", "said"),
+    [
+        (("node n1 drains", "node n1 undrains"), "drain_node: superseded: the later intent 'undrain_node node=n1'"),
+        (("pin 3 n1", "exclude 3 n1"), "'exclude_slots slots=3 node=n1'"),
+        (("node n2 weight=2", "node n2 weight=3"), "'set_node node=n2 weight=3' asks for something else"),
+        (("node n1 dies", "node n9 dies"), "refused: node 'n9' is unknown"),
+    ],
+)
+def test_suppositions_that_cannot_be_together_are_refused_together(
+    cluster_command: RunCommand, played: PublishedWorld, suppositions: tuple[str, str], said: str
+) -> None:
+    """Half of what was supposed is not what was asked."""
+    assert played.state.slots
+    ran = cluster_command("table", "plan", *(word for text in suppositions for word in ("--with", text)))
+    assert ran.status == ExitStatus.FAILED
+    assert said in ran.out
+    assert "nothing was planned" in ran.out
+    assert "would move" not in ran.out
 
 
 def test_plan_shows_what_would_happen(cluster_command: RunCommand, played: PublishedWorld) -> None:
@@ -124,7 +138,17 @@ def test_plan_shows_what_would_happen(cluster_command: RunCommand, played: Publi
     assert "(--rows shows more, --format json all)" in ran.out
     assert any(line.split()[:3] == ["n1", "11", "0"] for line in ran.out.splitlines())
     assert cluster_command("table", "plan", "--with", "node n9 dies").status == ExitStatus.FAILED
-    assert "0 (least possible: 0) replicas" in cluster_command("table", "plan").out
+    assert "replicas that would move: 0 (least possible: 0);" in cluster_command("table", "plan").out
+
+
+def test_plan_says_what_would_wait(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """A plan that is not carried out at once is no small plan."""
+    played.ask("change_policy", cool_down_ms="60000")
+    ran = cluster_command("table", "plan", "--with", "node n4 joins")
+    assert "replicas that would move: 8 (least possible: 8)" in ran.out
+    assert "of these replicas 0 would move at once and 8 later" in ran.out
+    ran = cluster_command("table", "plan", "--with", "node n2 joins")
+    assert (ran.status, "refused: node 'n2' lives already" in ran.out) == (ExitStatus.FAILED, True)
 
 
 def test_plan_before_a_leader_is_an_error(cluster_command: RunCommand, world: PublishedWorld) -> None:
@@ -157,11 +181,54 @@ def test_policy_is_shown(cluster_command: RunCommand, played: PublishedWorld) ->
         ("table", "plan", "--with", "node n1 joins weight=heavy"),
         ("table", "plan", "--with", "node n1 joins colour=red"),
         ("table", "plan", "--with", "'"),
+        ("table", "plan", "--with", "pin abc n1"),
+        ("policy", "set", "slot_count=24", "--dry-run"),
     ],
 )
 def test_wrong_call_has_status_two(cluster_command: RunCommand, played: PublishedWorld, words: tuple[str, ...]) -> None:
-    """Before anything is sent, with what would have been right."""
+    """With what would have been right."""
     assert cluster_command(*words).status == ExitStatus.CALLED_WRONGLY
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("nodes", "set", "n1", "--weight", "9" * 20), "expected a whole number, 1 to 1,000,000"),
+        (("nodes", "set", "n1", "--weight", "abc"), "weight is 'abc', expected a whole number, 1 to 1,000,000"),
+        (("nodes", "drain", ""), "the node must not be empty"),
+        (("namespaces", "create", "A B"), "beginning with a letter or digit"),
+        (("policy", "set", "replica_count=x"), "replica_count is 'x', expected a whole number"),
+        (("policy", "set", "replica_count=9"), "replica_count is 9, expected 1 to 5"),
+        (("policy", "set", "zone_rule=hardd"), "zone_rule is 'hardd', expected one of ignored, soft, hard"),
+        (("controller", "run", "--policy", "zone_rule=hardd"), ": zone_rule is 'hardd', expected one of ignored, soft"),
+        (("controller", "run", "--policy", "replica_count=x"), "replica_count is 'x', expected a whole number"),
+        (("controller", "run", "--policy", "slot=x"), "slot_policy_options.NAME"),
+        (("log", "show", "--last", "abc"), "'abc' is not a whole number"),
+        (("nodes", "drain", "n1", "--wait", "soon"), "'soon' is not a number"),
+        (("policy", "set", "replicas=3"), "the policy has no field 'replicas'"),
+        (("table", "pin", "abc", "n1"), "slots 'abc': write numbers and ranges"),
+        (("table", "pin", "9-3", "n1"), "runs backwards"),
+        (("table", "pin", "", "n1"), "the slots must not be empty"),
+        (("table", "pin", "3", ""), "the node must not be empty"),
+        (("table", "exclude", "-1", "n1"), "slots '-1': slots are numbers from 0"),
+    ],
+)
+def test_what_no_cluster_could_carry_out_is_not_sent(
+    cluster_command: RunCommand, played: PublishedWorld, words: tuple[str, ...], told: str
+) -> None:
+    """It would stand in the log for ever; one sentence says what would have been right."""
+    before = played.reader().end_offsets(INTENTS)
+    ran = cluster_command(*words)
+    assert (ran.status, told in ran.err, ran.out) == (ExitStatus.CALLED_WRONGLY, True, ""), ran
+    assert played.reader().end_offsets(INTENTS) == before
+
+
+def test_what_depends_on_the_state_is_the_leaders(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """Only the leader knows how many slots there are, and who."""
+    with answering_leader(played):
+        for words in (("table", "pin", "16", "n1"), ("table", "pin", "3", "n9"), ("policy", "set", "slot_count=8")):
+            ran = cluster_command(*words)
+            assert (ran.status, "refused" in ran.out) == (ExitStatus.FAILED, True), ran
 
 
 SUPPOSITIONS = {
@@ -184,20 +251,20 @@ SUPPOSITIONS = {
 @pytest.mark.parametrize("text", SUPPOSITIONS)
 def test_suppositions_of_operators(text: str) -> None:
     """What an operator could ask for is supposed as the intent that he would send."""
-    supposed = parse_supposition(text, State())
+    supposed = parse_supposition(text, State(), "ada")
     assert isinstance(supposed, Intent)
     assert (supposed.kind, supposed.arguments) == SUPPOSITIONS[text]
 
 
 def test_suppositions_of_nodes(played: PublishedWorld) -> None:
     """What nodes do by themselves is supposed as the record that they would send."""
-    assert parse_supposition("node n1 dies", played.state) == NodeDies("n1")
-    assert parse_supposition("node n1 leaves", played.state) == NodeLeaving("n1", 1, "supposed")
-    joined = parse_supposition("node n1 joins weight=2 zone='a b'", played.state)
+    assert parse_supposition("node n1 dies", played.state, "ada") == NodeDies("n1")
+    assert parse_supposition("node n1 leaves", played.state, "ada") == NodeLeaving("n1", 1, "supposed")
+    joined = parse_supposition("node n1 joins weight=2 zone='a b'", played.state, "ada")
     assert isinstance(joined, NodeJoined)
     assert (joined.incarnation, joined.weight, joined.zone) == (2, 2, "a b")
     with pytest.raises(ConfigurationError, match="write one of"):
-        parse_supposition("node n1 dances", played.state)
+        parse_supposition("node n1 dances", played.state, "ada")
 
 
 def test_plan_with_a_slot_policy_of_ones_own(cluster_command: RunCommand, played: PublishedWorld) -> None:
@@ -209,3 +276,41 @@ def test_plan_with_a_slot_policy_of_ones_own(cluster_command: RunCommand, played
     shown = json.loads(ran.out)
     assert (ran.status, shown["least_moved"]) == (ExitStatus.DONE, None)
     assert shown["moved"] > 0
+
+
+def test_intents_bear_the_name_of_who_asks(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """The given name, else that of the login to Kafka, else that of the system's user: the log shows it."""
+    login = ("--security", "sasl.username=svc-ops")
+    with answering_leader(played):
+        assert cluster_command("--as", "ada", "table", "pause").status == ExitStatus.DONE
+        assert cluster_command(*login, "table", "resume").status == ExitStatus.DONE
+        assert cluster_command(*login, "table", "pause", "--as", "ada").status == ExitStatus.DONE
+        assert cluster_command("table", "resume").status == ExitStatus.DONE
+    told = [answer["principal"] for answer in _answers(cluster_command)]
+    assert told == ["ada", "svc-ops", "ada", getpass.getuser()]
+    assert "resume_reconciliation by svc-ops: done" in cluster_command("log", "show").out
+
+
+def test_who_may_not_ask_is_told_so(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """Rights are set like every other field of the policy; a refusal fails the command, a dry run says it before."""
+    with answering_leader(played):
+        rights = ("intent_rights.ada=*", "intent_rights.ops-*=drain_node undrain_node")
+        assert cluster_command("--as", "ada", "policy", "set", *rights).status == ExitStatus.DONE
+        refused = cluster_command("--as", "bob", "table", "refresh")
+        tried = cluster_command("--as", "bob", "table", "refresh", "--dry-run")
+        supposed = cluster_command("--as", "bob", "table", "plan", "--with", "pause")
+        rightful = cluster_command("--as", "ops-1", "nodes", "drain", "n1", "--no-wait")
+    sentence = "principal 'bob' may not ask for"
+    assert [ran.status for ran in (refused, tried, supposed)] == [ExitStatus.FAILED] * 3
+    assert all(sentence in ran.out + ran.err for ran in (refused, tried, supposed))
+    assert rightful.status == ExitStatus.DONE
+    assert json.loads(cluster_command("policy", "show", "--format", "json").out)["intent_rights"] == {
+        "ada": "*",
+        "ops-*": "drain_node undrain_node",
+    }
+
+
+def _answers(cluster_command: RunCommand) -> list[dict[str, str]]:
+    decisions = json.loads(cluster_command("log", "show", "--format", "json", "--last", "100").out)
+    events = [event for decision in decisions for event in decision["events"]]
+    return [event for event in events if event["type"] == "IntentAnswered"]

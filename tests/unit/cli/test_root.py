@@ -46,7 +46,7 @@ def test_words_after_two_dashes_are_left_alone(command: RunCommand) -> None:
     """What a user marks as no option is none."""
     ran = command("namespaces", "create", "--wait", "0", "--", "--cluster")
     assert ran.status == ExitStatus.CALLED_WRONGLY
-    assert "no address" in ran.err
+    assert "namespace '--cluster'" in ran.err
 
 
 def test_environment_gives_global_options(

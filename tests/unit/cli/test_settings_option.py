@@ -30,19 +30,20 @@ def test_every_setting_can_be_given_by_name() -> None:
         moves_in_flight=3,
         cool_down_ms=1_000,
         return_window_ms=0,
+        intent_rights={"ops-*": "drain_node, undrain_node"},
     )
     plain = to_plain(wanted)
     assert isinstance(plain, dict)
     assert set(plain) == {field.name for field in dataclasses.fields(Policy)}
     assert all(plain[name] != value for name, value in to_plain(Policy()).items())  # type: ignore[union-attr]  # a map
-    del plain["slot_policy_options"]
-    given = [f"{name}={value}" for name, value in plain.items()] + ["slot_policy_options.threshold_percent=5"]
+    entries = ["slot_policy_options.threshold_percent=5", "intent_rights.ops-*=drain_node, undrain_node"]
+    given = [f"{name}={value}" for name, value in plain.items() if not isinstance(value, dict)] + entries
     assert parse_settings("--policy", Policy(), given) == wanted
 
 
 @dataclasses.dataclass(frozen=True)
 class _Inner:
-    limit: float = 1.5
+    limit: float = 1
     enabled: bool = False
 
 
@@ -54,8 +55,8 @@ class _Outer:
 
 def test_fields_of_nested_settings_have_dotted_names() -> None:
     """The pipeline's rules are settings within settings."""
-    chosen = parse_settings("--rule", _Outer(), ["inner.limit=3", "inner.enabled=true", "interval_ms=7"])
-    assert chosen == _Outer(_Inner(3.0, enabled=True), 7)
+    chosen = parse_settings("--rule", _Outer(), ["inner.limit=2.5", "inner.enabled=true", "interval_ms=7"])
+    assert chosen == _Outer(_Inner(2.5, enabled=True), 7)
     with pytest.raises(ConfigurationError, match=r"--rule 'inner=1'.*inner\.limit"):
         parse_settings("--rule", _Outer(), ["inner=1"])
 

@@ -1,10 +1,19 @@
 """Long-running commands and signals."""
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 
 from controlplane.cli.stopping import stop_on_signals
+
+
+@pytest.fixture(autouse=True)
+def _interrupts_as_usual() -> Iterator[None]:
+    """Python's own handler: a Spark session of another test may have left one of its own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 
 import pytest
 
@@ -9,6 +10,7 @@ from controlplane.bootstrap import readers
 from controlplane.cli import table_status_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import ClusterConfig
+from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.policy import Policy
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
@@ -106,6 +108,7 @@ class TestMinimal:
         assert (shown["slot_policy"], shown["stable"], shown["protected"]) == ("minimal", False, False)
         assert (shown["leaders_balanced"], shown["followers_balanced"]) == (True, True)
         assert shown["policy_says"] == ""
+        assert (shown["plan_in_flight"], shown["plan_age_ms"]) == (None, None)
 
 
 class TestPaced:
@@ -120,10 +123,67 @@ class TestPaced:
         """The plan is named by its decision, the rows that are left by slot; people get them by reason."""
         world.admit("n1", "n2", "n3")
         world.admit("n4")
+        made_at_ms = world.decisions[-1].decided_at_ms
+        world.run(700)
         shown = status(cluster_command)
-        assert shown["plan_in_flight"] == world.decisions[-1].seq
+        assert (shown["plan_in_flight"], shown["plan_age_ms"]) == (world.decisions[-1].seq, world.now_ms - made_at_ms)
+        assert world.now_ms - made_at_ms >= 700
         waiting = {row["slot"]: row["for"] for row in shown["waiting"]}  # type: ignore[attr-defined]
-        assert waiting == dict.fromkeys(world.state.planned, "the cool-down of 60000 ms")
+        rest_s = (made_at_ms + 60_000 - world.now_ms) // 1_000
+        reason = f"cool_down_ms is 60,000, {rest_s} s left"
+        assert waiting == dict.fromkeys(world.state.planned, reason)
         assert shown["rows_left"] == len(waiting) > 0
         text = cluster_command("table", "status").out
-        assert f"the cool-down of 60000 ms  {len(waiting)}" in text
+        assert f"slots {slot_ranges(waiting)} wait: {reason}" in text
+        assert f"decision {world.decisions[-1].seq}" in text
+
+    def test_a_replica_that_may_not_come_back_yet_says_who_gave_it_up_and_when(
+        self, cluster_command: RunCommand, world: PublishedWorld
+    ) -> None:
+        """The option that delays it is named with its value, and what is left of it."""
+        world.ask("change_policy", cool_down_ms="0", return_window_ms="60000")
+        world.admit("n1", "n2", "n3")
+        world.admit("n4")
+        world.run(2_000, ("n1", "n2", "n3", "n4"))
+        world.run(4_000, ("n1", "n2", "n3"))
+        world.ask("set_node", node="n1", weight="9")
+        text = cluster_command("table", "status").out
+        assert re.search(
+            r"slots? [0-9 -]+ waits?: n1 gave it up \d s ago, return_window_ms is 60,000, 5\d s left", text
+        )
+
+
+class TestWhatIsMissing:
+    """A table that lacks something is not whole, however balanced it is."""
+
+    @pytest.fixture
+    def world(self) -> PublishedWorld:
+        """Three replicas are wished."""
+        return PublishedWorld(ClusterConfig("local"), Policy(slot_count=16, replica_count=3, join_linger_ms=0))
+
+    def test_missing_replicas_are_counted_with_the_reason(
+        self, cluster_command: RunCommand, world: PublishedWorld
+    ) -> None:
+        """Two nodes cannot hold three replicas."""
+        world.admit("n1", "n2")
+        shown = status(cluster_command)
+        assert (shown["replicas_missing"], shown["slots_without_a_node"]) == (16, 0)
+        (shortfall,) = shown["shortfalls"]  # type: ignore[misc]
+        assert "16 slots have 2 of 3 replicas" in str(shortfall)
+        text = cluster_command("table", "status").out
+        assert "replicas missing" in text
+        assert str(shortfall) in text
+
+    def test_slots_without_a_node_are_counted(self, cluster_command: RunCommand, world: PublishedWorld) -> None:
+        """Nobody joined yet."""
+        assert world.state.slots
+        shown = status(cluster_command)
+        assert (shown["replicas_missing"], shown["slots_without_a_node"]) == (48, 16)
+
+    def test_draining_and_excluded_nodes_are_marked(self, cluster_command: RunCommand, world: PublishedWorld) -> None:
+        """Who holds little on purpose is told from who lacks something."""
+        world.admit("n1", "n2", "n3")
+        world.ask("drain_node", node="n1")
+        world.ask("exclude_node", node="n2")
+        nodes = {row["node"]: row["status"] for row in status(cluster_command)["nodes"]}  # type: ignore[attr-defined]
+        assert nodes == {"n1": "draining", "n2": "active, excluded", "n3": "active"}

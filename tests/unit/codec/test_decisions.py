@@ -251,6 +251,6 @@ def test_decisions_of_an_older_schema_are_read(decision: Decision, max_part_byte
     events = next(each for each in current["fields"] if each["name"] == "events")
     events["type"]["items"].insert(0, {"type": "record", "name": "Paused", "fields": []})
     current["fields"].append({"name": "paused", "type": {"type": "map", "values": "Paused"}, "default": {}})
-    newer = parse_schema_text(json.dumps(current), SchemaVersion("Decision", 2))
+    newer = parse_schema_text(json.dumps(current), SchemaVersion("Decision", 3))
     assembler = DecisionAssembler(Framing(SchemaStore([*default_store().all(), newer])))
     assert [assembler.add(part) for part in encode_decision(decision, max_part_bytes)][-1] == decision

@@ -9,7 +9,7 @@ from controlplane.codec.table import decode_row, encode_row
 from controlplane.core.bundles import Bundle
 from controlplane.core.identifiers import Epoch
 from controlplane.core.plain import from_plain, to_plain
-from controlplane.core.rows import TableValue, key_of
+from controlplane.core.routing_table.rows import TableValue, key_of
 from controlplane.core.slot_table import Slot
 from controlplane.errors import InvalidInputError
 from tests.helpers.log_values import ROWS

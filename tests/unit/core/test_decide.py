@@ -4,10 +4,10 @@ import pytest
 
 from controlplane.core.decide import decide, settle
 from controlplane.core.decision import CauseKind
-from controlplane.core.events import FencingCause, IntentOutcome, NodeFenced
+from controlplane.core.events import FencingCause, IntentAnswered, IntentOutcome, NodeFenced
 from controlplane.core.identifiers import TopicPartition
+from controlplane.core.intake.observations import Observations, observe
 from controlplane.core.membership import NodeStatus
-from controlplane.core.observations import Observations, observe
 from controlplane.core.policy import Policy
 from controlplane.core.records import IntentKind, NodeRole
 from controlplane.core.slot_table import by_node
@@ -211,6 +211,9 @@ def test_an_operator_overrides_self_preservation() -> None:
     assert causes(decision).count(CauseKind.NODE_EXPIRED) == 3
     assert world.state.answered_intents == ("i1",)
     assert not world.state.evictions_frozen
+    told = [event.detail for event in decision.events if isinstance(event, IntentAnswered)]
+    assert told == ["3 silent nodes fenced: n2, n3, n4"]
+    assert world.ask("override_self_preservation").detail == "nobody was silent: nobody is fenced"
 
 
 def test_a_namespace_gets_four_equal_bundles_with_owners() -> None:

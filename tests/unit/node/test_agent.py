@@ -8,10 +8,11 @@ from contextlib import ExitStack
 import pytest
 
 from controlplane.adapters.memory import MemoryEventWriter
+from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import HEARTBEATS, LOAD_REPORTS
 from controlplane.core.identifiers import TopicPartition
+from controlplane.core.machines.node_session import SessionSettings, SessionState
 from controlplane.core.membership import NodeStatus
-from controlplane.core.node_session import SessionSettings, SessionState
 from controlplane.errors import FencedError
 from controlplane.node import (
     Access,
@@ -99,6 +100,7 @@ class Fleet:
             writer=writer,
             reader=reader or self.world.reader(),
             clock=self.world.clock,
+            threads=SystemThreads(),
             node=NodeDescription(node_id),
             cluster="test",
             callbacks=callbacks,

@@ -4,7 +4,8 @@ from collections.abc import MutableMapping, Sequence
 
 from structlog.testing import capture_logs
 
-from controlplane.core.node_session import SessionSettings
+from controlplane.adapters.system_threads import SystemThreads
+from controlplane.core.machines.node_session import SessionSettings
 from controlplane.node import NodeAgent, NodeDescription, NodeMetrics
 from tests.helpers.memory_cluster import MemoryCluster
 
@@ -16,6 +17,7 @@ def test_a_node_that_is_not_admitted_says_so_again_and_again() -> None:
             writer=world.event_writer(),
             reader=world.reader(),
             clock=world.clock,
+            threads=SystemThreads(),
             node=NodeDescription("n1"),
             cluster="test",
             settings=SessionSettings(join_retry_ms=20),

@@ -10,7 +10,7 @@ from controlplane.config import ROUTING_TABLE, ClusterConfig
 from controlplane.core.identifiers import Epoch
 from controlplane.core.membership import NodeStatus
 from controlplane.core.records import ReplicaStatus
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.node.callbacks import Access, Changes, FencingToken
 from controlplane.node.holdings import HoldingBook
 from controlplane.table_follower import TableFollower

@@ -1,17 +1,25 @@
 """A split of all slots, as routing clients and the nodes that hold them see it."""
 
+from collections.abc import Iterator, Sequence
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
+from controlplane.adapters.memory import MemoryEventWriter
+from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import Epoch
+from controlplane.core.machines.node_session import SessionState
 from controlplane.core.policy import Policy
 from controlplane.core.records import ReplicaStatus
+from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, NodeMetrics, SlotGained, SlotLost
 from controlplane.node.callbacks import Access
 from controlplane.node.holdings import HoldingBook
 from controlplane.routing import RoutingClient, RoutingMetrics
 from controlplane.table_follower import TableFollower
+from tests.helpers.polling import poll_until
 from tests.helpers.published_world import PublishedWorld
 
 CLUSTER = ClusterConfig("test")
@@ -29,7 +37,9 @@ def three_nodes(**policy: int) -> PublishedWorld:
 def test_client_routes_right_over_a_split(keys: list[str], slot_count: int) -> None:
     """Before it by the old table, after it by the new one, never by a mixture: slot count and rows swap together."""
     world = three_nodes()
-    client = RoutingClient(world.reader(), cluster=CLUSTER.name, metrics=RoutingMetrics(CollectorRegistry()))
+    client = RoutingClient(
+        world.reader(), SystemThreads(), cluster=CLUSTER.name, metrics=RoutingMetrics(CollectorRegistry())
+    )
     client.step(0)
     before = {key: client.route(key) for key in keys}
     # During a pause nothing moves: every key has to go where it went.
@@ -57,7 +67,9 @@ def test_late_client_reads_the_split_table() -> None:
     world = three_nodes()
     world.ask("change_policy", slot_count="32")
     world.ask("drain_node", node="n1")
-    client = RoutingClient(world.reader(), cluster=CLUSTER.name, metrics=RoutingMetrics(CollectorRegistry()))
+    client = RoutingClient(
+        world.reader(), SystemThreads(), cluster=CLUSTER.name, metrics=RoutingMetrics(CollectorRegistry())
+    )
     client.step(0)
     assert client.table is not None
     assert client.table.slots == world.state.slots
@@ -108,3 +120,79 @@ def test_who_skipped_epochs_fetches_its_parts() -> None:
     assert parts
     assert {slot.part_of for slot in parts} == {None}
     assert changes.epoch == Epoch(world.state.epoch)
+
+
+class Store(NodeCallbacks):
+    """Keeps data by slot as a service may: dropped with the loss of the slot, at hand for a part of it."""
+
+    def __init__(self) -> None:
+        self.kept: set[int] = set()
+        self.fetched: set[int] = set()
+        self.told_apart: set[int] = set()
+
+    def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
+        """Tell a part apart from what is here, fetch everything else."""
+        for slot in gained:
+            if slot.part_of is None:
+                self.fetched.add(slot.slot_id)
+            else:
+                assert slot.part_of in self.kept, f"slot {slot.part_of} was lost before its part {slot.slot_id} came"
+                self.told_apart.add(slot.slot_id)
+            self.kept.add(slot.slot_id)
+
+    def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
+        """Drop."""
+        self.kept -= {slot.slot_id for slot in lost}
+
+
+@pytest.fixture
+def world() -> PublishedWorld:
+    """A cluster of one node with eight slots, each of them held once."""
+    world = PublishedWorld(CLUSTER, Policy(slot_count=8, replica_count=1, return_window_ms=0))
+    world.admit("n2")
+    return world
+
+
+@pytest.fixture
+def store() -> Store:
+    """Hears what the agent is told."""
+    return Store()
+
+
+@pytest.fixture
+def agent(world: PublishedWorld, store: Store) -> Iterator[NodeAgent]:
+    """A second node, which holds its share and has the data."""
+    began_ms = world.clock.wall_ms()
+    agent = NodeAgent(
+        writer=MemoryEventWriter(CLUSTER, world.broker),
+        reader=world.reader(),
+        clock=world.clock,
+        threads=SystemThreads(),
+        node=NodeDescription("n1"),
+        cluster=CLUSTER.name,
+        callbacks=store,
+        metrics=NodeMetrics(None),
+    ).start()
+    poll_until(lambda: agent.state is SessionState.JOINING)
+    world.join("n1", incarnation=began_ms)
+    world.run(1_000, ("n1", "n2"))
+    poll_until(lambda: store.kept == world.held("n1"))
+    for slot_id in store.kept:
+        agent.slot_ready(slot_id)
+    yield agent
+    agent.stop(drain=False)
+
+
+def test_part_is_told_before_the_loss_of_its_slot(world: PublishedWorld, store: Store, agent: NodeAgent) -> None:
+    """Whoever drops a slot's data with the slot must still have it when the part comes that stays with him."""
+    goes = min(store.kept)
+    world.intent("split", "change_policy", slot_count="16")
+    world.intent("pin", "pin_slots", slots=str(goes), node="n2")
+    world.tick()
+    assert world.decide() is not None
+    assert goes not in world.held("n1")
+    assert goes + 8 in world.held("n1")
+    poll_until(lambda: store.kept == world.held("n1"))
+    agent.check()
+    assert goes + 8 in store.told_apart
+    assert store.told_apart | store.fetched >= store.kept

@@ -7,10 +7,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
+from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ROUTING_TABLE, ClusterConfig
-from controlplane.core.hashing import bundle_hash
 from controlplane.core.records import Address
-from controlplane.core.table_replica import RoutingTable
+from controlplane.core.routing_table.hashing import bundle_hash
+from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import LogContinuityError, LogUnavailableError, NoRouteError
 from controlplane.ports import OutgoingRecord
 from controlplane.routing import RoutingClient, RoutingMetrics
@@ -32,6 +33,7 @@ class Setting:
         self.reader = MemoryLogReader(CLUSTER, self.broker)
         self.client = RoutingClient(
             WaitingReader(self.reader),  # type: ignore[arg-type]  # forwards what it does not change
+            SystemThreads(),
             cluster=CLUSTER.name,
             metrics=RoutingMetrics(self.registry),
         )

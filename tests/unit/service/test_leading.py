@@ -10,10 +10,10 @@ from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import TermOpened
 from controlplane.core.identifiers import Term
-from controlplane.core.observations import observe
+from controlplane.core.intake.observations import observe
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.service.leading import Leadership, Standing
+from controlplane.service.leading import Leadership
 from controlplane.service.metrics import ControllerMetrics
 from tests.helpers.sofa_fleet import SofaFleet
 
@@ -48,7 +48,7 @@ def test_a_refusal_is_said_once_and_shown_and_changes_nothing() -> None:
             read = len(world.inputs)
             world.tick(100)
             intake.observations = observe(intake.observations, world.inputs[read:])
-            assert leadership.step() is Standing.LEADS
+            assert leadership.decide() is None
     (error,) = [line for line in said if line["log_level"] == "error"]
     assert "has more than 1 followers" in error["reason"]
     assert registry.get_sample_value("controlplane_slots_refused") == 1

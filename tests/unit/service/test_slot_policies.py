@@ -128,7 +128,7 @@ def test_moves_are_counted_also_without_a_certificate(world: MemoryCluster) -> N
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
         time.sleep(0.1)
-    moved = [line["moved"] for line in lines if line["event"] == "decision committed"]
+    moved = [line["moves_carried_out"] for line in lines if line["event"] == "decision committed"]
     assert moved == [0, 8]
 
 

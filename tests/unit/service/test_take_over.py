@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 from controlplane.codec.inputs import encode_input
-from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ClusterConfig
+from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, SNAPSHOTS, ClusterConfig
 from controlplane.core.events import NodeAdmitted, NodeFenced
 from controlplane.core.identifiers import Epoch, TopicPartition
 from controlplane.core.records import Heartbeat, IntentKind, NodeJoined, NodeRole
@@ -128,11 +128,12 @@ def test_a_standby_whose_ticks_have_ended_for_good_ends_with_them() -> None:
         assert isinstance(standby.failure, PrerequisiteError)
 
 
-def test_a_candidate_that_gets_nothing_from_the_log_gives_up_soon() -> None:
+def test_a_contender_that_gets_nothing_from_the_log_gives_up_soon() -> None:
     """Sixty seconds may be needed to read a long log, but not to find out that nothing comes."""
     clock = VirtualClock()
     cluster, broker = ClusterConfig("test"), MemoryBroker(clock)
-    broker.create_topic(cluster.topic(DECISIONS))
+    for topic in (DECISIONS, SNAPSHOTS):
+        broker.create_topic(cluster.topic(topic))
 
     class Frozen(MemoryLogReader):
         """Assigned, and then never heard of again."""

@@ -1,0 +1,239 @@
+"""Auditing a cluster's log: the recorded inputs are read again beside the decisions, each up to its positions.
+
+Memory is bounded by what is read ahead. Where the inputs of a decision are no longer kept, or the log does not say from
+where its leader observed, the decision is only followed.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.bootstrap import readers
+from controlplane.codec.framing import Framing
+from controlplane.codec.inputs import decode_input
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.audit import Difference, LogAudit
+from controlplane.core.decide import settle
+from controlplane.core.decision import Decision
+from controlplane.core.events import TermOpened
+from controlplane.core.identifiers import Coordinates, Seq, TopicPartition
+from controlplane.core.intake.observations import Observations, observe
+from controlplane.core.records import InputRecord
+from controlplane.core.state import position_key
+from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
+from controlplane.ports import LogReader, RawRecord
+
+INPUT_TOPICS: Final = (HEARTBEATS, MEMBERSHIP, INTENTS)
+"""What decisions are taken from."""
+_BATCH: Final = 2_000
+_POLL_MS: Final = 200
+_MOST_READ_AHEAD: Final = 200_000
+"""Records that are kept because their partition was read faster than others; beyond, they are read once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What the audit found of one decision.
+
+    Attributes:
+        seq: of the recorded one.
+        followed_because: why it was not taken again; empty if it was.
+        differences: between it and the one taken again.
+    """
+
+    seq: Seq
+    followed_because: str
+    differences: tuple[Difference, ...]
+
+
+class InputTape:
+    """The recorded inputs, handed out up to wanted positions."""
+
+    def __init__(self, reader: LogReader, framing: Framing | None, timeout_ms: int) -> None:
+        """``reader`` belongs to the tape; ``timeout_ms`` is how long to wait for the next batch."""
+        self._reader = reader
+        self._framing = framing
+        self._timeout_ms = timeout_ms
+        self._next: dict[TopicPartition, int] = {}
+        self._ahead: dict[TopicPartition, deque[RawRecord]] = {}
+        self._ended: set[TopicPartition] = set()
+
+    def first_kept(self) -> dict[TopicPartition, int]:
+        """The first offset that is still there, for each input partition."""
+        return {place: offset for topic in INPUT_TOPICS for place, offset in self._reader.start_offsets(topic).items()}
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read on from these offsets, and of these partitions only."""
+        self._next = dict(positions)
+        self._ahead = {place: deque() for place in positions}
+        self._ended = set()
+        self._reader.assign(positions)
+
+    def read_to(self, wanted: Mapping[TopicPartition, int]) -> Iterator[list[InputRecord]]:
+        """The records before the wanted offsets, in order per partition; less where a topic ends before.
+
+        Raises:
+            LogUnavailableError: the log did not answer.
+            LogContinuityError: some are no longer kept.
+        """
+        waiting_since = time.monotonic()
+        while True:
+            batch = [record for place in self._next for record in self._take(place, wanted.get(place, 0))]
+            if batch:
+                yield batch
+            missing = [place for place, upto in wanted.items() if self._lacks(place, upto)]
+            if not missing:
+                return
+            if batch or self._poll():
+                waiting_since = time.monotonic()
+            elif time.monotonic() - waiting_since > self._timeout_ms / 1_000:
+                places = ", ".join(position_key(place) for place in missing)
+                raise LogUnavailableError(f"{places} could not be read on within {self._timeout_ms} ms")
+
+    def _poll(self) -> bool:
+        """Read ahead; whether that brought anything new."""
+        if sum(map(len, self._ahead.values())) > _MOST_READ_AHEAD:
+            self.seek(self._next)
+        batch = self._reader.poll(_BATCH, _POLL_MS)
+        for record in batch.records:
+            place = TopicPartition(record.topic, record.partition)
+            self._ahead[place].append(record)
+            self._ended.discard(place)
+        self._ended |= batch.ended
+        return bool(batch.records or batch.ended)
+
+    def _lacks(self, place: TopicPartition, upto: int) -> bool:
+        """Whether records before ``upto`` may still come; what is read ahead stands behind it."""
+        return place in self._next and self._next[place] < upto and not self._ahead[place] and place not in self._ended
+
+    def _take(self, place: TopicPartition, upto: int) -> Iterator[InputRecord]:
+        ahead = self._ahead[place]
+        while ahead and ahead[0].offset < upto:
+            record = ahead.popleft()
+            self._next[place] = record.offset + 1
+            yield self._decoded(record)
+
+    def _decoded(self, record: RawRecord) -> InputRecord:
+        try:
+            return decode_input(record.topic, record, self._framing)
+        except InvalidInputError:
+            coordinates = Coordinates(record.topic, record.partition, record.offset, record.append_time_ms)
+            return InputRecord(coordinates, None, b"")  # the leader made a dead letter of it
+
+
+class Auditor:
+    """Audits a log from its first decision to its present end."""
+
+    def __init__(
+        self,
+        audit: LogAudit,
+        decisions: LogReader,
+        inputs: LogReader,
+        framing: Framing | None = None,
+        timeout_ms: int = readers.READ_TIMEOUT_MS,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            audit: takes the decisions again; at its beginning.
+            decisions: reads the decision log.
+            inputs: reads the input topics.
+            framing: how inputs are framed; None knows no registry's schema ids.
+            timeout_ms: how long to wait for the next batch.
+        """
+        self._audit = audit
+        self._decisions = decisions
+        self._timeout_ms = timeout_ms
+        self._tape = InputTape(inputs, framing, timeout_ms)
+        self._kept: Mapping[TopicPartition, int] = {}
+        self._observations = self._observed_before = Observations()
+        self._began: Mapping[TopicPartition, int] = {}
+        self._leader_began: Mapping[TopicPartition, int] = {}
+        self._observes_alike = False
+
+    def run(self) -> Iterator[Audited]:
+        """The decisions of the log with what was found of each; ends early where the log is broken.
+
+        Raises:
+            LogUnavailableError: the log did not answer.
+        """
+        self._begin(self._tape.first_kept())
+        try:
+            for logged in readers.read_decisions(self._decisions, self._timeout_ms):
+                yield self._audited(logged.decision)
+                if self._audit.broken:
+                    return
+        except (LogContinuityError, UnsupportedFeatureLevelError) as error:
+            damage = self._audit.break_off(error)
+            yield Audited(damage.seq, "it cannot be read", (damage,))
+
+    def _audited(self, decision: Decision) -> Audited:
+        self._observed_before = self._observations
+        try:
+            reason = self._observe(decision)
+        except LogContinuityError:
+            self._begin(self._tape.first_kept())
+            reason = "its inputs were deleted while the audit ran"
+        found = self._audit.follow(decision) if reason else self._audit.judge(decision, self._observations)
+        if found:
+            # Its positions may be the wrong ones: what follows must not be judged by what was read too much.
+            self._observations = self._observed_before
+            self._tape.seek(self._observations.positions)
+        self._observations, _ = settle(self._audit.state, self._observations)
+        return Audited(decision.seq, reason, tuple(found))
+
+    def _observe(self, decision: Decision) -> str:
+        """Observe up to the decision's positions; why that is not what its leader observed, or nothing."""
+        wanted = self._places(decision.positions)
+        self._fold(wanted)
+        opened = next((event for event in decision.events if isinstance(event, TermOpened)), None)
+        if opened is not None:
+            self._leader_began = self._places(opened.observed_from)
+            self._observes_alike = False
+        if not self._audit.knows_slot_policy:
+            return f"slot policy {self._audit.state.policy.slot_policy!r} is not known here"
+        if not self._leader_began:
+            return f"the log does not say from where the leader of term {decision.term} observed (feature level 1)"
+        if not self._observes_alike:
+            self._observes_alike = self._stands_like_the_leader(wanted)
+        if not self._observes_alike:
+            return "the heartbeats that its leader had observed are no longer kept"
+        lost = [place for place in wanted if place.topic != HEARTBEATS and self._is_lost(place, wanted[place])]
+        return f"records of {lost[0].topic} that it may have taken up are no longer kept" if lost else ""
+
+    def _places(self, offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
+        """The partitions that there are among the named ones."""
+        return {place: offsets[key] for place in self._kept if (key := position_key(place)) in offsets}
+
+    def _stands_like_the_leader(self, wanted: Mapping[TopicPartition, int]) -> bool:
+        """Whether the leader's observations are the ones that are here; if they can be, they are folded anew."""
+        heartbeats = {place: offset for place, offset in self._leader_began.items() if place.topic == HEARTBEATS}
+        if self._observations.positions.keys() == self._leader_began.keys():
+            if all(self._began.get(place) == offset for place, offset in heartbeats.items()):
+                return True
+            if self._observations.window_is_whole(heartbeats):
+                return True
+        if any(offset < self._kept.get(place, 0) for place, offset in heartbeats.items()):
+            return False
+        positions = self._audit.state.positions
+        others = {place: positions.get(position_key(place), self._leader_began[place]) for place in self._leader_began}
+        self._begin({**others, **heartbeats})
+        self._fold(wanted)
+        return True
+
+    def _is_lost(self, place: TopicPartition, upto: int) -> bool:
+        taken_up = self._audit.state.positions.get(position_key(place), 0)
+        return taken_up < upto and taken_up < self._kept.get(place, 0)
+
+    def _begin(self, positions: Mapping[TopicPartition, int]) -> None:
+        self._kept = self._tape.first_kept()
+        self._began = {place: max(offset, self._kept.get(place, 0)) for place, offset in positions.items()}
+        self._observations = self._observed_before = Observations(positions=self._began)
+        self._tape.seek(self._began)
+
+    def _fold(self, wanted: Mapping[TopicPartition, int]) -> None:
+        for batch in self._tape.read_to(wanted):
+            self._observations = observe(self._observations, batch)
+            self._observations, _ = settle(self._audit.state, self._observations)

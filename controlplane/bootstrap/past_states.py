@@ -1,0 +1,157 @@
+"""The state as it was at a moment of the log: folded from the nearest snapshot before it, or from the log's start."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from controlplane.adapters.system_clock import SystemClock
+from controlplane.bootstrap import readers
+from controlplane.bootstrap.readers import READ_TIMEOUT_MS, LoggedDecision
+from controlplane.codec.table import encode_row
+from controlplane.config import DECISIONS
+from controlplane.core.apply import follow
+from controlplane.core.identifiers import Seq, TopicPartition
+from controlplane.core.outputs import SnapshotPart
+from controlplane.core.publishing import rows_of
+from controlplane.core.recovery.log_point import LogPoint
+from controlplane.core.routing_table.rows import NodeRow, TableSettings, add_hashes, format_digest, row_hash
+from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.state import State
+from controlplane.errors import InvariantViolationError, PrerequisiteError
+from controlplane.ports import LogReader
+from controlplane.service.recovery import recover, require_kept
+
+
+class Measure(Enum):
+    """What a moment is named by."""
+
+    EPOCH = "epoch"
+    SEQ = "seq"
+    OFFSET = "offset"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """After the last decision of an epoch, after a decision, or after all that end at or before an offset."""
+
+    measure: Measure
+    number: int
+
+    def covers(self, logged: LoggedDecision) -> bool:
+        """Whether a decision belongs to what was by then."""
+        match self.measure:
+            case Measure.EPOCH:
+                return logged.decision.epoch <= self.number
+            case Measure.SEQ:
+                return logged.decision.seq <= self.number
+            case Measure.OFFSET:
+                return logged.offset <= self.number
+
+    def is_after(self, header: SnapshotPart) -> bool:
+        """Whether a snapshot holds nothing that was later."""
+        match self.measure:
+            case Measure.EPOCH:
+                return header.epoch <= self.number
+            case Measure.SEQ:
+                return header.seq <= self.number
+            case Measure.OFFSET:
+                return header.next_decision_offset - 1 <= self.number
+
+    def has_come(self, state: State, end_offset: int) -> bool:
+        """Whether the log, which ends with this state and at this offset, goes so far."""
+        reached = {Measure.EPOCH: state.epoch, Measure.SEQ: state.seq, Measure.OFFSET: end_offset - 1}
+        return self.number <= reached[self.measure]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What folding gave.
+
+    Attributes:
+        state: at the moment that was asked for.
+        began_after: the last decision of the snapshot that the fold began from; 0 if it began at the start.
+        decisions: how many were folded.
+    """
+
+    state: State
+    began_after: Seq
+    decisions: int
+
+
+def replay(
+    reader: LogReader,
+    moment: Moment | None = None,
+    *,
+    from_start: bool = False,
+    timeout_ms: int = READ_TIMEOUT_MS,
+    on_decision: Callable[[LoggedDecision], None] = lambda _: None,
+) -> Replay:
+    """Fold the log up to a moment, or to its end.
+
+    Args:
+        reader: reads the cluster's log.
+        moment: when to stop; None folds all.
+        from_start: leave snapshots alone.
+        timeout_ms: how long to wait for the next batch.
+        on_decision: is told of each decision that was folded.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+        LogContinuityError: the log is not one chain, or a record is no decision.
+        UnsupportedFeatureLevelError: a newer version wrote it.
+        PrerequisiteError: the moment has not come yet, or was before the first decision.
+    """
+    began = LogPoint(State()) if from_start else recover(reader, SystemClock(), _early_enough(moment))
+    require_kept(reader, began.next_offset)
+    state, decisions = began.state, 0
+    for logged in readers.read_decisions(reader, timeout_ms, began.next_offset):
+        if moment is not None and not moment.covers(logged):
+            break
+        state = follow(state, logged.decision)
+        decisions += 1
+        on_decision(logged)
+    if moment is not None:
+        _require_reached(reader, moment, state)
+    return Replay(state, began.state.seq, decisions)
+
+
+def table_of(state: State) -> RoutingTable:
+    """The routing table that a state has, as readers saw it; seq and term are the state's.
+
+    Raises:
+        InvariantViolationError: the state is that of no cluster.
+    """
+    rows = rows_of(state)
+    digest = 0
+    for key, row in rows.items():
+        digest = add_hashes(digest, row_hash(key.encode(), encode_row(row)))
+    settings = next((row for row in rows.values() if isinstance(row, TableSettings)), None)
+    if settings is None:
+        message = "a state before the first decision has no routing table"
+        raise InvariantViolationError(message)
+    return RoutingTable(
+        term=state.term,
+        epoch=state.epoch,
+        seq=state.seq,
+        log_id=state.log_id,
+        settings=settings,
+        slots=state.slots,
+        nodes={row.node_id: row for row in rows.values() if isinstance(row, NodeRow)},
+        bundles=state.bundles,
+        namespaces=state.namespaces,
+        digest=format_digest(digest),
+    )
+
+
+def _early_enough(moment: Moment | None) -> Callable[[SnapshotPart], bool]:
+    return (lambda _: True) if moment is None else moment.is_after
+
+
+def _require_reached(reader: LogReader, moment: Moment, state: State) -> None:
+    end_offset = reader.end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
+    what = f"{moment.measure.value} {moment.number}"
+    if not moment.has_come(state, end_offset):
+        newest = {Measure.EPOCH: state.epoch, Measure.SEQ: state.seq, Measure.OFFSET: end_offset - 1}
+        raise PrerequisiteError(f"{what} is not there yet: the newest one is {newest[moment.measure]}")
+    if not state.seq:
+        raise PrerequisiteError(f"no decision was there yet at {what}")

@@ -1,0 +1,150 @@
+"""Who leads, as rows: the lease, SOFARegistry's locks, the terms of the log."""
+
+from collections.abc import Sequence
+
+from controlplane.bootstrap.readers import LoggedDecision
+from controlplane.bootstrap.terms import LoggedTerm
+from controlplane.cli.lease_options import DEFAULT_PROFILE, SOFA_PROFILE
+from controlplane.cli.log_view import when
+from controlplane.cli.output import Row, Rows, empty_row
+from controlplane.core.events import TermOpened
+from controlplane.core.machines.lock_record import LockReading, LockRecord, leader_info
+from controlplane.core.operations.leader_operations import resignation_in
+from controlplane.ports import Contending, LeaseHeld, LeaseMissing
+
+COLUMNS = (
+    "lease_profile",
+    "lease_owner",
+    "lease_term",
+    "lease_remaining_ms",
+    "opened_term",
+    "opened_by",
+    "opened_at",
+    "code_version",
+)
+CONTENDER_COLUMNS = ("contender", "priority", "present_ms", "asked_ms_ago")
+LOCK_COLUMNS = (
+    "data_center",
+    "lock_name",
+    "owner",
+    "duration_ms",
+    "gmt_create",
+    "gmt_modified",
+    "term",
+    "term_duration",
+    "leader_epoch",
+    "leads_for_ms",
+    "runs_out_in_ms",
+)
+
+HISTORY_COLUMNS = (
+    "term",
+    "controller",
+    "code_version",
+    "opened_at",
+    "first_seq",
+    "decisions",
+    "led_ms",
+    "ended",
+    "gap_ms",
+)
+
+
+def leader_row(lease: LeaseHeld | LeaseMissing, locks: Sequence[LockReading], opened: LoggedDecision | None) -> Row:
+    """Who holds the lease, or else the lock that was renewed last, and who opened the last term."""
+    row = empty_row(COLUMNS)
+    held = [(lock, store_now_ms) for lock, store_now_ms in locks if lock and not lock.has_run_out(store_now_ms)]
+    if isinstance(lease, LeaseHeld):
+        row |= _lease_fields(DEFAULT_PROFILE, lease.owner, lease.term, lease.remaining_ms)
+    elif held:
+        lock, store_now_ms = max(held, key=lambda each: each[0].gmt_modified_ms)
+        row |= _lease_fields(SOFA_PROFILE, lock.owner, lock.term, _runs_out_in_ms(lock, store_now_ms))
+    if opened is not None:
+        event = next(event for event in opened.decision.events if isinstance(event, TermOpened))
+        row |= {
+            "opened_term": event.term,
+            "opened_by": event.controller_id,
+            "opened_at": when(opened.append_time_ms),
+            "code_version": event.code_version,
+        }
+    return row
+
+
+def contender_rows(contenders: Sequence[Contending]) -> Rows:
+    """Who stands by, the most preferred first."""
+    return [
+        {
+            "contender": each.owner,
+            "priority": each.priority,
+            "present_ms": each.present_ms,
+            "asked_ms_ago": each.asked_ms_ago,
+        }
+        for each in sorted(contenders, key=lambda each: (-each.priority, each.owner))
+    ]
+
+
+def lock_rows(locks: Sequence[LockReading]) -> Rows:
+    """Each record of ``distribute_lock`` with every column, and what follows from it."""
+    return [
+        {
+            "data_center": lock.data_center,
+            "lock_name": lock.lock_name,
+            "owner": lock.owner,
+            "duration_ms": lock.duration_ms,
+            "gmt_create": when(lock.gmt_create_ms),
+            "gmt_modified": when(lock.gmt_modified_ms),
+            "term": lock.term,
+            "term_duration": lock.term_duration,
+            "leader_epoch": leader_info(lock).epoch,
+            "leads_for_ms": max(0, leader_info(lock).expires_at_ms - store_now_ms),
+            "runs_out_in_ms": max(0, _runs_out_in_ms(lock, store_now_ms)),
+        }
+        for lock, store_now_ms in locks
+        if lock is not None
+    ]
+
+
+def history_rows(terms: Sequence[LoggedTerm]) -> list[Row]:
+    """A row for each term, from the oldest on, with what the next one says of its end."""
+    rows: list[Row] = []
+    for term, successor in zip(terms, [*terms[1:], None], strict=True):
+        first, last = term.opened.decision, term.last.decision
+        rows.append(
+            {
+                "term": first.term,
+                "controller": term.event.controller_id,
+                "code_version": term.event.code_version,
+                "opened_at": when(term.opened.append_time_ms),
+                "first_seq": first.seq,
+                "decisions": last.seq - first.seq + 1,
+                "led_ms": term.last.append_time_ms - term.opened.append_time_ms,
+                "ended": _end_of(term, successor),
+                "gap_ms": None if successor is None else successor.opened.append_time_ms - term.last.append_time_ms,
+            }
+        )
+    return rows
+
+
+def _end_of(term: LoggedTerm, successor: LoggedTerm | None) -> str:
+    """Why a term ended, as far as the log can tell."""
+    resigned = resignation_in(term.last.decision)
+    if resigned is not None:
+        return f"resigned: {resigned.principal} asked for it"
+    if successor is None:
+        return "the log knows no later term"
+    if successor.event.controller_id == term.event.controller_id:
+        return "the same controller opened the next: fenced, cut off, restarted, or its lease was lost"
+    return f"{successor.event.controller_id} took over"
+
+
+def _lease_fields(profile: str, owner: str, term: int, remaining_ms: int) -> Row:
+    return {
+        "lease_profile": profile,
+        "lease_owner": owner,
+        "lease_term": term,
+        "lease_remaining_ms": remaining_ms,
+    }
+
+
+def _runs_out_in_ms(lock: LockRecord, store_now_ms: int) -> int:
+    return lock.gmt_modified_ms + lock.duration_ms - store_now_ms

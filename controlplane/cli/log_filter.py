@@ -1,0 +1,77 @@
+"""Finding decisions in the log by what they are about, with the rows of the slot table that they changed."""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from controlplane.bootstrap.readers import LoggedDecision
+from controlplane.core.decision import Decision
+from controlplane.core.events import NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained
+from controlplane.core.questions.row_changes import RowChange, RowHistory
+
+_OF_A_NODE: Final = (NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained)
+
+
+class ToldDecision(NamedTuple):
+    """A decision with the rows that it changed, as far as they are asked for."""
+
+    logged: LoggedDecision
+    rows: tuple[RowChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilter:
+    """Which decisions and rows are asked for; None asks for any.
+
+    Attributes:
+        seq: the decision of this number.
+        epoch: decisions after which the table is at this epoch.
+        slot_id: decisions that changed the row of this slot, and only this row.
+        node_id: decisions with a cause or an event about this node, or that changed rows which it was or is in;
+            of the rows only those.
+    """
+
+    seq: int | None = None
+    epoch: int | None = None
+    slot_id: int | None = None
+    node_id: str | None = None
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything in particular is asked for."""
+        return self != LogFilter()
+
+    def rows_of(self, changes: Iterable[RowChange]) -> tuple[RowChange, ...]:
+        """Those of a decision's rows that are asked for."""
+        return tuple(
+            change
+            for change in changes
+            if self.slot_id in (None, change.after.slot_id)
+            and (self.node_id is None or self.node_id in (*change.before.replicas, *change.after.replicas))
+        )
+
+    def wants(self, decision: Decision, rows: tuple[RowChange, ...]) -> bool:
+        """Whether a decision is asked for; ``rows`` are those of :meth:`rows_of`."""
+        if self.seq not in (None, decision.seq) or self.epoch not in (None, decision.epoch):
+            return False
+        if self.slot_id is not None:
+            return bool(rows)
+        subjects = {cause.subject for cause in decision.causes}
+        subjects |= {event.node_id for event in decision.events if isinstance(event, _OF_A_NODE)}
+        return bool(rows) or self.node_id is None or self.node_id in subjects
+
+
+def find_decisions(decisions: Iterable[LoggedDecision], wanted: LogFilter, count: int) -> list[ToldDecision]:
+    """The last ``count`` decisions of a whole log that are wanted, oldest first.
+
+    Raises:
+        LogContinuityError: the log is not one chain.
+    """
+    history = RowHistory()
+    found: deque[ToldDecision] = deque(maxlen=count)
+    for logged in decisions:
+        rows = wanted.rows_of(history.take(logged.decision))
+        if wanted.wants(logged.decision, rows):
+            found.append(ToldDecision(logged, rows))
+    return list(found)

@@ -1,0 +1,64 @@
+"""Starting a child that greets everybody with warnings: what it says at first is kept for the case that it fails."""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_STANDARD_ERROR = 2
+_PIECE_BYTES = 65_536
+
+
+@contextmanager
+def quiet_start() -> Iterator[None]:
+    """Hold back what this process's children write to standard error in the block; show it only if the block fails.
+
+    Children that were started in the block keep the way through this process: what they say later is passed on.
+    """
+    reading, writing = os.pipe()
+    terminal = os.dup(_STANDARD_ERROR)
+    relay = _Relay(reading, terminal)
+    os.dup2(writing, _STANDARD_ERROR)
+    os.close(writing)
+    relay.start()
+    try:
+        yield
+    except BaseException:
+        relay.show()
+        raise
+    finally:
+        os.dup2(terminal, _STANDARD_ERROR)
+        relay.pass_on()
+
+
+class _Relay(threading.Thread):
+    """Reads one end of a pipe, and keeps or passes on what comes."""
+
+    def __init__(self, reading: int, terminal: int) -> None:
+        super().__init__(name="quiet-start", daemon=True)
+        self._reading = reading
+        self._terminal = terminal
+        self._lock = threading.Lock()
+        self._kept: list[bytes] | None = []
+
+    def show(self) -> None:
+        """Write out what was kept."""
+        with self._lock:
+            for piece in self._kept or ():
+                os.write(self._terminal, piece)
+
+    def pass_on(self) -> None:
+        """Keep nothing more from here on."""
+        with self._lock:
+            self._kept = None
+
+    def run(self) -> None:
+        """Until no child has the other end any more."""
+        while piece := os.read(self._reading, _PIECE_BYTES):
+            with self._lock:
+                if self._kept is None:
+                    os.write(self._terminal, piece)
+                else:
+                    self._kept.append(piece)
+        os.close(self._reading)
+        os.close(self._terminal)

@@ -1,0 +1,171 @@
+"""The rights file, ``infra/kafka/acls.toml``: what each access role may do with a cluster's topics.
+
+Pure: text in, values out. The file itself explains its format.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from controlplane.codec.toml_document import (
+    Table,
+    names_in,
+    parse_document,
+    refuse_unknown,
+    sentence_in,
+    table_in,
+    tables_in,
+)
+from controlplane.config import topic_name
+from controlplane.errors import ConfigurationError
+
+FORMAT = 1
+"""The only format of the file so far."""
+
+_ROLE_KEYS = frozenset({"why", "rights"})
+
+
+class ResourceKind(Enum):
+    """What a right is about, as Kafka names it; the value is for people."""
+
+    TOPIC = "topic"
+    TRANSACTIONAL_ID = "transactional id"
+
+
+class Operation(Enum):
+    """What may be done, as the file writes it; Kafka writes it in capitals."""
+
+    CREATE = "create"
+    DESCRIBE = "describe"
+    DESCRIBE_CONFIGS = "describe_configs"
+    READ = "read"
+    WRITE = "write"
+
+
+_KINDS: Mapping[str, ResourceKind] = {
+    "topics": ResourceKind.TOPIC,
+    "transactional_ids": ResourceKind.TRANSACTIONAL_ID,
+}
+_RIGHT_KEYS = frozenset({*_KINDS, "operations", "why"})
+_OPERATIONS = {operation.value: operation for operation in Operation}
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One operation on one thing.
+
+    Attributes:
+        kind: what the thing is.
+        name: its name without the cluster's in front.
+        operation: what may be done with it.
+        why: what does not work without it.
+    """
+
+    kind: ResourceKind
+    name: str
+    operation: Operation
+    why: str
+
+    def full_name(self, cluster: str) -> str:
+        """The thing's name in Kafka."""
+        return topic_name(cluster, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRole:
+    """What a principal of one role may do.
+
+    Attributes:
+        name: the role's.
+        why: who has it.
+        rights: in the file's order, none twice.
+    """
+
+    name: str
+    why: str
+    rights: tuple[Right, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role for a principal.
+
+    Attributes:
+        role: what it may do.
+        principal: who, as Kafka writes it: ``User:ada``.
+    """
+
+    role: AccessRole
+    principal: str
+
+
+def parse_roles(text: str, source: str) -> tuple[AccessRole, ...]:
+    """Read a rights file.
+
+    Args:
+        text: its content.
+        source: its name, for error messages.
+
+    Returns:
+        The roles in the file's order.
+
+    Raises:
+        ConfigurationError: it is no TOML, or says something that the format does not know.
+    """
+    document = parse_document(text, source, FORMAT)
+    roles = table_in(document, "roles", source)
+    return tuple(_role(name, table_in(roles, name, f"{source}, roles"), f"{source}, role {name}") for name in roles)
+
+
+def grants_of(roles: Sequence[AccessRole], assignments: Sequence[tuple[str, str]]) -> tuple[Grant, ...]:
+    """What is to be granted.
+
+    Args:
+        roles: those that there are.
+        assignments: the name of a role and a principal, each.
+
+    Raises:
+        ConfigurationError: there is no such role, or the principal is none of Kafka's.
+    """
+    known = {role.name: role for role in roles}
+    grants = []
+    for name, principal in assignments:
+        if name not in known:
+            raise ConfigurationError(f"there is no role {name!r}; the roles are {', '.join(known)}")
+        kind, colon, user = principal.partition(":")
+        if not (kind and colon and user):
+            raise ConfigurationError(f"role {name}: {principal!r} is no principal of Kafka; write User:NAME")
+        if user == "*":
+            raise ConfigurationError(f"role {name}: {principal} is everybody; name each principal that has the role")
+        grants.append(Grant(known[name], principal))
+    return tuple(dict.fromkeys(grants))
+
+
+def _role(name: str, table: Table, where: str) -> AccessRole:
+    refuse_unknown(table, _ROLE_KEYS, where)
+    entries = tables_in(table, "rights", where)
+    rights = [
+        right for number, entry in enumerate(entries, start=1) for right in _rights(entry, f"{where}, right {number}")
+    ]
+    known = set()
+    for right in rights:
+        named = (right.kind, right.name, right.operation)
+        if named in known:
+            raise ConfigurationError(
+                f"{where}: {right.operation.value} of {right.kind.value} {right.name} stands twice"
+            )
+        known.add(named)
+    return AccessRole(name, sentence_in(table, "why", where), tuple(rights))
+
+
+def _rights(entry: Table, where: str) -> Iterator[Right]:
+    refuse_unknown(entry, _RIGHT_KEYS, where)
+    kinds = [key for key in _KINDS if key in entry]
+    if len(kinds) != 1:
+        raise ConfigurationError(f"{where}: write one of {', '.join(_KINDS)}")
+    why = sentence_in(entry, "why", where)
+    for name in names_in(entry, kinds[0], where):
+        for text in names_in(entry, "operations", where):
+            if text not in _OPERATIONS:
+                raise ConfigurationError(f"{where}: operation {text!r} is unknown; known are {', '.join(_OPERATIONS)}")
+            yield Right(_KINDS[kinds[0]], name, _OPERATIONS[text], why)

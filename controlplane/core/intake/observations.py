@@ -1,0 +1,284 @@
+"""What the raw inputs say: soft state, rebuilt from the topics by whoever needs it, never part of the log of decisions.
+
+Time is in the log. Controllers append ticks to every partition of ``heartbeats``; between two ticks of a partition
+at most 200 ms count. A node's *silence* is the log time of the ticks after its latest heartbeat, in that heartbeat's
+partition. So an outage of the broker, a paused leader or a stepped clock makes nobody silent: without ticks no time
+passes, and one late tick counts 200 ms at most.
+
+``observe`` is a fold that commutes across partitions. What it answers depends on the last ``WINDOW_MS`` of each
+partition's log time and on nothing before: a reader that began so long ago observes exactly like one that has run for
+weeks, and whoever takes a decision again later need not know when its leader was started. A reader that began later
+than that knows less, which is why a leader says in the log where it began.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from controlplane.config import HEARTBEATS, MAX_TICK_GAP_MS
+from controlplane.core.identifiers import ControllerId, Incarnation, NodeId, Seq, TopicPartition
+from controlplane.core.records import Heartbeat, InputRecord, SlotReport, Tick
+
+_FIRST_HEARTBEAT_PARTITION: Final = TopicPartition(HEARTBEATS, 0)
+
+MEMORY_MS: Final = 25_000
+"""Log time after which what was heard is forgotten, and beyond which no silence is counted: more than any limit."""
+WINDOW_MS: Final = 26_000
+"""Log time that a reader has to have seen for all of :data:`MEMORY_MS` to be the same to every reader."""
+TICKING_MS: Final = 5_000
+"""Log time without its ticks after which a controller counts as gone."""
+MARK_SPACING_MS: Final = 100
+"""Ticks are remembered to date an admission: the first in each 100 ms of the broker's time, wherever a reader began."""
+
+
+class Heard(NamedTuple):
+    """The latest heartbeat of one incarnation in one partition, and the partition's clock when it came."""
+
+    clock_ms: int
+    append_time_ms: int
+    heartbeat: Heartbeat
+
+
+class TickMark(NamedTuple):
+    """A tick's place and time, and the partition's clock after it."""
+
+    offset: int
+    append_time_ms: int
+    clock_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """One partition of ``heartbeats``.
+
+    Attributes:
+        clock_ms: log time that has passed since this reader began; only differences mean something.
+        last_tick_ms: append time of the last tick; None before the first. Less than the one before if the broker's
+            clock was set back: that gap counts nothing, and the next one counts again.
+        heard: latest heartbeat by node and incarnation.
+        unjudged: heartbeats that ``decide`` has not looked at yet.
+        marks: recent ticks, oldest first: those of the last :data:`WINDOW_MS`, and one before.
+        ticked: the clock at each controller's last tick.
+    """
+
+    clock_ms: int = 0
+    last_tick_ms: int | None = None
+    heard: Mapping[tuple[NodeId, Incarnation], Heard] = field(default_factory=dict)
+    unjudged: tuple[InputRecord, ...] = ()
+    marks: tuple[TickMark, ...] = ()
+    ticked: Mapping[ControllerId, int] = field(default_factory=dict)
+
+    def clock_at_offset(self, offset: int) -> int:
+        """The clock when the record at ``offset`` was appended, as far back as the marks go."""
+        index = bisect_left(self.marks, offset, key=lambda mark: mark.offset)
+        return self._clock_before(index)
+
+    def clock_at_time(self, time_ms: int) -> int:
+        """The clock when it was last that time or earlier, as far back as the marks go."""
+        for mark in reversed(self.marks):
+            if mark.append_time_ms <= time_ms:
+                return mark.clock_ms
+        return self._clock_before(0)
+
+    def _clock_before(self, index: int) -> int:
+        return self.marks[max(index - 1, 0)].clock_ms if self.marks else self.clock_ms
+
+
+class SlotsAsked(NamedTuple):
+    """A note that asking the slot policy again would give no other answer, whatever nodes report.
+
+    It saves work and decides nothing: whoever has no such note asks, and gets the same answer.
+
+    Attributes:
+        seq: of the last decision before: the state that the policy left as it is.
+        refusal: why the policy cannot make a table, in a sentence; empty if it wants none.
+    """
+
+    seq: Seq
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """Everything observed so far.
+
+    Attributes:
+        partitions: the view of each ``heartbeats`` partition.
+        pending: membership records and intents that no decision has taken up yet, in order per topic.
+        strangers: heartbeats of nodes that are not members, waiting one silence limit for the join.
+        positions: next offset per input partition.
+        slots_asked: see :class:`SlotsAsked`.
+    """
+
+    partitions: Mapping[int, PartitionView] = field(default_factory=dict)
+    pending: tuple[InputRecord, ...] = ()
+    strangers: tuple[InputRecord, ...] = ()
+    positions: Mapping[TopicPartition, int] = field(default_factory=dict)
+    slots_asked: SlotsAsked | None = None
+
+    @property
+    def now_ms(self) -> int | None:
+        """Log time: the append time of the last tick, the greatest over all partitions; None before the first tick.
+
+        It goes back when the broker's clock does; the log time of decisions does not.
+        """
+        ticks = [view.last_tick_ms for view in self.partitions.values() if view.last_tick_ms is not None]
+        return max(ticks, default=None)
+
+    @property
+    def next_heartbeat_offset(self) -> int:
+        """Next offset of ``heartbeats`` partition 0: from there on what is decided now is counted."""
+        return self.positions.get(_FIRST_HEARTBEAT_PARTITION, 0)
+
+    def heard_within(self, limit_ms: int) -> set[tuple[NodeId, Incarnation]]:
+        """The incarnations whose silence is at most the limit; the cost is one look at each that was ever heard."""
+        return {
+            member
+            for view in self.partitions.values()
+            for member, heard in view.heard.items()
+            if view.clock_ms - heard.clock_ms <= limit_ms
+        }
+
+    def silence_ms(self, node_id: NodeId, incarnation: Incarnation) -> int:
+        """How much log time an incarnation has been silent, the least over the partitions, at most the memory."""
+        return min(
+            (
+                min(view.clock_ms - view.heard[node_id, incarnation].clock_ms, MEMORY_MS)
+                for view in self.partitions.values()
+                if (node_id, incarnation) in view.heard
+            ),
+            default=MEMORY_MS,
+        )
+
+    @property
+    def read_until_ms(self) -> int:
+        """The time up to which every partition was read; 0 while one was not read at all."""
+        known = {place.partition for place in self.positions if place.topic == HEARTBEATS}
+        views = [self.partitions.get(partition) for partition in known]
+        return min((view.last_tick_ms or 0 if view else 0 for view in views), default=0)
+
+    def unheard_ms(self, admitted_at_offset: int, read_until_ms: int) -> int:
+        """The silence of a member without any heartbeat.
+
+        It counts in partition 0 from its admission, or from where this reader began if that was later, and at most
+        the memory. It ends at ``read_until_ms``: the missing heartbeats may stand in a partition that is read late.
+        """
+        first = self.partitions.get(0)
+        if first is None:
+            return 0
+        unheard_ms = first.clock_at_time(read_until_ms) - first.clock_at_offset(admitted_at_offset)
+        return min(max(unheard_ms, 0), MEMORY_MS)
+
+    @property
+    def ticking(self) -> frozenset[ControllerId]:
+        """The controllers that have ticked within :data:`TICKING_MS`."""
+        return frozenset(
+            controller_id
+            for view in self.partitions.values()
+            for controller_id, clock_ms in view.ticked.items()
+            if view.clock_ms - clock_ms < TICKING_MS
+        )
+
+    def window_is_whole(self, began_at: Mapping[TopicPartition, int]) -> bool:
+        """Whether a reader that began at these offsets of ``heartbeats`` observes like one that began long before."""
+        return all(
+            (view := self.partitions.get(place.partition)) is not None
+            and view.clock_ms - view.clock_at_offset(offset) >= WINDOW_MS
+            for place, offset in began_at.items()
+            if place.topic == HEARTBEATS
+        )
+
+    def slot_reports(self, members: Iterable[tuple[NodeId, Incarnation]]) -> dict[NodeId, SlotReport]:
+        """What each of these last said of its slots; those that were not heard within the memory are missing."""
+        reports = {}
+        for node_id, incarnation in members:
+            heard = self._latest_heard(node_id, incarnation)
+            if heard is not None:
+                view, (clock_ms, _, beat) = heard
+                age_ms = view.clock_ms - clock_ms
+                reports[node_id] = SlotReport(beat.slot_statuses, beat.table_epoch, beat.sent_at_ms, age_ms)
+        return reports
+
+    def _latest_heard(self, node_id: NodeId, incarnation: Incarnation) -> tuple[PartitionView, Heard] | None:
+        """The newest heartbeat of the incarnation over all partitions, and the view of its partition."""
+        heard = [
+            (view, view.heard[node_id, incarnation])
+            for view in self.partitions.values()
+            if (node_id, incarnation) in view.heard
+            and view.clock_ms - view.heard[node_id, incarnation].clock_ms < MEMORY_MS
+        ]
+        return max(heard, key=lambda each: each[1].append_time_ms, default=None)
+
+
+def observe(observations: Observations, records: Iterable[InputRecord]) -> Observations:
+    """Fold a batch of inputs, in order per partition; records already seen are passed over.
+
+    Its cost is that of the batch plus one copy of each touched partition's map of nodes.
+    """
+    positions = dict(observations.positions)
+    by_partition: dict[int, list[InputRecord]] = {}
+    pending = []
+    for record in records:
+        topic, partition, offset, _ = record.coordinates
+        place = TopicPartition(topic, partition)
+        if offset < positions.get(place, 0):
+            continue
+        positions[place] = offset + 1
+        if record.payload is None:
+            continue
+        if topic == HEARTBEATS:
+            by_partition.setdefault(partition, []).append(record)
+        else:
+            pending.append(record)
+    partitions = dict(observations.partitions)
+    for partition, batch in by_partition.items():
+        partitions[partition] = _observe_partition(partitions.get(partition, PartitionView()), batch)
+    return replace(
+        observations,
+        partitions=partitions,
+        pending=(*observations.pending, *pending) if pending else observations.pending,
+        positions=positions,
+    )
+
+
+def _gap_ms(last_tick_ms: int | None, append_time_ms: int) -> int:
+    """How much of the time since the last tick counts."""
+    return 0 if last_tick_ms is None else min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)
+
+
+def _observe_partition(view: PartitionView, batch: list[InputRecord]) -> PartitionView:
+    clock_ms = view.clock_ms
+    last_tick_ms = view.last_tick_ms
+    heard = dict(view.heard)
+    heartbeats = []
+    marks: list[TickMark] = []
+    ticked = dict(view.ticked)
+    for record in batch:
+        payload = record.payload
+        append_time_ms = record.coordinates.append_time_ms
+        if isinstance(payload, Heartbeat):
+            # Not as of the tick before: the node would be taken for silent that much too early.
+            heard_at_ms = clock_ms + _gap_ms(last_tick_ms, append_time_ms)
+            heard[payload.node_id, payload.incarnation] = Heard(heard_at_ms, append_time_ms, payload)
+            heartbeats.append(record)
+        elif isinstance(payload, Tick):
+            clock_ms += _gap_ms(last_tick_ms, append_time_ms)
+            if last_tick_ms is None or append_time_ms // MARK_SPACING_MS != last_tick_ms // MARK_SPACING_MS:
+                marks.append(TickMark(record.coordinates.offset, append_time_ms, clock_ms))
+            last_tick_ms = append_time_ms
+            ticked[payload.controller_id] = clock_ms
+    return PartitionView(
+        clock_ms,
+        last_tick_ms,
+        heard,
+        (*view.unjudged, *heartbeats) if heartbeats else view.unjudged,
+        _recent((*view.marks, *marks), clock_ms) if marks else view.marks,
+        {each: at_ms for each, at_ms in ticked.items() if clock_ms - at_ms < TICKING_MS},
+    )
+
+
+def _recent(marks: tuple[TickMark, ...], clock_ms: int) -> tuple[TickMark, ...]:
+    """The marks of the window, and the last before it: from there on all that is counted is the same."""
+    first = bisect_right(marks, clock_ms - WINDOW_MS, key=lambda mark: mark.clock_ms) - 1
+    return marks[first:] if first > 0 else marks

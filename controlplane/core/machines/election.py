@@ -1,0 +1,324 @@
+"""Standing for election and holding the lease: a passive machine over the lease store's answers.
+
+The lease is liveness only. A leader whose store does not answer goes on (unless told otherwise), because all effects
+are commits and commits are fenced by Kafka. What must never happen is a term that falls; hence the floor from the log.
+
+The driver performs the actions in order and brings each answer back before any other event, together with the
+monotonic time from *before* the request: a deadline counted from then is never later than the store's own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from controlplane.config import LeaseConfig
+from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.machines.contenders import Outranking
+from controlplane.core.machines.machine import Output
+from controlplane.errors import InvariantViolationError
+
+
+@dataclass(frozen=True, slots=True)
+class Acquire:
+    """Ask for the lease with a term above ``floor``."""
+
+    floor: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """Prolong the lease."""
+
+    term: Term
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give the lease back; no answer is awaited."""
+
+    term: Term
+
+
+ElectionAction: TypeAlias = Acquire | Renew | Release
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """Time has passed; may come early, late or repeatedly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The store granted the lease."""
+
+    term: Term
+    asked_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """The store prolonged the lease; ``outranked_by`` is the most preferred contender above us, if there is one."""
+
+    term: Term
+    asked_at_ms: int
+    outranked_by: Outranking | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldByOther:
+    """The store names another holder, or ourselves under another term."""
+
+    owner: ControllerId
+    term: Term
+    remaining_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeftToOther:
+    """The lease is free, and the store leaves it to a preferred contender for ``wait_ms``."""
+
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGone:
+    """The store knows no lease: it ran out, or the store lost its data."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSilent:
+    """The store did not answer in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class FloorRaised:
+    """The log holds this term or a higher one: our own has to be above it."""
+
+    floor: Term
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBackAsked:
+    """We are to give the lease back if it is ours, and to stand again after ``wait_ms``."""
+
+    wait_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationAsked:
+    """Somebody needs to know now whether the lease is still ours."""
+
+
+ElectionEvent: TypeAlias = (
+    Woke
+    | Granted
+    | Renewed
+    | HeldByOther
+    | LeftToOther
+    | LeaseGone
+    | StoreSilent
+    | FloorRaised
+    | GiveBackAsked
+    | ConfirmationAsked
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Does not hold the lease and asks for it from ``ask_at_ms`` on."""
+
+    floor: Term
+    ask_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Holds the lease since ``since_ms``; unless renewed others may take it after ``deadline_ms``."""
+
+    term: Term
+    deadline_ms: int
+    renew_at_ms: int
+    since_ms: int
+
+
+ElectionState: TypeAlias = Contender | Holder
+ElectionOutput: TypeAlias = Output[ElectionAction]
+
+
+class _Rules(NamedTuple):
+    """What every row of the table may go by."""
+
+    lease: LeaseConfig
+    stop_when_store_is_lost: bool
+
+
+class _Next(NamedTuple):
+    """What an event leads to."""
+
+    state: ElectionState
+    actions: tuple[ElectionAction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What follows from an event.
+
+    Attributes:
+        follow: the next state and the actions, from the rules, the state, the time and the event.
+        leads_to: the kinds of state that it may lead to.
+        asks: the kinds of action that it may want.
+    """
+
+    follow: Callable[[_Rules, Any, int, Any], _Next]
+    leads_to: tuple[type[ElectionState], ...]
+    asks: tuple[type[ElectionAction], ...] = ()
+
+
+def _ask_when_due(rules: _Rules, contender: Contender, now_ms: int, _: Woke) -> _Next:
+    if now_ms < contender.ask_at_ms:
+        return _Next(contender)
+    return _Next(_contend(rules, contender.floor, now_ms), (Acquire(contender.floor),))
+
+
+def _renew_when_due(rules: _Rules, holder: Holder, now_ms: int, event: Woke) -> _Next:
+    return _renew(rules, holder, now_ms, event) if now_ms >= holder.renew_at_ms else _Next(holder)
+
+
+def _renew(rules: _Rules, holder: Holder, now_ms: int, _: ElectionEvent) -> _Next:
+    renew_at_ms = now_ms + rules.lease.renew_interval_ms
+    return _Next(replace(holder, renew_at_ms=renew_at_ms), (Renew(holder.term),))
+
+
+def _hold(rules: _Rules, _: ElectionState, __: int, event: Granted) -> _Next:
+    return _Next(_held(rules, event.term, event.asked_at_ms, event.asked_at_ms))
+
+
+def _prolong(rules: _Rules, holder: Holder, now_ms: int, event: Renewed) -> _Next:
+    """Unless it is to be handed over, which only a holder of some age does: a flapping contender moves little."""
+    if event.term != holder.term:
+        return _Next(holder)
+    after_ms, above = rules.lease.handover_after_ms, event.outranked_by
+    if after_ms and above is not None and min(above.present_ms, now_ms - holder.since_ms) >= after_ms:
+        return _give_back(rules, holder, now_ms, GiveBackAsked(rules.lease.duration_ms))
+    return _Next(_held(rules, event.term, event.asked_at_ms, holder.since_ms))
+
+
+def _leave(_: _Rules, contender: Contender, now_ms: int, event: LeftToOther) -> _Next:
+    """Ask when it is our turn."""
+    return _Next(Contender(contender.floor, now_ms + event.wait_ms))
+
+
+def _stand_by(rules: _Rules, state: ElectionState, now_ms: int, event: HeldByOther) -> _Next:
+    """Ask when the other's lease ends, or look in between, because it may be given back."""
+    wait_ms = max(1, min(event.remaining_ms + 1, rules.lease.renew_interval_ms))
+    return _Next(Contender(Term(max(_floor(state), event.term)), now_ms + wait_ms))
+
+
+def _ask_again_later(rules: _Rules, contender: Contender, now_ms: int, _: ElectionEvent) -> _Next:
+    return _Next(_contend(rules, contender.floor, now_ms))
+
+
+def _ask_for_a_new_one(rules: _Rules, holder: Holder, now_ms: int, _: LeaseGone) -> _Next:
+    return _Next(_contend(rules, holder.term, now_ms), (Acquire(holder.term),))
+
+
+def _hold_on(rules: _Rules, holder: Holder, now_ms: int, _: StoreSilent) -> _Next:
+    if rules.stop_when_store_is_lost and now_ms >= holder.deadline_ms:
+        return _Next(_contend(rules, holder.term, now_ms))
+    return _Next(holder)
+
+
+def _note_floor(_: _Rules, contender: Contender, __: int, event: FloorRaised) -> _Next:
+    return _Next(Contender(Term(max(contender.floor, event.floor)), contender.ask_at_ms))
+
+
+def _ask_above_floor(rules: _Rules, holder: Holder, now_ms: int, event: FloorRaised) -> _Next:
+    floor = Term(max(holder.term, event.floor))
+    return _Next(_contend(rules, floor, now_ms), (Acquire(floor),))
+
+
+def _wait(_: _Rules, contender: Contender, now_ms: int, event: GiveBackAsked) -> _Next:
+    return _Next(Contender(contender.floor, max(contender.ask_at_ms, now_ms + event.wait_ms)))
+
+
+def _give_back(_: _Rules, holder: Holder, now_ms: int, event: GiveBackAsked) -> _Next:
+    return _Next(Contender(holder.term, now_ms + event.wait_ms), (Release(holder.term),))
+
+
+def _ignore(_: _Rules, state: ElectionState, __: int, ___: ElectionEvent) -> _Next:
+    return _Next(state)
+
+
+TRANSITIONS: Final[dict[tuple[type[ElectionState], type[ElectionEvent]], Row]] = {
+    (Contender, Woke): Row(_ask_when_due, (Contender,), (Acquire,)),
+    (Contender, Granted): Row(_hold, (Holder,)),
+    (Contender, HeldByOther): Row(_stand_by, (Contender,)),
+    (Contender, LeftToOther): Row(_leave, (Contender,)),
+    (Contender, StoreSilent): Row(_ask_again_later, (Contender,)),
+    (Contender, FloorRaised): Row(_note_floor, (Contender,)),
+    (Contender, GiveBackAsked): Row(_wait, (Contender,)),
+    (Contender, ConfirmationAsked): Row(_ignore, (Contender,)),
+    (Holder, Woke): Row(_renew_when_due, (Holder,), (Renew,)),
+    (Holder, Renewed): Row(_prolong, (Holder, Contender), (Release,)),
+    (Holder, HeldByOther): Row(_stand_by, (Contender,)),
+    (Holder, LeaseGone): Row(_ask_for_a_new_one, (Contender,), (Acquire,)),
+    (Holder, StoreSilent): Row(_hold_on, (Holder, Contender)),
+    (Holder, FloorRaised): Row(_ask_above_floor, (Contender,), (Acquire,)),
+    (Holder, GiveBackAsked): Row(_give_back, (Contender,), (Release,)),
+    (Holder, ConfirmationAsked): Row(_renew, (Holder,), (Renew,)),
+}
+"""(kind of state, kind of event) to what follows. What is not here is an error, and so is what a row does not declare;
+``docs/reference/states.md`` is drawn from it."""
+
+
+class Election:
+    """The machine. ``state`` may be read at any time; only :meth:`on_event` changes it."""
+
+    def __init__(self, config: LeaseConfig, *, stop_when_store_is_lost: bool) -> None:
+        """A contender that asks at once.
+
+        Args:
+            config: durations.
+            stop_when_store_is_lost: give up when the deadline passes without an answer, instead of going on.
+        """
+        self._rules = _Rules(config, stop_when_store_is_lost)
+        self.state: ElectionState = Contender(Term(0), 0)
+
+    @property
+    def term(self) -> Term | None:
+        """The term under which the lease is ours, or None."""
+        return self.state.term if isinstance(self.state, Holder) else None
+
+    def on_event(self, now_ms: int, event: ElectionEvent) -> ElectionOutput:
+        """Take an event up; ``now_ms`` is monotonic.
+
+        Raises:
+            InvariantViolationError: the transition table does not know what happened.
+        """
+        row = TRANSITIONS.get((type(self.state), type(event)))
+        if row is None:
+            raise InvariantViolationError(f"a {type(self.state).__name__} of the lease does not expect {event}")
+        state, actions = row.follow(self._rules, self.state, now_ms, event)
+        if type(state) not in row.leads_to or not {type(action) for action in actions} <= set(row.asks):
+            raise InvariantViolationError(f"{event} led {self.state} to {state} and {actions}, which its row forbids")
+        self.state = state
+        return Output(self.next_wake_at_ms, actions)
+
+    @property
+    def next_wake_at_ms(self) -> int:
+        """When the machine wants a :class:`Woke` next."""
+        return self.state.renew_at_ms if isinstance(self.state, Holder) else self.state.ask_at_ms
+
+
+def _floor(state: ElectionState) -> Term:
+    """The greatest term that was held or named."""
+    return state.term if isinstance(state, Holder) else state.floor
+
+
+def _contend(rules: _Rules, floor: Term, now_ms: int) -> Contender:
+    return Contender(floor, now_ms + rules.lease.renew_interval_ms)
+
+
+def _held(rules: _Rules, term: Term, asked_at_ms: int, since_ms: int) -> Holder:
+    deadline_ms, renew_at_ms = asked_at_ms + rules.lease.duration_ms, asked_at_ms + rules.lease.renew_interval_ms
+    return Holder(term, deadline_ms, renew_at_ms, since_ms)

@@ -1,0 +1,51 @@
+"""The lease as the store keeps it: a value, and the three requests that may change it.
+
+The same rules as the Lua scripts of the Redis adapter; the in-memory store and the explorer run these. Expiry is judged
+at each request and never removes anything: the term outlives every lease (see the scripts for the reason).
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from controlplane.core.identifiers import ControllerId, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What the store keeps; the times are the store's own.
+
+    Attributes:
+        owner: who was granted it last; empty when it was given back or never granted.
+        term: the last term that was granted.
+        expires_at_ms: until when it is the owner's, or since when nobody's.
+    """
+
+    owner: ControllerId = ""
+    term: Term = field(default=Term(0))
+    expires_at_ms: int = 0
+
+    def holder(self, now_ms: int) -> ControllerId:
+        """Whose it is now; empty if nobody's."""
+        return self.owner if self.remaining_ms(now_ms) > 0 else ""
+
+    def remaining_ms(self, now_ms: int) -> int:
+        """For how long it still is the owner's; 0 or less once it has run out."""
+        return self.expires_at_ms - now_ms
+
+    def acquired(self, now_ms: int, owner: ControllerId, floor: Term, duration_ms: int) -> Self | None:
+        """Granted to ``owner`` under a term above ``floor`` and the last one; None while it is another's."""
+        if self.holder(now_ms) not in {"", owner}:
+            return None
+        return replace(self, owner=owner, term=Term(max(self.term, floor) + 1), expires_at_ms=now_ms + duration_ms)
+
+    def renewed(self, now_ms: int, owner: ControllerId, term: Term, duration_ms: int) -> Self | None:
+        """Prolonged; None unless it is this owner's now, under this term."""
+        if (self.holder(now_ms), self.term) != (owner, term):
+            return None
+        return replace(self, expires_at_ms=now_ms + duration_ms)
+
+    def released(self, now_ms: int, owner: ControllerId, term: Term) -> Self | None:
+        """Given back; None unless it is this owner's now, under this term. The term stays."""
+        if (self.holder(now_ms), self.term) != (owner, term):
+            return None
+        return replace(self, owner="", expires_at_ms=now_ms)

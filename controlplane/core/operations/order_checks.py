@@ -1,0 +1,82 @@
+"""What operators' standing orders must not say together; found before an order is taken up, whatever the order is."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from controlplane.core.identifiers import SlotId
+from controlplane.core.orders import Pin
+from controlplane.core.policy import ZoneRule
+from controlplane.core.records import NodeRole
+from controlplane.core.state import State
+
+
+class OrderProblem(NamedTuple):
+    """A contradiction.
+
+    Attributes:
+        slot_id: of which slot.
+        kind: of what kind it is.
+        subject: the node or the zone of which it is; empty if it is of the whole slot.
+        excess: how many too many there are; it may grow or shrink, and the contradiction is the same.
+        sentence: for people.
+    """
+
+    slot_id: SlotId
+    kind: str
+    subject: str
+    excess: int
+    sentence: str
+
+
+def new_problems(before: State, after: State) -> list[str]:
+    """The contradictions that stand after something and did not before, or were smaller, in sentences."""
+    known = {problem[:3]: problem.excess for problem in order_problems(before)}
+    return [problem.sentence for problem in order_problems(after) if problem.excess > known.get(problem[:3], 0)]
+
+
+def order_problems(state: State) -> Iterator[OrderProblem]:
+    """Each contradiction between pins, exclusions of slots and the policy.
+
+    An exclusion of a whole node is none: the node's pins sleep, as those of a draining or a dead node do.
+    """
+    excluded_pairs = {(each.slot_id, each.node_id) for each in state.exclusions}
+    by_slot: dict[SlotId, list[Pin]] = defaultdict(list)
+    for pin in state.pins:
+        by_slot[pin.slot_id].append(pin)
+        # What was asked for last may be either half: the sentence says only that both cannot be.
+        where = f"slot {pin.slot_id} cannot be pinned to {pin.node_id!r}"
+        if (pin.slot_id, pin.node_id) in excluded_pairs:
+            sentence = f"{where} and excluded from it at once"
+            yield OrderProblem(pin.slot_id, "pinned and excluded", pin.node_id, 1, sentence)
+        node = state.nodes.get(pin.node_id)
+        if node is not None and node.role is not NodeRole.DATA:
+            sentence = f"{where}: that node is no data node"
+            yield OrderProblem(pin.slot_id, "no data node", pin.node_id, 1, sentence)
+    for slot_id, pins in by_slot.items():
+        yield from _slot_problems(state, slot_id, pins)
+
+
+def _slot_problems(state: State, slot_id: SlotId, pins: list[Pin]) -> Iterator[OrderProblem]:
+    policy = state.policy
+    excess = len(pins) - policy.replica_count
+    if excess > 0:
+        sentence = f"slot {slot_id} cannot have {len(pins)} pins: replica_count is {policy.replica_count}"
+        yield OrderProblem(slot_id, "too many pins", "", excess, sentence)
+    leaders = [pin.node_id for pin in pins if pin.leads]
+    if len(leaders) > 1:
+        sentence = f"slot {slot_id} cannot be led by {' and '.join(leaders)} at once"
+        yield OrderProblem(slot_id, "too many leaders", "", len(leaders) - 1, sentence)
+    if policy.zone_rule is not ZoneRule.HARD:
+        return
+    zones: dict[str, int] = defaultdict(int)
+    for pin in pins:
+        node = state.nodes.get(pin.node_id)
+        zone = state.as_ordered(node).zone if node is not None else ""
+        if zone:
+            zones[zone] += 1
+    room = policy.replicas_per_zone
+    for zone, count in zones.items():
+        if count > room:
+            sentence = f"slot {slot_id} cannot have {count} pins in zone {zone!r}, which may hold {room}"
+            yield OrderProblem(slot_id, "too many pins in a zone", zone, count - room, sentence)

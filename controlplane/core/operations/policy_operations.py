@@ -1,0 +1,175 @@
+"""Changing the cluster's policy while it lives."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from controlplane.core.draft import Draft
+from controlplane.core.events import Event, PolicyChanged, SlotsExcluded, SlotsPinned, SlotsSplit
+from controlplane.core.operations.asked import (
+    Answer,
+    Arguments,
+    Circumstances,
+    done,
+    refused,
+    some_of,
+    unheeded,
+    unless_contradicting,
+)
+from controlplane.core.operations.rights import check_kinds, check_rights
+from controlplane.core.operations.slot_numbers import named_slots
+from controlplane.core.orders import inherited_exclusions, inherited_pins
+from controlplane.core.plain import Plain, from_plain, parsed_text, to_plain
+from controlplane.core.policy import FormerSilenceLimit, Policy
+from controlplane.core.records import REASON
+from controlplane.core.slot_policies import check_slot_policy
+from controlplane.core.slot_policy import OrderKind
+from controlplane.core.slot_table import split_parts
+from controlplane.core.state import State
+from controlplane.errors import ConfigurationError, InvalidInputError, UnknownSlotPolicyError
+
+RIGHTS_LEVEL: Final = 2
+"""From this feature level on the policy may say who may ask for what."""
+_OPTIONS: Final = "slot_policy_options"
+_MAPS: Final[Mapping[str, str]] = {_OPTIONS: "NAME", "intent_rights": "PATTERN"}
+"""Fields whose entries are set one by one, with what names an entry."""
+
+
+def change_policy(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
+    """Let another policy rule from now on: the present one with the named fields changed, in one event."""
+    settings = {name: text for name, text in arguments.items() if name != REASON}
+    before = draft.state.policy
+    try:
+        after = changed_policy(before, settings)
+        check_slot_policy(circumstances.policies, after, draft.state.slots)
+        _check_change(before, after, draft.state.feature_level)
+    except (ConfigurationError, UnknownSlotPolicyError) as error:
+        return refused(str(error))
+    if after == before:
+        return done("the policy says so already")
+    events = _events(draft, after, circumstances.heartbeats_offset)
+    detail = f"{_difference(before, after)}{_waiting(draft.state, after)}"
+    if after.slot_policy != before.slot_policy:
+        detail += _ignored(draft.state, after, circumstances)
+    return unless_contradicting(draft, events, detail)
+
+
+def changed_policy(policy: Policy, settings: Mapping[str, str]) -> Policy:
+    """The policy with some fields changed.
+
+    Args:
+        policy: the present one.
+        settings: texts by field; an option of the slot policy is named ``slot_policy_options.NAME``, a right to ask
+            ``intent_rights.PATTERN``, and an empty text takes either away. Another slot policy begins without the
+            former one's options.
+
+    Raises:
+        ConfigurationError: an unknown field, a value of another type, or values that contradict each other.
+    """
+    plain = to_plain(policy)
+    if not isinstance(plain, dict) or not settings:
+        raise ConfigurationError("say what to change: NAME=VALUE, with a field of the policy as the name")
+    if settings.get("slot_policy", policy.slot_policy) != policy.slot_policy:
+        plain[_OPTIONS] = {}
+    for name, text in sorted(settings.items()):
+        field, _, entry = name.partition(".")
+        entries = plain.get(field)
+        if isinstance(entries, dict) and entry:
+            entries.pop(entry, None)
+            entries |= {entry: text} if text else {}
+        elif entry or field not in plain or isinstance(entries, dict):
+            known = ", ".join(f"{each}.{_MAPS[each]}" if each in _MAPS else each for each in plain)
+            raise ConfigurationError(f"the policy has no field {name!r:.80}; it has {known}")
+        else:
+            plain[field] = _parsed(name, text, entries)
+    try:
+        changed = from_plain(Policy, plain)
+    except InvalidInputError as error:
+        raise ConfigurationError(error.detail.removeprefix(f"{Policy.__name__}.")) from error
+    check_kinds(changed)
+    return changed
+
+
+def _parsed(name: str, text: str, known: Plain) -> Plain:
+    try:
+        return parsed_text(name, text, known)
+    except InvalidInputError as error:
+        raise ConfigurationError(error.detail) from error
+
+
+def _check_change(before: Policy, after: Policy, feature_level: int) -> None:
+    if after.intent_rights and feature_level < RIGHTS_LEVEL:
+        raise ConfigurationError(
+            f"intent_rights need feature level {RIGHTS_LEVEL}, the log has {feature_level}: raise it first, when every "
+            "controller supports it"
+        )
+    check_rights(after)
+    if after.hash_function is not before.hash_function:
+        raise ConfigurationError("hash_function cannot change while the cluster lives: every key would move")
+    if after.slot_count < before.slot_count:
+        raise ConfigurationError(
+            f"slot_count {after.slot_count} is less than {before.slot_count}: slots can be split, but not joined again"
+        )
+
+
+def _events(draft: Draft, after: Policy, heartbeats_offset: int) -> list[Event]:
+    """The change with all its consequences, ready to be applied in this order."""
+    state = draft.state
+    count = len(state.slots)
+    events: list[Event] = [PolicyChanged(after, _former_silence_limit(state, after, heartbeats_offset))]
+    if after.slot_count == count:
+        return events
+    events.append(SlotsSplit(split_parts(state.slots, after.slot_count, draft.epoch)))
+    pins = inherited_pins(state.pins, count, after.slot_count)
+    exclusions = inherited_exclusions(state.exclusions, count, after.slot_count)
+    events += [SlotsPinned(pins)] if pins else []
+    events += [SlotsExcluded(exclusions)] if exclusions else []
+    return events
+
+
+def _former_silence_limit(state: State, after: Policy, heartbeats_offset: int) -> FormerSilenceLimit | None:
+    """A shorter limit waits until everybody who knows only a longer one has stopped; a new shortening waits anew."""
+    if after.silence_limit_ms >= state.silence_limit_ms:
+        return None
+    if after.silence_limit_ms == state.policy.silence_limit_ms:
+        return state.former_silence_limit
+    return FormerSilenceLimit(state.silence_limit_ms, heartbeats_offset)
+
+
+def _difference(before: Policy, after: Policy) -> str:
+    old, new = to_plain(before), to_plain(after)
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return ""
+    return ", ".join(f"{name} {_shown(old[name])} -> {_shown(new[name])}" for name in new if old[name] != new[name])
+
+
+def _shown(value: Plain) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}={text}" for name, text in value.items()) + "}"
+    return str(value)
+
+
+def _waiting(state: State, after: Policy) -> str:
+    longest_ms = state.silence_limit_ms
+    if after.silence_limit_ms >= longest_ms:
+        return ""
+    return f"; {longest_ms} ms go on to fence until every node that may still rely on them has stopped"
+
+
+def _ignored(state: State, after: Policy, circumstances: Circumstances) -> str:
+    """The orders that stand and at which the new slot policy does not look; empty if there are none."""
+    weighed = [name for name, order in state.orders.items() if order.weight is not None]
+    zoned = [name for name, order in state.orders.items() if order.zone is not None]
+    standing = {
+        OrderKind.PINS: (state.pins, f"pins of {named_slots(pin.slot_id for pin in state.pins)}"),
+        OrderKind.SLOT_EXCLUSIONS: (
+            state.exclusions,
+            f"exclusions of {named_slots(each.slot_id for each in state.exclusions)}",
+        ),
+        OrderKind.WEIGHTS: (weighed, f"weights of {some_of(weighed)}"),
+        OrderKind.ZONES: (zoned, f"zones of {some_of(zoned)}"),
+    }
+    ignored = unheeded(circumstances.policies, after.slot_policy, [kind for kind in standing if standing[kind][0]])
+    if not ignored:
+        return ""
+    words = "; ".join(standing[kind][1] for kind in ignored)
+    return f"; slot policy {after.slot_policy!r} does not look at what stands: {words}"

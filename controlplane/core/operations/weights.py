@@ -1,0 +1,21 @@
+"""The weight of a node as people write it."""
+
+from typing import Final
+
+from controlplane.core.orders import MAX_WEIGHT
+from controlplane.errors import ConfigurationError
+
+_DIGITS: Final = len(str(MAX_WEIGHT))
+"""No weight has more."""
+
+
+def parse_weight(text: str) -> int:
+    """A node's weight, a whole number from 1.
+
+    Raises:
+        ConfigurationError: the text is none, or the weight is out of range.
+    """
+    # Digits are counted first: Python refuses to read a number of thousands of them.
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS and 1 <= int(text) <= MAX_WEIGHT):
+        raise ConfigurationError(f"weight is {text!r:.40}, expected a whole number, 1 to {MAX_WEIGHT:,}")
+    return int(text)

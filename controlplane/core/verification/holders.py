@@ -1,0 +1,68 @@
+"""Who may hold slots after the orders that stand, found out from a state apart from the planner's code.
+
+:attr:`controlplane.core.state.State.owner_ids` says it for the planner. Here it is said again on purpose, in another
+way: a planner that left a node out must not be believed.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from controlplane.core.identifiers import NodeId, SlotId
+from controlplane.core.membership import Node, NodeStatus
+from controlplane.core.orders import Exclusion, Pin
+from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.records import NodeRole
+from controlplane.core.slot_table import Slot
+from controlplane.core.state import State
+
+
+def holders(state: State) -> Iterator[PlacementNode]:
+    """Data nodes that live, with the weights and zones that operators said, if they did.
+
+    Draining ones are given nothing unless there is no other, and excluded ones nothing unless there are not even those:
+    slots are not left to nobody.
+    """
+    data = [node for node in state.nodes.values() if node.role is NodeRole.DATA]
+    groups: dict[tuple[bool, bool], list[Node]] = {}
+    for node in data:
+        if node.status in (NodeStatus.ACTIVE, NodeStatus.DRAINING):
+            excluded = state.order(node.node_id).excluded
+            # All excluded ones are of one group, whether they drain or not.
+            groups.setdefault((excluded, not excluded and node.status is NodeStatus.DRAINING), []).append(node)
+    for place, group in enumerate(groups[key] for key in sorted(groups)):
+        for node in group:
+            order = state.order(node.node_id)
+            weight = node.weight if order.weight is None else order.weight
+            zone = node.zone if order.zone is None else order.zone
+            yield PlacementNode(node.node_id, 0 if place else weight, node.capacity, zone)
+
+
+def expected_owners(state: State) -> list[NodeId]:
+    """Those of them that are to hold something, by name."""
+    return sorted(node.node_id for node in holders(state) if node.weight > 0)
+
+
+def awake_pins(state: State) -> tuple[Pin, ...]:
+    """The pins on nodes that are to hold something."""
+    names = frozenset(expected_owners(state))
+    return tuple(pin for pin in state.pins if pin.node_id in names)
+
+
+def awake_exclusions(state: State) -> tuple[Exclusion, ...]:
+    """The exclusions of nodes that live."""
+    return tuple(each for each in state.exclusions if each.node_id in state.nodes and state.nodes[each.node_id].lives)
+
+
+def immovable(state: State, table: Sequence[Slot]) -> frozenset[SlotId]:
+    """The slots that a plan has to leave where they are: a living node has each, and nobody else may be given it.
+
+    Args:
+        state: after the orders.
+        table: what living nodes have; whoever has lost its data to a restart is not in it.
+    """
+    owners = set(expected_owners(state))
+    takers = {slot.slot_id: owners for slot in table}
+    for each in awake_exclusions(state):
+        if each.slot_id in takers:
+            takers[each.slot_id] = takers[each.slot_id] - {each.node_id}
+    living = {node.node_id for node in holders(state)}
+    return frozenset(slot.slot_id for slot in table if not takers[slot.slot_id] and living & set(slot.replicas))

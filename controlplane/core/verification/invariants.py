@@ -1,0 +1,180 @@
+"""What always holds: for every state, and for every step from one state to the next.
+
+Tests and the simulation run all of it after every step; a leader runs :func:`check_step` before each commit, at the
+cost of the change.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from controlplane.core.bundles import HASH_SPACE, Bundle
+from controlplane.core.decision import Decision
+from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned, SlotsSplit
+from controlplane.core.identifiers import NodeId
+from controlplane.core.orders import NO_ORDER
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policy import SlotPolicies
+from controlplane.core.slot_table import Slot
+from controlplane.core.state import State, entries_digest
+from controlplane.errors import InvariantViolationError
+
+
+def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
+    """Check a whole state.
+
+    Raises:
+        InvariantViolationError: naming everything that does not hold.
+    """
+    judge_slots = _shape_problems if dead_may_hold(state, policies) else slot_problems
+    problems = [*judge_slots(state, state.slots), *_bundle_problems(state), *_namespace_problems(state)]
+    problems += [
+        f"slot at index {index} is slot {slot.slot_id}"
+        for index, slot in enumerate(state.slots)
+        if slot.slot_id != index
+    ]
+    if state.log_id and len(state.slots) != state.policy.slot_count:
+        problems.append(f"{len(state.slots)} slots, the policy says {state.policy.slot_count}")
+    problems += _order_problems(state)
+    if (state.plan is None) != (not state.planned) or any(slot_id >= len(state.slots) for slot_id in state.planned):
+        problems.append(f"the plan in flight is {state.plan}, and rows of {sorted(state.planned)} are left of it")
+    if entries_digest(state) != state.entries_digest:
+        problems.append("the digest of the entries is not the one kept up to date")
+    _raise(state, problems)
+
+
+def check_step(before: State, decision: Decision, after: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
+    """Check what one decision does, looking only at what it touches.
+
+    Raises:
+        InvariantViolationError: naming everything that does not hold.
+    """
+    problems = [
+        sentence
+        for holds, sentence in (
+            (after.seq == before.seq + 1, f"seq goes from {before.seq} to {after.seq}"),
+            (after.term >= before.term, f"term falls from {before.term} to {after.term}"),
+            (after.epoch - before.epoch in (0, 1), f"epoch goes from {before.epoch} to {after.epoch}"),
+            (after.decided_at_ms >= before.decided_at_ms, "log time goes back"),
+            (not before.log_id or after.log_id == before.log_id, "the log changes its name"),
+        )
+        if not holds
+    ]
+    problems += [
+        f"position {key} falls from {offset} to {after.positions.get(key)}"
+        for key, offset in before.positions.items()
+        if after.positions.get(key, -1) < offset
+    ]
+    for event in decision.events:
+        match event:
+            case SlotsAssigned(slots=slots) | SlotsSplit(slots=slots):
+                problems += _shape_problems(after, tuple(after.slots[slot.slot_id] for slot in slots))
+                problems += _changed_holder_problems(before, after, slots, policies)
+                problems += _slot_leader_problems(before, after, slots)
+            case BundlesAssigned(bundles=bundles):
+                problems += owner_problems(after, bundles)
+            case NodeAdmitted(node=node):
+                known = before.nodes.get(node.node_id)
+                if known is not None and node.incarnation < known.incarnation:
+                    problems.append(f"node {node.node_id!r} goes back to incarnation {node.incarnation}")
+            case _:
+                pass
+    _raise(after, problems)
+
+
+def slot_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
+    """What is wrong with who holds and leads these slots, in sentences, where whoever holds a slot has to live."""
+    yield from _shape_problems(state, slots)
+    for slot in slots:
+        yield from _dead_holders(state, slot)
+
+
+def _shape_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
+    for slot in slots:
+        if len(set(slot.replicas)) != len(slot.replicas):
+            yield f"slot {slot.slot_id} has a node twice: {slot.replicas}"
+        if slot.leader is None and slot.followers:
+            yield f"slot {slot.slot_id} has followers {slot.followers} and no leader"
+        if slot.leader_epoch > state.epoch:
+            yield f"slot {slot.slot_id} has leader epoch {slot.leader_epoch}, the table is at {state.epoch}"
+
+
+def _changed_holder_problems(
+    before: State, after: State, changed: tuple[Slot, ...], policies: SlotPolicies
+) -> Iterator[str]:
+    """Nobody is given a slot after his death, or keeps one, unless the slot policy leaves tables as they are."""
+    may_stay = dead_may_hold(after, policies)
+    for slot in changed:
+        # A part of a split slot begins with the row of the slot that it was part of.
+        known = before.slots[slot.slot_id % len(before.slots)].replicas if may_stay and before.slots else ()
+        yield from _dead_holders(after, after.slots[slot.slot_id], known)
+
+
+def dead_may_hold(state: State, policies: SlotPolicies) -> bool:
+    """Whether the state's slot policy may leave the dead in its table; one that is not known here may not."""
+    policy = policies.get(state.policy.slot_policy)
+    return policy is not None and policy.dead_may_hold
+
+
+def _dead_holders(state: State, slot: Slot, excused: tuple[NodeId, ...] = ()) -> Iterator[str]:
+    for node_id in slot.replicas:
+        node = state.nodes.get(node_id)
+        if node_id not in excused and (node is None or not node.may_hold):
+            yield f"slot {slot.slot_id} is held by {node_id!r}, which is {node.status.value if node else 'unknown'}"
+
+
+def _slot_leader_problems(before: State, after: State, changed: tuple[Slot, ...]) -> Iterator[str]:
+    for slot in changed:
+        if slot.slot_id >= len(before.slots):
+            continue
+        old, new = before.slots[slot.slot_id], after.slots[slot.slot_id]
+        if new.leader_epoch < old.leader_epoch:
+            yield f"slot {slot.slot_id}: slot leader epoch falls from {old.leader_epoch} to {new.leader_epoch}"
+        if new.leader != old.leader and new.leader is not None and new.leader_epoch != after.epoch:
+            yield f"slot {slot.slot_id} changes its leader and keeps slot leader epoch {new.leader_epoch}"
+
+
+def owner_problems(state: State, bundles: tuple[Bundle, ...]) -> Iterator[str]:
+    """Each of these bundles whose owner is no living data node, in a sentence."""
+    for bundle in bundles:
+        node = state.nodes.get(bundle.owner) if bundle.owner is not None else None
+        if bundle.owner is not None and (node is None or not node.may_hold):
+            yield f"bundle {bundle.bundle_id} is owned by {bundle.owner!r}, which does not live"
+
+
+def _order_problems(state: State) -> Iterator[str]:
+    pairs = [(pin.slot_id, pin.node_id) for pin in state.pins]
+    if pairs != sorted(set(pairs)) or list(state.exclusions) != sorted(set(state.exclusions)):
+        yield "pins or exclusions are not sorted, or one stands twice"
+    slots = [pin.slot_id for pin in state.pins] + [exclusion.slot_id for exclusion in state.exclusions]
+    beyond = [slot_id for slot_id in slots if not 0 <= slot_id < len(state.slots)]
+    if beyond:
+        yield f"slots {beyond[:10]} are not in the table, but orders stand on them"
+    yield from (f"an empty order is kept for {name!r}" for name, order in state.orders.items() if order == NO_ORDER)
+    former = state.former_silence_limit
+    if former is not None and former.limit_ms <= state.policy.silence_limit_ms:
+        yield f"a former silence limit of {former.limit_ms} ms does not exceed the policy's"
+
+
+def _bundle_problems(state: State) -> Iterator[str]:
+    yield from owner_problems(state, tuple(state.bundles.values()))
+    for bundle_id, bundle in state.bundles.items():
+        if bundle_id != bundle.bundle_id or bundle.namespace not in state.namespaces:
+            yield f"bundle {bundle_id} is filed wrongly or has no namespace"
+
+
+def _namespace_problems(state: State) -> Iterator[str]:
+    ranges: dict[str, list[tuple[int, int]]] = {name: [] for name in state.namespaces}
+    for bundle in state.bundles.values():
+        ranges.setdefault(bundle.namespace, []).append((bundle.lower, bundle.upper))
+    for name, bounds in ranges.items():
+        bounds.sort()
+        whole = bool(bounds) and bounds[0][0] == 0 and bounds[-1][1] == HASH_SPACE
+        if not whole or any(left[1] != right[0] for left, right in pairwise(bounds)):
+            yield f"the bundles of namespace {name!r} do not cover the hash space exactly once"
+
+
+def _raise(state: State, problems: list[str]) -> None:
+    if problems:
+        more = f" and {len(problems) - 10} more" if len(problems) > 10 else ""  # noqa: PLR2004
+        message = f"seq {state.seq}, epoch {state.epoch}: " + "; ".join(problems[:10]) + more
+        raise InvariantViolationError(message)

@@ -1,0 +1,308 @@
+"""The check of a decision log from outside: is it one chain, does every decision say what it does, and prove it?
+
+Folds the log as every reader does, and judges each planned slot table by the certificate's verifier, or, where the slot
+policy gives no certificate but has to decide as another system does, by deciding again. Who may hold slots is found out
+here again, apart from the planner's code: a planner that left a node out must not be believed.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from controlplane.core.apply import follow
+from controlplane.core.decision import CauseKind, Certificate, Decision
+from controlplane.core.events import FeatureLevelRaised, PlanDropped, SlotsAssigned, renewed_by
+from controlplane.core.identifiers import Epoch, Seq
+from controlplane.core.placement.contract import PlacementProblem, PlacementRules
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.proof.verify import verify
+from controlplane.core.publishing import changed_rows
+from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.slot_policies.sofa import POLICY_NAME as SOFA
+from controlplane.core.slot_policy import CERTIFYING_POLICIES, SlotPolicies
+from controlplane.core.slot_table import Slot, empty_table
+from controlplane.core.state import State
+from controlplane.core.verification.holders import (
+    awake_exclusions,
+    awake_pins,
+    expected_owners,
+    holders,
+    immovable,
+)
+from controlplane.core.verification.invariants import check, check_step, dead_may_hold, owner_problems, slot_problems
+from controlplane.core.verification.order_verification import (
+    CALL_FOR_A_PLAN,
+    order_complaints,
+    pause_complaints,
+    planned_from,
+    split_table,
+    survivor_complaints,
+    survivors_of,
+    taken_last_copies,
+)
+from controlplane.core.verification.right_verification import right_complaints
+from controlplane.core.verification.sofa_ticks import tick_complaints
+from controlplane.errors import InvariantViolationError, LogContinuityError, StopError
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """What is wrong with one decision, in a sentence."""
+
+    seq: Seq
+    epoch: Epoch
+    sentence: str
+
+
+class LogVerification:
+    """Judges a log from its first decision on, one decision after the other.
+
+    Args:
+        policies: the slot policies that are known, by name. They are not asked to plan, only what their tables may be.
+
+    Attributes:
+        state: after the last decision that continued the log.
+        decisions: how many were judged.
+        certificates: how many of them carried a certificate.
+        broken: whether the log does not go on; what follows cannot be judged.
+        unknown_slot_policies: names of others under which decisions were taken: they are held to leave no dead node in
+            the table, which is more than some promise.
+    """
+
+    def __init__(self, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
+        """Begin before the first decision."""
+        self._policies = policies
+        self.unknown_slot_policies: set[str] = set()
+        self.state = State()
+        self.decisions = 0
+        self.certificates = 0
+        self.broken = False
+
+    def judge(self, decision: Decision) -> list[Complaint]:
+        """What is wrong with the next decision of the log; nothing if it is right.
+
+        Raises:
+            InvariantViolationError: the log was found to be broken before (a defect of the caller).
+        """
+        if self.broken:
+            raise InvariantViolationError("the log is broken: what follows cannot be judged")
+        before = self.state
+        self.decisions += 1
+        self.certificates += decision.certificate is not None
+        try:
+            after = follow(before, decision)
+        except StopError as error:
+            self.broken = True
+            return [Complaint(decision.seq, decision.epoch, str(error))]
+        self.state = after
+        self.unknown_slot_policies |= {after.policy.slot_policy} - self._policies.keys()
+        sentences = _invariant_complaints(lambda: check_step(before, decision, after, self._policies))
+        sentences += _field_complaints(before, decision, after)
+        sentences += _number_complaints(before, decision, after)
+        sentences += right_complaints(before, decision)
+        sentences += order_complaints(before, decision, after)
+        dead_may_stay = dead_may_hold(after, self._policies)
+        sentences += _plan_complaints(before, decision, after, dead_may_stay=dead_may_stay)
+        sentences += _waiting_complaints(before, decision, after, dead_may_stay=dead_may_stay)
+        return [Complaint(decision.seq, decision.epoch, sentence) for sentence in sentences]
+
+    def break_off(self, error: LogContinuityError) -> Complaint:
+        """The log cannot be read any further."""
+        self.broken = True
+        return Complaint(Seq(self.state.seq + 1), self.state.epoch, str(error))
+
+    def judge_end(self) -> list[Complaint]:
+        """What is wrong with the whole state to which the log has led."""
+        sentences = _invariant_complaints(lambda: check(self.state, self._policies)) if self.decisions else []
+        return [Complaint(self.state.seq, self.state.epoch, sentence) for sentence in sentences]
+
+
+def _invariant_complaints(check_now: Callable[[], None]) -> list[str]:
+    try:
+        check_now()
+    except InvariantViolationError as error:
+        return [str(error)]
+    return []
+
+
+def _field_complaints(before: State, decision: Decision, after: State) -> list[str]:
+    """What the decision says of itself against what it does."""
+    republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
+    epoch = before.epoch + bool(republished or changed_rows(before, after, decision.events))
+    feature_level = after.feature_level or FEATURE_LEVEL
+    fingerprint = after.policy.fingerprint()
+    return [
+        sentence
+        for holds, sentence in (
+            (decision.causes, "it has no cause"),
+            (
+                decision.epoch == epoch,
+                f"its epoch is {decision.epoch}, by the rows that it changes it has to be {epoch}",
+            ),
+            (decision.controller_id == after.leader, f"{decision.controller_id!r} decided, {after.leader!r} leads"),
+            (
+                not before.log_id or before.feature_level == after.feature_level or _is_raised(decision, after),
+                f"feature level {after.feature_level} after {before.feature_level}, and nobody raised it",
+            ),
+            (decision.feature_level == feature_level, f"feature level {decision.feature_level}, not {feature_level}"),
+            (
+                decision.policy_fingerprint == fingerprint,
+                f"policy {decision.policy_fingerprint} in the decision, {fingerprint} in the log",
+            ),
+        )
+        if not holds
+    ]
+
+
+def _is_raised(decision: Decision, after: State) -> bool:
+    """Whether an event raises the level, and not only a term that opens with another one."""
+    raised = [event.feature_level for event in decision.events if isinstance(event, FeatureLevelRaised)]
+    return raised[-1:] == [after.feature_level]
+
+
+def _number_complaints(before: State, decision: Decision, after: State) -> list[str]:
+    """The numbers of what it carried out, against the whole tables before and after it."""
+    first = _begun(before, after)
+    if len(split_table(first, decision)) != len(after.slots):
+        return []  # what the table begins with is not known, and is complained of elsewhere
+    pairs: list[tuple[Slot, Slot]] = []
+    if renewed_by(decision.events) or after.slots is not before.slots:
+        pairs = list(zip(planned_from(first, decision, after), after.slots, strict=True))
+    counted = {
+        "moves_carried_out": sum(len(set(new.replicas).difference(old.replicas)) for old, new in pairs),
+        "leader_changes_carried_out": sum(old.leader != new.leader for old, new in pairs),
+        "moves_left": sum(
+            len(set(planned.replicas).difference(after.slots[slot_id].replicas))
+            for slot_id, planned in after.planned.items()
+            if 0 <= slot_id < len(after.slots)
+        ),
+    }
+    return [
+        f"its {name} is {claimed}, by the tables before and after it has to be {number}"
+        for name, number in counted.items()
+        if (claimed := getattr(decision, name)) != number
+    ]
+
+
+def _plan_complaints(before: State, decision: Decision, after: State, *, dead_may_stay: bool) -> list[str]:
+    """What is wrong with who owns what after the decision, by what its slot policy proves or promises.
+
+    Where the dead may stay in the table, that nobody is given a slot after his death is judged with the invariants.
+    """
+    if len(after.slots) != len(split_table(before, decision)):
+        return []  # what the table begins with is not known, and has been complained of
+    if after.paused and dead_may_stay:
+        changed = after.slots != split_table(before, decision)
+        return ["the table changes while reconciliation is paused"] if changed else []
+    if after.paused:
+        return [*owner_problems(after, tuple(after.bundles.values())), *pause_complaints(before, decision, after)]
+    if after.policy.slot_policy == SOFA:
+        return [
+            *owner_problems(after, tuple(after.bundles.values())),
+            *tick_complaints(before, decision, after, expected_owners(after)),
+        ]
+    if _only_continues(before, decision):
+        return [*owner_problems(after, tuple(after.bundles.values())), *_step_complaints(before, decision)]
+    if decision.certificate is None:
+        uncertified = [type(event).__name__ for event in decision.events if isinstance(event, CALL_FOR_A_PLAN)]
+        if after.policy.slot_policy in CERTIFYING_POLICIES:
+            return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
+        holders_left = () if dead_may_stay else slot_problems(after, after.slots)
+        owners = [*holders_left, *owner_problems(after, tuple(after.bundles.values()))]
+        return [*owners, *taken_last_copies(before, decision, after)] if uncertified else []
+    return [
+        *owner_problems(after, tuple(after.bundles.values())),
+        *_plan_in_flight_complaints(decision, after),
+        *_proof_complaints(before, decision, after, decision.certificate),
+    ]
+
+
+def _waiting_complaints(before: State, decision: Decision, after: State, *, dead_may_stay: bool) -> list[str]:
+    """The rows that wait for their planned ones have to stay as they were, and an emergency may not wait.
+
+    The plan is judged by its own rows: what stands in the table meanwhile, nobody else looks at.
+    """
+    if after.plan is None:
+        return []
+    assigned = {slot.slot_id for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots}
+    called_for = any(isinstance(event, CALL_FOR_A_PLAN) for event in decision.events)
+    table = split_table(_begun(before, after), decision)
+    if len(table) != len(after.slots):
+        return []  # what the table begins with is not known, and is complained of elsewhere
+    survivors = survivors_of(decision, after)
+    found = []
+    for slot_id in after.planned:
+        if not 0 <= slot_id < len(table):
+            found.append(f"slot {slot_id} waits for its planned row, the table has {len(table)} slots")
+            continue
+        row = after.slots[slot_id]
+        if slot_id in assigned and row != table[slot_id]:
+            found.append(f"slot {slot_id} waits for its planned row, and changes meanwhile to {row.replicas}")
+        elif called_for and not dead_may_stay and not survivors.issuperset(row.replicas):
+            found.append(f"slot {slot_id} waits for its planned row, although not all of {row.replicas} have it")
+    return found
+
+
+def _begun(before: State, after: State) -> State:
+    """The state before a decision, with the empty table that the first one begins with."""
+    return before if before.slots else replace(before, slots=empty_table(len(after.slots)))
+
+
+def _proof_complaints(before: State, decision: Decision, after: State, certificate: Certificate) -> Iterator[str]:
+    """What is wrong with a plan: slots that nobody may be given stay, and of the others it has to be proven."""
+    planned = after.planned
+    rows = [planned.get(slot.slot_id, slot) for slot in after.slots]
+    table = planned_from(before, decision, after)
+    staying = immovable(after, table)
+    kept = [row for row in rows if row.slot_id in staying]
+    yield from survivor_complaints(before, decision, kept, after, "which no other node may hold")
+    placed = [row for row in rows if row.slot_id not in staying]
+    if placed:
+        problem = _problem(decision, after, tuple(slot for slot in table if slot.slot_id not in staying))
+        yield from verify(problem, placed, certificate)
+    elif any((certificate.moved, certificate.least_moved, certificate.leader_changes, certificate.lost_slots)):
+        yield "certificate: it tells of moves, but no slot may be given to anybody"
+
+
+def _only_continues(before: State, decision: Decision) -> bool:
+    """Whether a decision plans nothing, and carries out some of what was planned and proven before."""
+    called_for = [event for event in decision.events if isinstance(event, CALL_FOR_A_PLAN)]
+    return (
+        decision.certificate is None
+        and before.plan is not None
+        and bool(called_for)
+        # What takes the place of a plan is a plan, also one that nobody proves: a refresh asks for one at any time.
+        and not any(isinstance(event, PlanDropped) for event in decision.events)
+        and all(isinstance(event, SlotsAssigned) for event in called_for)
+    )
+
+
+def _step_complaints(before: State, decision: Decision) -> list[str]:
+    """The rows that are assigned have to be rows of the plan, with nothing changed but leader epochs."""
+    rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
+    left = before.planned
+    return [
+        f"slot {slot.slot_id} is assigned otherwise than the plan in flight says"
+        for slot in rows
+        if (planned := left.get(slot.slot_id)) is None
+        or (planned.leader, planned.followers) != (slot.leader, slot.followers)
+    ]
+
+
+def _plan_in_flight_complaints(decision: Decision, after: State) -> list[str]:
+    if after.plan is None or after.plan.plan_id == decision.seq:
+        return []
+    return [f"it plans, and leaves the plan of decision {after.plan.plan_id} in flight"]
+
+
+def _problem(decision: Decision, after: State, rows: tuple[Slot, ...]) -> PlacementProblem:
+    """What the planner had to be asked of these rows; who was ready is only in the certificate."""
+    policy = after.policy
+    known = {slot.slot_id for slot in rows}
+    return PlacementProblem(
+        rows,
+        tuple(holders(after)),
+        PlacementRules(policy.replica_count, policy.zone_rule, policy.replicas_per_zone, policy.tolerance_percent),
+        decision.epoch,
+        pins=tuple(pin for pin in awake_pins(after) if pin.slot_id in known),
+        exclusions=tuple(each for each in awake_exclusions(after) if each.slot_id in known),
+    )

@@ -1,0 +1,176 @@
+"""The check from outside of what operators' orders did: splits row by row, pauses, policies, contradictions.
+
+What the orders mean for a plan is found out here again, apart from the planner's code.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from controlplane.core.decision import Decision
+from controlplane.core.events import (
+    NodeAdmitted,
+    NodeDraining,
+    NodeFenced,
+    NodeOrdered,
+    NodeRemoved,
+    NodeUndrained,
+    PolicyChanged,
+    ReconciliationResumed,
+    SilenceLimitSettled,
+    SlotsAssigned,
+    SlotsExcluded,
+    SlotsIncluded,
+    SlotsPinned,
+    SlotsSplit,
+    SlotsUnpinned,
+    renewed_by,
+)
+from controlplane.core.identifiers import Epoch, NodeId
+from controlplane.core.operations.order_checks import new_problems
+from controlplane.core.slot_table import Slot, without_nodes
+from controlplane.core.state import State
+
+CALL_FOR_A_PLAN: Final = (
+    NodeAdmitted,
+    NodeDraining,
+    NodeUndrained,
+    NodeFenced,
+    NodeRemoved,
+    NodeOrdered,
+    SlotsPinned,
+    SlotsUnpinned,
+    SlotsExcluded,
+    SlotsIncluded,
+    ReconciliationResumed,
+    PolicyChanged,
+    SlotsAssigned,
+)
+"""After these it has to be shown that nothing, or nothing more, had to move."""
+_ORDERS = (NodeOrdered, SlotsPinned, SlotsExcluded, PolicyChanged)
+
+
+def split_table(before: State, decision: Decision) -> tuple[Slot, ...]:
+    """The slot table before the decision, with the parts that it says it split from it."""
+    parts = [slot for event in decision.events if isinstance(event, SlotsSplit) for slot in event.slots]
+    return (*before.slots, *parts)
+
+
+def planned_from(before: State, decision: Decision, after: State) -> tuple[Slot, ...]:
+    """The table that a plan of this decision begins with, as the certificate's verifier has to see it.
+
+    A new process holds nothing of what a former one of its name held. A part begins with the decision's epoch, so it
+    cannot rise when its leader changes in the same decision, or is planned to; the verifier, which asks for that, is
+    shown an older one.
+    """
+    planned = after.planned
+    count = len(before.slots)
+    renewed = renewed_by(decision.events)
+    table = without_nodes(split_table(before, decision), renewed)
+    return tuple(
+        replace(slot, leader_epoch=Epoch(decision.epoch - 1))
+        if slot.slot_id >= count and slot.leader != planned.get(slot.slot_id, new).leader
+        else slot
+        for slot, new in zip(table, after.slots, strict=True)
+    )
+
+
+def order_complaints(before: State, decision: Decision, after: State) -> Iterator[str]:
+    """What is wrong with the events of a decision that operators' orders brought about."""
+    settled = any(isinstance(event, SilenceLimitSettled) for event in decision.events)
+    for event in decision.events:
+        match event:
+            case NodeUndrained(node_id=node_id) if node_id in before.nodes and before.nodes[node_id].leaving:
+                yield f"node {node_id!r} asked to leave and is undrained"
+            case SilenceLimitSettled() if before.former_silence_limit is None:
+                yield "a silence limit is settled, but none was shortened"
+            case PolicyChanged():
+                yield from _policy_complaints(before, event, settled=settled)
+            case _:
+                pass
+    yield from _split_complaints(before, decision)
+    # A node that joins with another zone can contradict orders too, and nobody can refuse it that.
+    admitted = any(isinstance(event, NodeAdmitted) for event in decision.events)
+    if not admitted and any(isinstance(event, _ORDERS) for event in decision.events):
+        yield from new_problems(before, after)
+
+
+def pause_complaints(before: State, decision: Decision, after: State) -> Iterator[str]:
+    """Whether a pause changed nothing but that the dead were taken out, and survivors promoted."""
+    if decision.certificate is not None:
+        yield "it has a certificate, but reconciliation is paused and nothing is planned"
+    yield from survivor_complaints(before, decision, after.slots, after, "while reconciliation is paused")
+
+
+def survivor_complaints(
+    before: State, decision: Decision, rows: Iterable[Slot], after: State, why: str
+) -> Iterator[str]:
+    """Whether nothing became of some slots but that the dead were taken out, and survivors promoted.
+
+    Args:
+        before: the state before the decision.
+        decision: the decision.
+        rows: the slots as the decision leaves them, or plans them.
+        after: the state after it.
+        why: what forbids more, for the sentence.
+    """
+    living = survivors_of(decision, after)
+    table = split_table(before, decision)
+    for new in rows:
+        old = table[new.slot_id]
+        where = f"slot {new.slot_id}, {why}"
+        survivors = [node_id for node_id in old.replicas if node_id in living]
+        if sorted(survivors) != sorted(new.replicas):
+            yield f"{where}: held by {list(new.replicas)}, {survivors} survive"
+        elif old.leader in survivors or old.leader is None:
+            if (new.leader, new.leader_epoch) != (old.leader, old.leader_epoch):
+                yield f"{where}: its leader changes although it lives"
+        elif new.leader_epoch != decision.epoch:
+            yield f"{where}: its leader is gone, but its leader epoch is {new.leader_epoch}"
+
+
+def taken_last_copies(before: State, decision: Decision, after: State) -> Iterator[str]:
+    """The slots that a policy without proofs leaves to nobody, although a living node has the data."""
+    living = survivors_of(decision, after)
+    planned = after.planned
+    for old, row in zip(split_table(before, decision), after.slots, strict=True):
+        survivors = sorted(living.intersection(old.replicas))
+        if survivors and not planned.get(row.slot_id, row).replicas:
+            yield f"slot {row.slot_id} is left to nobody, although {survivors} have its data"
+
+
+def survivors_of(decision: Decision, after: State) -> set[NodeId]:
+    """Who has what the table said before the decision: data nodes that live, with the process that the table knew."""
+    return {node_id for node_id, node in after.nodes.items() if node.may_hold} - renewed_by(decision.events)
+
+
+def _policy_complaints(before: State, event: PolicyChanged, *, settled: bool) -> Iterator[str]:
+    policy = event.policy
+    relied_on_ms = before.policy.silence_limit_ms if settled else before.silence_limit_ms
+    if before.log_id and policy.hash_function is not before.policy.hash_function:
+        yield f"the hash function changes to {policy.hash_function.value} while the cluster lives"
+    if policy.slot_count < before.policy.slot_count:
+        yield f"slot_count falls from {before.policy.slot_count} to {policy.slot_count}"
+    former_ms = event.former_silence_limit.limit_ms if event.former_silence_limit else policy.silence_limit_ms
+    if former_ms < relied_on_ms and policy.silence_limit_ms < relied_on_ms:
+        yield f"the silence limit falls below {relied_on_ms} ms at once: nodes may still rely on it"
+
+
+def _split_complaints(before: State, decision: Decision) -> Iterator[str]:
+    rows = before.slots
+    count = len(rows)
+    for event in decision.events:
+        match event:
+            case PolicyChanged(policy=policy):
+                count = policy.slot_count
+            case SlotsSplit(slots=parts):
+                for part in parts:
+                    parent = rows[part.slot_id % len(rows)]
+                    inherited = replace(parent, slot_id=part.slot_id, leader_epoch=decision.epoch)
+                    if part != inherited:
+                        yield f"slot {part.slot_id} is no part of slot {parent.slot_id}: {part}"
+                rows = (*rows, *parts)
+            case _:
+                pass
+    if len(rows) != count:
+        yield f"{len(rows)} slots, the policy says {count}"

@@ -1,0 +1,27 @@
+"""The check that nobody got what the rights of the time did not allow."""
+
+from collections.abc import Iterator
+
+from controlplane.core.decision import Decision
+from controlplane.core.events import ClusterCreated, IntentAnswered, IntentOutcome, PolicyChanged, TermOpened
+from controlplane.core.operations.rights import may_ask
+from controlplane.core.records import IntentKind
+from controlplane.core.state import State
+
+
+def right_complaints(before: State, decision: Decision) -> Iterator[str]:
+    """One sentence for each intent that was done although its principal had no right to ask for it.
+
+    The events of an intent stand before its answer: a change of rights counts from the next answer on, and for an
+    override, which works before every other intent, from the next decision on.
+    """
+    ruling = latest = before.policy
+    for event in decision.events:
+        if isinstance(event, ClusterCreated | TermOpened | PolicyChanged):
+            latest = event.policy
+        elif isinstance(event, IntentAnswered):
+            overrides = event.kind == IntentKind.OVERRIDE_SELF_PRESERVATION.value
+            policy = before.policy if overrides else ruling
+            if event.outcome is IntentOutcome.DONE and not may_ask(policy, event.principal, event.kind):
+                yield f"intent {event.intent_id} is done, and {event.principal!r} had no right to ask for {event.kind}"
+            ruling = latest

@@ -1,0 +1,137 @@
+"""The arranger's ticks as the decision log has them: what each was told, and what became of the table.
+
+Nothing is believed that the log does not show: the table and the nodes are the state's, and whether every slot was in
+sync follows from the action, because only balancing asks for it.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.core.decision import CauseKind, Decision
+from controlplane.core.events import (
+    NamespaceCreated,
+    PolicyChanged,
+    PolicyRemembered,
+    SlotsAssigned,
+    TermOpened,
+    renewed_by,
+)
+from controlplane.core.identifiers import NodeId
+from controlplane.core.slot_policies.sofa import POLICY_NAME, REFRESH, known_nodes, sofa_options
+from controlplane.core.slot_policies.sofa_memory import greatest_epoch, sofa_table, with_ranks
+from controlplane.core.sofa.arranger import ArrangeSettings, TickAction, arrange
+from controlplane.core.sofa.force_refresh import round_robin
+from controlplane.core.sofa.table import SofaTable
+from controlplane.core.state import State
+from controlplane.core.verification.order_verification import CALL_FOR_A_PLAN, split_table
+from controlplane.errors import PlacementRefusedError
+
+REFUSED: Final = "refused"
+"""The action of a tick that threw."""
+_CALL_FOR_A_TICK: Final = (*CALL_FOR_A_PLAN, NamespaceCreated)
+"""A decision with one of these asks the arranger, pins and exclusions included, although they mean nothing to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTick:
+    """One tick.
+
+    Attributes:
+        action: the name of a :class:`TickAction`, ``refresh`` or ``refused``, as the decision says.
+        before: the table that it began with.
+        nodes: the data nodes that it was told of, in that order.
+        settings: the cluster's.
+        stable: whether every slot was in sync, as far as that was asked.
+        published: whether the decision changes the table.
+        after: the table after it.
+        refresh: whether an operator asked for a refresh instead of a tick.
+    """
+
+    action: str
+    before: SofaTable
+    nodes: tuple[NodeId, ...]
+    settings: ArrangeSettings
+    stable: bool
+    published: bool
+    after: SofaTable
+    refresh: bool = False
+
+
+def recorded_tick(before: State, decision: Decision, after: State, living: Sequence[NodeId]) -> RecordedTick | None:
+    """The tick of a decision; None if it had none.
+
+    Args:
+        before: the state before the decision.
+        decision: the decision.
+        after: the state after it.
+        living: the nodes that may hold slots after it, by name.
+    """
+    action = _action(decision)
+    if after.policy.slot_policy != POLICY_NAME or action is None:
+        return None
+    renewed = renewed_by(decision.events)
+    options = sofa_options(after.policy.slot_policy_options)
+    # What another policy remembered is no memory of this one, and another one may also have ruled in between.
+    changes = [event.policy for event in decision.events if isinstance(event, PolicyChanged)]
+    rules_on = all(policy.slot_policy == POLICY_NAME for policy in (before.policy, *changes))
+    memory = before.policy_memory if rules_on else {}
+    begun = split_table(before, decision)
+    return RecordedTick(
+        action,
+        sofa_table(begun, memory, before.epoch),
+        tuple(known_nodes(living, renewed, begun)),
+        options.settings(after.policy.slot_count, after.policy.replica_count),
+        action == TickAction.BALANCE.value,
+        any(isinstance(event, SlotsAssigned | PolicyRemembered) for event in decision.events),
+        # Before its first tick the arranger has no epochs of its own: ours would differ for other reasons.
+        sofa_table(after.slots, after.policy_memory, after.epoch if after.policy_memory else before.epoch),
+        _is_refresh(decision),
+    )
+
+
+def _is_refresh(decision: Decision) -> bool:
+    """Whether an operator asked for a refresh: a new term that publishes the table again is none."""
+    republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
+    return republished and not any(isinstance(event, TermOpened) for event in decision.events)
+
+
+def _action(decision: Decision) -> str | None:
+    for cause in decision.causes:
+        if cause.kind is CauseKind.SLOTS_ARRANGED:
+            return cause.evidence.partition(":")[0]
+        if cause.kind is CauseKind.PLACEMENT_REFUSED:
+            return REFUSED
+    return None
+
+
+def tick_complaints(before: State, decision: Decision, after: State, living: Sequence[NodeId]) -> list[str]:
+    """What is wrong with what a decision says and does of the slot table, in sentences; see :func:`recorded_tick`."""
+    tick = recorded_tick(before, decision, after, living)
+    if tick is None:
+        silent = [type(event).__name__ for event in decision.events if isinstance(event, _CALL_FOR_A_TICK)]
+        silent += ["a refresh"] if _is_refresh(decision) else []
+        return [f"{name} without a word of what the arranger did" for name in dict.fromkeys(silent)]
+    action, wanted = _answer(tick)
+    if action != tick.action:
+        return [f"it says that the arranger's tick was {tick.action!r}, by table and nodes it has to be {action!r}"]
+    if tick.published != (wanted != tick.before) or tick.after != wanted:
+        changed = [slot_id for slot_id, slot in wanted.slots.items() if tick.after.slots.get(slot_id) != slot]
+        return [f"the arranger's tick {action!r} gives another table: {len(changed)} slots differ: {changed[:10]}"]
+    return []
+
+
+def _answer(tick: RecordedTick) -> tuple[str, SofaTable]:
+    """The action and the table that the arranger gives to what a tick was told."""
+    settings = tick.settings
+    mint = itertools.count(greatest_epoch(tick.before) + 1).__next__
+    try:
+        if tick.refresh:
+            made = round_robin(tick.nodes, settings.slot_count, settings.replicas, mint)
+            made.check()
+            return REFRESH, with_ranks(made, tick.before)
+        answer = arrange(tick.before, tick.nodes, settings, mint, stable=tick.stable)
+    except PlacementRefusedError:
+        return REFUSED, tick.before
+    return answer.action.value, with_ranks(answer.table, tick.before)

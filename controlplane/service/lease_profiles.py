@@ -1,0 +1,233 @@
+"""The two ways to stand for election, each a machine with the store that answers it; ``lease_keeper`` drives them."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import structlog
+
+from controlplane.config import LeaseConfig, SofaLeaseConfig, SofaRenewal
+from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.machines.election import (
+    Acquire,
+    ConfirmationAsked,
+    Election,
+    ElectionAction,
+    ElectionEvent,
+    FloorRaised,
+    GiveBackAsked,
+    Granted,
+    HeldByOther,
+    LeaseGone,
+    LeftToOther,
+    Release,
+    Renew,
+    Renewed,
+    StoreSilent,
+    Woke,
+)
+from controlplane.core.machines.sofa_election import (
+    Announce,
+    InsertAnswered,
+    InsertLock,
+    LocalTime,
+    LockRead,
+    ReadLock,
+    RenewLock,
+    SofaElection,
+    SofaElectionAction,
+    SofaElectionEvent,
+    TakeLockOver,
+)
+from controlplane.ports import (
+    Clock,
+    LeaseGranted,
+    LeaseHeld,
+    LeaseLeft,
+    LeaseMissing,
+    LeaseRenewed,
+    LeaseStore,
+    LockStore,
+)
+
+ActionT = TypeVar("ActionT")
+EventT = TypeVar("EventT")
+
+CommonEvent: TypeAlias = Woke | StoreSilent | FloorRaised | GiveBackAsked | ConfirmationAsked
+"""What every profile's machine is told, whatever its store answers."""
+
+_log = structlog.get_logger(__name__)
+
+
+class LeaseProfile(Protocol[ActionT, EventT]):
+    """A machine and its store. The keeper calls everything but :meth:`perform` under its lock."""
+
+    @property
+    def term(self) -> Term | None:
+        """The term under which this controller may lead now, or None."""
+        ...
+
+    @property
+    def next_wake_at_ms(self) -> int:
+        """When the machine wants to be woken next, by the monotonic clock."""
+        ...
+
+    @property
+    def confirmed_at_ms(self) -> int:
+        """The store said that the lease is ours, asked at this monotonic time; -1 for never."""
+        ...
+
+    def on_event(self, event: EventT | CommonEvent) -> tuple[ActionT, ...]:
+        """Tell the machine what happened; what it wants done, in this order."""
+        ...
+
+    def perform(self, action: ActionT) -> EventT | None:
+        """Do it; the answer, if the machine waits for one.
+
+        Raises:
+            LeaseStoreUnavailableError: no answer.
+        """
+        ...
+
+
+AnyProfile: TypeAlias = LeaseProfile[Any, Any]
+"""For who only passes on what one half of a profile asks and the other answers."""
+
+
+class OwnLease:
+    """The default: a lease in Redis that is granted, renewed and released by owner and term."""
+
+    def __init__(
+        self,
+        store: LeaseStore,
+        clock: Clock,
+        owner: ControllerId,
+        config: LeaseConfig,
+        *,
+        stop_when_store_is_lost: bool,
+        is_ready: Callable[[], bool],
+    ) -> None:
+        """Nothing is asked of the store yet.
+
+        Args:
+            store: where the lease is.
+            clock: monotonic time.
+            owner: in whose name.
+            config: durations and priority.
+            stop_when_store_is_lost: give up when the lease ends without an answer.
+            is_ready: whether this controller could lead well now: only then others leave a free lease to it.
+        """
+        self._is_ready = is_ready
+        self._has_asked = False
+        self.confirmed_at_ms = -1
+        self._store = store
+        self._clock = clock
+        self._owner = owner
+        self._config = config
+        self._election = Election(config, stop_when_store_is_lost=stop_when_store_is_lost)
+
+    @property
+    def term(self) -> Term | None:
+        """See :attr:`LeaseProfile.term`."""
+        return self._election.term
+
+    @property
+    def next_wake_at_ms(self) -> int:
+        """See :attr:`LeaseProfile.next_wake_at_ms`."""
+        return self._election.next_wake_at_ms
+
+    def on_event(self, event: ElectionEvent) -> tuple[ElectionAction, ...]:
+        """See :meth:`LeaseProfile.on_event`."""
+        actions = self._election.on_event(self._clock.monotonic_ms(), event).actions
+        if isinstance(event, Granted | Renewed):
+            self.confirmed_at_ms = event.asked_at_ms
+        return actions
+
+    def perform(self, action: ElectionAction) -> ElectionEvent | None:
+        """See :meth:`LeaseProfile.perform`."""
+        asked_at_ms = self._clock.monotonic_ms()
+        match action:
+            case Acquire(floor=floor):
+                # Never with the first request: what the store remembers of this name is of a process that is gone.
+                priority = self._config.priority if self._has_asked and self._is_ready() else None
+                self._has_asked = True
+                match self._store.acquire(self._owner, floor, self._config.duration_ms, priority):
+                    case LeaseGranted(term=granted):
+                        return Granted(granted, asked_at_ms)
+                    case LeaseLeft(left_to=preferred, wait_ms=wait_ms):
+                        _log.info("leaving the lease to a preferred controller", preferred=preferred, wait_ms=wait_ms)
+                        return LeftToOther(wait_ms)
+                    case LeaseHeld(owner=owner, term=other, remaining_ms=remaining_ms):
+                        return HeldByOther(owner, other, remaining_ms)
+            case Renew(term=term):
+                match self._store.renew(self._owner, term, self._config.duration_ms, self._config.priority):
+                    case LeaseRenewed(outranked_by=outranking):
+                        return Renewed(term, asked_at_ms, outranking)
+                    case LeaseHeld(owner=owner, term=other, remaining_ms=remaining_ms):
+                        return HeldByOther(owner, other, remaining_ms)
+                    case LeaseMissing():
+                        return LeaseGone()
+            case Release(term=term):
+                self._store.release(self._owner, term)
+                return None
+
+
+class SofaLease:
+    """As SOFARegistry's meta servers: a record of ``distribute_lock``, here in Redis."""
+
+    def __init__(
+        self,
+        store: LockStore,
+        clock: Clock,
+        owner: ControllerId,
+        config: SofaLeaseConfig,
+        *,
+        observes: bool = False,
+    ) -> None:
+        """Nothing is asked of the store yet.
+
+        With ``observes`` nothing but the record ever is: for the tests of parity, because a controller of ours that
+        only observes has no lease.
+        """
+        self._store = store
+        self._clock = clock
+        self._owner = owner
+        self._config = config
+        self._election = SofaElection(owner, config, observes=observes)
+
+    @property
+    def term(self) -> Term | None:
+        """See :attr:`LeaseProfile.term`; it ends by the wall clock, whether or not the machine was woken."""
+        return self._election.term_at(self._clock.wall_ms())
+
+    @property
+    def next_wake_at_ms(self) -> int:
+        """See :attr:`LeaseProfile.next_wake_at_ms`."""
+        return self._election.next_wake_at_ms
+
+    @property
+    def confirmed_at_ms(self) -> int:
+        """See :attr:`LeaseProfile.confirmed_at_ms`."""
+        return self._election.confirmed_at_ms
+
+    def on_event(self, event: SofaElectionEvent) -> tuple[SofaElectionAction, ...]:
+        """See :meth:`LeaseProfile.on_event`."""
+        now = LocalTime(self._clock.monotonic_ms(), self._clock.wall_ms())
+        return self._election.on_event(now, event).actions
+
+    def perform(self, action: SofaElectionAction) -> SofaElectionEvent | None:
+        """See :meth:`LeaseProfile.perform`."""
+        asked_at_ms = self._clock.monotonic_ms()
+        match action:
+            case ReadLock():
+                return LockRead(self._store.read(), asked_at_ms)
+            case InsertLock():
+                self._store.insert(self._owner, self._config.duration_ms, self._config.first_term)
+                return InsertAnswered()
+            case RenewLock(seen=seen):
+                self._store.renew(seen, guarded=self._config.renewal is SofaRenewal.GUARDED)
+            case TakeLockOver(seen=seen):
+                won = self._store.take_over(self._owner, seen)
+                _log.info("lock has run out, took it over" if won else "lock has run out, another was first")
+            case Announce(leads=leads):
+                _log.info("leader of the lock" if leads else "no longer leader of the lock")
+        return None

@@ -1,0 +1,160 @@
+"""Where following the decision log begins: behind the newest snapshot that is whole and the log's own, or at its start.
+
+A snapshot that cannot be used is passed over for the one before it, and the log says which and why. None is believed by
+itself: the last decision in it is read back from where it says that it stands, and has to be the same.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from controlplane.codec.decisions import DecisionAssembler
+from controlplane.codec.outputs import decode_snapshot_part
+from controlplane.config import DECISIONS, SNAPSHOTS
+from controlplane.core.decision import Decision
+from controlplane.core.identifiers import TopicPartition
+from controlplane.core.outputs import SnapshotPart
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.recovery.log_point import LogPoint
+from controlplane.core.recovery.parts import DAMAGED, restored
+from controlplane.core.recovery.shelf import ShelvedSnapshot, SnapshotShelf
+from controlplane.core.state import State
+from controlplane.errors import InvalidInputError, LogContinuityError, UnsupportedFeatureLevelError
+from controlplane.ports import Clock, LogReader, RawRecord
+from controlplane.service.patience import Patience
+
+_LOG: Final = TopicPartition(DECISIONS, 0)
+_SHELF: Final = TopicPartition(SNAPSHOTS, 0)
+_READ_LIMIT_MS: Final = 60_000
+_STALL_LIMIT_MS: Final = 5_000
+_MAX_PARTS: Final = 16
+_MAX_RECORDS: Final = 32
+
+_log = structlog.get_logger(__name__)
+
+
+def recover(reader: LogReader, clock: Clock, allowed: Callable[[SnapshotPart], bool] = lambda _: True) -> LogPoint:
+    """The place in the log at which to begin, with the state there: the latest that a snapshot gives, or the start.
+
+    Args:
+        reader: reads the cluster's topics; what it was assigned before is forgotten.
+        clock: for deadlines.
+        allowed: whether a snapshot with such a header is early enough for what is asked.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+        LogContinuityError: there are snapshots of a log that is empty now: it was deleted or recreated.
+        UnsupportedFeatureLevelError: a newer version wrote the snapshot, hence also the log.
+    """
+    shelf = read_shelf(reader, clock)
+    for snapshot in shelf.newest_first():
+        header = snapshot.header
+        if header is not None and not allowed(header):
+            continue
+        try:
+            point = point_of(reader, clock, snapshot)
+        except InvalidInputError as error:
+            _log.warning("snapshot passed over", snapshot=snapshot.snapshot_id, reason=error.detail)
+        else:
+            _log.info("beginning from a snapshot", snapshot=snapshot.snapshot_id, seq=point.state.seq)
+            return point
+    return LogPoint(State())
+
+
+def read_shelf(reader: LogReader, clock: Clock) -> SnapshotShelf:
+    """What the topic of snapshots holds now.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+    """
+    shelf = SnapshotShelf()
+    starts = reader.start_offsets(SNAPSHOTS)
+    if starts == reader.end_offsets(SNAPSHOTS):
+        return shelf
+    reader.assign(starts)
+    patience = Patience(clock, f"the end of topic {SNAPSHOTS}", _READ_LIMIT_MS, _STALL_LIMIT_MS)
+    while True:
+        batch = reader.poll(_MAX_PARTS, 50)
+        for record in batch.records:
+            shelf.fold(record.key or b"", _part(record))
+        if _SHELF in batch.ended:
+            return shelf
+        patience.check(progress=bool(batch.records))
+
+
+def require_kept(reader: LogReader, offset: int) -> None:
+    """Refuse to read decisions from an offset before which some are missing.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+        LogContinuityError: the log begins later.
+    """
+    first = reader.start_offsets(DECISIONS)[_LOG]
+    if first > offset:
+        message = f"topic {DECISIONS} begins at offset {first}, needed is {offset}: decisions were deleted"
+        raise LogContinuityError(message)
+
+
+def _part(record: RawRecord) -> SnapshotPart | str | None:
+    if record.value is None:
+        return None
+    try:
+        return decode_snapshot_part(record.value)
+    except InvalidInputError as error:
+        return error.detail
+
+
+def point_of(reader: LogReader, clock: Clock, snapshot: ShelvedSnapshot) -> LogPoint:
+    """The place in the log, and the state there, that a snapshot gives and the log confirms.
+
+    Raises:
+        InvalidInputError: it is not whole, not what was written, or not of this log; the detail says which.
+        LogUnavailableError: Kafka did not answer in time.
+        LogContinuityError: the log is empty: it was deleted or recreated.
+        UnsupportedFeatureLevelError: a newer version wrote the snapshot, hence also the log.
+    """
+    header = snapshot.header
+    if snapshot.problem or header is None:
+        raise InvalidInputError(DAMAGED, snapshot.problem)
+    if header.feature_level > FEATURE_LEVEL:
+        message = (
+            f"snapshot {header.snapshot_id} has feature level {header.feature_level}, this version knows "
+            f"{FEATURE_LEVEL}: upgrade this process"
+        )
+        raise UnsupportedFeatureLevelError(message)
+    decision, last_offset = _read_back(reader, clock, header)
+    state = restored(snapshot.parts)
+    if (decision.digest(), decision.state_digest) != (state.last_digest, header.state_digest):
+        detail = f"the log holds another decision {decision.seq} of log {decision.log_id!r} where its last one stood"
+        raise InvalidInputError(DAMAGED, detail)
+    return LogPoint(state, header.last_decision_offset, last_offset + 1)
+
+
+def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[Decision, int]:
+    """The decision that stands where the snapshot says that its last one does, and the offset of its last record."""
+    first, end = reader.start_offsets(DECISIONS)[_LOG], reader.end_offsets(DECISIONS)[_LOG]
+    if first == end:
+        message = (
+            f"topic {DECISIONS} is empty, but {SNAPSHOTS} holds a state of seq {header.seq} of log {header.log_id!r}: "
+            "the decision log was deleted or recreated; restore it, or delete all topics and the lease"
+        )
+        raise LogContinuityError(message)
+    place = f"{DECISIONS}[0]@{header.last_decision_offset}"
+    if not first <= header.last_decision_offset < end:
+        raise InvalidInputError(DAMAGED, f"its last decision stood at {place}, and the log keeps {first} to {end}")
+    reader.assign({_LOG: header.last_decision_offset})
+    assembler = DecisionAssembler()
+    patience = Patience(clock, place, _READ_LIMIT_MS, _STALL_LIMIT_MS)
+    while True:
+        batch = reader.poll(_MAX_RECORDS, 50)
+        for record in batch.records:
+            try:
+                decision = assembler.add(record.value or b"")
+            except LogContinuityError as error:
+                raise InvalidInputError(DAMAGED, f"no decision begins at {place}: {error}") from error
+            if decision is not None:
+                return decision, record.offset
+        if _LOG in batch.ended:
+            raise InvalidInputError(DAMAGED, f"no decision begins at {place}")
+        patience.check(progress=bool(batch.records))

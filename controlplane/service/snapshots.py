@@ -1,0 +1,195 @@
+"""Writes snapshots of the state while leading, in a thread and with a producer of its own.
+
+It never delays a decision: a state never changes, so a reference to it is all that the leader hands over, and the
+encoding pauses every millisecond or two. It never stops a leader: what goes wrong is said, counted, and tried again
+later. Nothing has to be fenced, because nobody believes a snapshot that the log does not confirm.
+"""
+
+import queue
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from typing import Final
+
+import structlog
+
+from controlplane import __version__
+from controlplane.codec.outputs import encode_snapshot_part
+from controlplane.config import SNAPSHOTS, SnapshotConfig
+from controlplane.core.identifiers import Seq, Term
+from controlplane.core.recovery.log_point import LogPoint
+from controlplane.core.recovery.parts import parts_of, pieces_of, snapshot_id
+from controlplane.core.recovery.schedule import LastSnapshot, due
+from controlplane.core.recovery.shelf import ShelvedSnapshot, part_key, sound, superseded_keys
+from controlplane.core.state import State
+from controlplane.errors import ControlPlaneError, LogUnavailableError
+from controlplane.ports import Clock, Delivery, EventWriter, LogReader, Mailbox, OutgoingRecord, Threads
+from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.recovery import read_shelf
+
+_IDLE_S: Final = 0.5
+_PAUSE_S: Final = 0.001
+_BYTES_BETWEEN_PAUSES: Final = 16 * 1024
+"""What is encoded in a millisecond or two: so long at most another thread waits for the interpreter because of us."""
+_DELIVERY_LIMIT_MS: Final = 60_000
+_FLUSH_MS: Final = 100
+_RETRY_MS: Final = 30_000
+
+_log = structlog.get_logger(__name__)
+
+
+class _StoppedError(Exception):
+    """The controller ends: what is under way stays unfinished."""
+
+
+class SnapshotKeeper:
+    """A thread that writes a snapshot when one is due, and removes those that two newer ones have replaced."""
+
+    def __init__(
+        self,
+        writer: EventWriter,
+        open_reader: Callable[[], LogReader],
+        clock: Clock,
+        threads: Threads,
+        config: SnapshotConfig,
+        metrics: ControllerMetrics,
+    ) -> None:
+        """``writer`` belongs to the keeper's thread from :meth:`start` on."""
+        self._writer = writer
+        self._open_reader = open_reader
+        self._clock = clock
+        self._config = config
+        self._metrics = metrics
+        self._points: Mailbox[LogPoint] = threads.mailbox()
+        self._stop = threads.signal()
+        self._thread = threads.thread(self._run, "snapshots")
+        self._known: tuple[Term, LastSnapshot] | None = None
+        self._attempts = 0
+        self._not_before_ms = clock.monotonic_ms()
+
+    def start(self) -> None:
+        """Begin to wait for what a leader shows."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; a snapshot under way stays unfinished, and nobody will believe it."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def look(self, point: LogPoint) -> None:
+        """The leader shows how far the log is. Returns at once; while a snapshot is written, only the first counts."""
+        if self._points.empty():
+            self._points.put(point)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                point = self._points.get(timeout=_IDLE_S)
+            except queue.Empty:
+                continue
+            if self._clock.monotonic_ms() >= self._not_before_ms:
+                self._try(point)
+
+    def _try(self, point: LogPoint) -> None:
+        try:
+            self._consider(point)
+        except _StoppedError:
+            return
+        except ControlPlaneError as error:
+            _log.warning("no snapshot, trying again later", error=str(error), retry_ms=_RETRY_MS)
+        except Exception:  # noqa: BLE001 - a leader goes on whatever becomes of its snapshots
+            _log.exception("no snapshot because of a defect, trying again later", retry_ms=_RETRY_MS)
+        else:
+            return
+        self._metrics.snapshot_failures.inc()
+        self._not_before_ms = self._clock.monotonic_ms() + _RETRY_MS
+
+    def _consider(self, point: LogPoint) -> None:
+        term = point.state.term
+        if self._known is None or self._known[0] != term:
+            # Others have led meanwhile: what they wrote counts like our own.
+            self._known = (term, self._newest(self._shelved(), point))
+        why = due(self._config, self._known[1], point)
+        if why:
+            self._write(point, why)
+            self._known = (term, LastSnapshot(point.state.seq, point.state.decided_at_ms, point.read_bytes))
+
+    def _write(self, point: LogPoint, why: str) -> None:
+        began_at_ms = self._clock.monotonic_ms()
+        state = point.state
+        self._attempts += 1
+        name = snapshot_id(state.seq, state.term, self._attempts)
+        body = self._encoded(state)
+        parts = list(parts_of(name, point, body, __version__))
+        self._send(
+            OutgoingRecord(SNAPSHOTS, part_key(name, part.part), encode_snapshot_part(part), 0) for part in parts
+        )
+        shelved = self._shelved()
+        if name not in [each.snapshot_id for each in sound(shelved, state.log_id, state.seq)]:
+            raise LogUnavailableError(f"snapshot {name} was written, and does not stand whole in topic {SNAPSHOTS}")
+        removed = superseded_keys(shelved, state.log_id, state.seq)
+        self._send(OutgoingRecord(SNAPSHOTS, key, None, 0) for key in removed)
+        elapsed_ms = self._clock.monotonic_ms() - began_at_ms
+        self._metrics.snapshots.inc()
+        self._metrics.snapshot_seq.set(state.seq)
+        self._metrics.snapshot_bytes.set(len(body))
+        _log.info(
+            "snapshot written",
+            snapshot=name,
+            why=why,
+            parts=len(parts),
+            size_bytes=len(body),
+            removed_records=len(removed),
+            elapsed_ms=elapsed_ms,
+        )
+
+    def _encoded(self, state: State) -> bytes:
+        pieces, since_pause = [], 0
+        for piece in pieces_of(state):
+            pieces.append(piece)
+            since_pause += len(piece)
+            if since_pause >= _BYTES_BETWEEN_PAUSES:
+                self._pause()
+                since_pause = 0
+        return b"".join(pieces)
+
+    def _send(self, records: Iterable[OutgoingRecord]) -> None:
+        """Append the records and wait until all of them stand in the log.
+
+        Raises:
+            LogUnavailableError: Kafka did not take one of them, or did not answer in time.
+        """
+        deliveries: list[Delivery] = []
+        sent = 0
+        for record in records:
+            self._writer.send(record, deliveries.append)
+            self._writer.poll(0)
+            self._pause()
+            sent += 1
+        deadline_ms = self._clock.monotonic_ms() + _DELIVERY_LIMIT_MS
+        while len(deliveries) < sent:
+            self._writer.flush(_FLUSH_MS)
+            if self._clock.monotonic_ms() > deadline_ms:
+                raise LogUnavailableError(
+                    f"{sent - len(deliveries)} of {sent} records of a snapshot are not written yet"
+                )
+            self._pause()
+        for delivery in deliveries:
+            if delivery.error is not None:
+                raise LogUnavailableError(f"Kafka did not take a record of a snapshot: {delivery.error}")
+
+    def _shelved(self) -> list[ShelvedSnapshot]:
+        with closing(self._open_reader()) as reader:
+            return read_shelf(reader, self._clock).newest_first()
+
+    def _newest(self, shelved: list[ShelvedSnapshot], point: LogPoint) -> LastSnapshot:
+        """What the schedule goes on from: the newest sound snapshot, or that there is none yet."""
+        headers = [each.header for each in sound(shelved, point.state.log_id, point.state.seq)]
+        if not headers or headers[0] is None:
+            return LastSnapshot(Seq(0), point.state.decided_at_ms, point.read_bytes)
+        self._metrics.snapshot_seq.set(headers[0].seq)
+        return LastSnapshot(headers[0].seq, headers[0].decided_at_ms, point.read_bytes)
+
+    def _pause(self) -> None:
+        if self._stop.wait(_PAUSE_S):
+            raise _StoppedError

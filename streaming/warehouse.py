@@ -1,0 +1,37 @@
+"""Whose tables a folder holds: its pipeline writes it down, and whoever asks the tables looks, without Spark."""
+
+from pathlib import Path
+
+from controlplane.errors import PrerequisiteError
+
+_OWNER_FILE = "cluster"
+
+
+def cluster_of(warehouse_dir: Path) -> str | None:
+    """The name of the cluster whose tables these are; None if the folder does not say."""
+    try:
+        return (warehouse_dir / _OWNER_FILE).read_text(encoding="utf-8").strip() or None
+    except OSError:
+        return None
+
+
+def claim(warehouse_dir: Path, cluster: str) -> None:
+    """Write down whose tables these are; a folder that does not say it yet becomes this cluster's.
+
+    Raises:
+        PrerequisiteError: they are another cluster's, or the folder cannot be written.
+    """
+    owner = cluster_of(warehouse_dir)
+    if owner not in (None, cluster):
+        message = (
+            f"the tables in {warehouse_dir} are those of cluster {owner}: give {cluster} a folder of its own, or, "
+            f"if that name was a mistake, remove the file {warehouse_dir / _OWNER_FILE}"
+        )
+        raise PrerequisiteError(message)
+    try:
+        warehouse_dir.mkdir(parents=True, exist_ok=True)
+        if owner is None:
+            (warehouse_dir / _OWNER_FILE).write_text(f"{cluster}\n", encoding="utf-8")
+    except OSError as error:
+        message = f"the folder of the tables, {warehouse_dir}, cannot be made: {error}"
+        raise PrerequisiteError(message) from error

@@ -1,0 +1,113 @@
+"""``python -m tests.chaos --minutes 30 --seed 1``: real processes, faults, and a report that ends with a verdict."""
+
+import argparse
+import logging
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import structlog
+
+from controlplane.core.identifiers import ControllerId, NodeId
+from examples.kv.client import Acknowledged
+from tests.chaos.faults import LEADER_DEATHS
+from tests.chaos.parts import ChaosParts
+from tests.chaos.run import Report, kinds_until, run
+from tests.helpers.real_cluster import RealCluster
+from tests.kills.cluster import KvCluster
+
+CONTROLLERS = 3
+
+
+def main() -> int:
+    """Print a line for each fault, then the report; 1 if a promise was broken."""
+    parser = argparse.ArgumentParser(description="Break a running cluster in every way, and judge what it did.")
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--rate", type=float, default=60.0, help="requests a second")
+    parser.add_argument("--folder", type=Path, help="data and logs, kept; a temporary one otherwise")
+    options = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        report, commands = unleash(folder, options.minutes, options.seed, options.nodes, options.rate)
+    for line in (*lines_of(report), *commands):
+        print(line)
+    broken = bool(report.broken) or not report.history.linearizable
+    print("BROKEN" if broken else "every promise was kept")
+    return int(broken)
+
+
+def unleash(folder: Path, minutes: float, seed: int, nodes: int, rate_per_s: float) -> tuple[Report, list[str]]:
+    """A cluster of its own, its faults, and what the commands that check a log say of it afterwards."""
+    names: list[ControllerId | NodeId] = [f"c{number}" for number in range(1, CONTROLLERS + 1)]
+    names += [f"n{number}" for number in range(1, nodes + 1)]
+    history: list[Acknowledged] = []
+    with ChaosParts(folder, names) as parts:
+        real = RealCluster(
+            "chaos", parts.kafka.bootstrap_servers, parts.valkey.redis_url, folder, addresses_of=parts.addresses_of
+        )
+        cluster = KvCluster(real, controllers=CONTROLLERS, nodes=nodes, rate_per_s=rate_per_s, history=history)
+        with cluster:
+            chance = random.Random(seed)
+            kinds = kinds_until(time.monotonic() + 60 * minutes, chance)
+            report = run(parts, cluster, history, chance, kinds, _tell)
+        return report, [_checked(parts, report, "log", "verify"), _checked(parts, report, "audit")]
+
+
+def lines_of(report: Report) -> list[str]:
+    """The report for people."""
+    lines = [f"{report.faults.total()} faults:"]
+    lines += [f"  {count:5d}  {kind.value}" for kind, count in report.faults.most_common()]
+    lines.append("first commit of another leader after the fault, ms:")
+    deaths = [ms for kind in LEADER_DEATHS for ms in report.failovers_ms.get(kind, [])]
+    lines.append(f"  {_distribution(deaths)}  deaths of the leader with Kafka and the lease store reachable")
+    for kind, failovers_ms in report.failovers_ms.items():
+        if kind not in LEADER_DEATHS:
+            lines.append(f"  {_distribution(failovers_ms)}  {kind.value}")
+    lines.append("node that died with the leader fenced after the later of silence limit and that commit, ms:")
+    lines.append(f"  {_distribution(report.fencings_ms)}")
+    lines.append(
+        f"log: {report.decisions} decisions, {report.epochs} epochs, {report.terms} terms, "
+        f"{report.lost_or_doubled} lost or doubled"
+    )
+    lines.append(f"looked at {report.looks} times, {report.keys} values read back")
+    lines.append(f"requests: {report.answered} answered, {report.failed} given up")
+    history = report.history
+    lines.append(
+        f"ownership: {history.writes} writes of {history.slots} slots, {len(history.stale)} stale ones accepted, "
+        f"{len(history.doubled)} tokens doubled: {'' if history.linearizable else 'NOT '}linearizable"
+    )
+    return [*lines, *report.broken, *history.stale, *history.doubled]
+
+
+def _distribution(values: list[int]) -> str:
+    if not values:
+        return "none"
+    ordered = sorted(values)
+    p99 = ordered[min(len(ordered) - 1, -(-99 * len(ordered) // 100) - 1)]
+    return f"{len(ordered)}: p50 {statistics.median(ordered):.0f}, p99 {p99}, worst {ordered[-1]}"
+
+
+def _checked(parts: ChaosParts, report: Report, *command: str) -> str:
+    """What a command says of the log that the run has left; a refusal is a broken promise."""
+    words = [sys.executable, "-m", "controlplane.cli", "--cluster", "chaos"]
+    words += ["--bootstrap-servers", parts.kafka.bootstrap_servers, "--redis-url", parts.valkey.redis_url, *command]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        report.broken.append(f"controlplane {' '.join(command)}: {done.stdout}{done.stderr}")
+    return f"controlplane {' '.join(command)}: {done.stdout.strip()}"
+
+
+def _tell(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

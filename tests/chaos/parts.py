@@ -1,0 +1,73 @@
+"""Kafka and Valkey, and for each process of the cluster links of its own to both."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from controlplane.embedded.kafka import EmbeddedKafka, Listener
+from controlplane.embedded.parts import Addresses
+from controlplane.embedded.server import free_port
+from controlplane.embedded.valkey import EmbeddedValkey
+from tests.chaos.proxy import HOST, LinkMode, Proxy
+
+_KAFKA = "kafka"
+_LEASE_STORE = "lease store"
+
+
+class ChaosParts:
+    """The servers and the links. A context manager: it ends all of them.
+
+    Kafka tells its clients where to come again, so it has a door for each process, and tells those who come through a
+    door the link that leads to it.
+    """
+
+    def __init__(self, folder: Path, names: list[str]) -> None:
+        """Choose the ports; nothing runs yet."""
+        self._kafka_links = {name: Listener(name.upper(), free_port(), free_port()) for name in names}
+        self._lease_links = {name: free_port() for name in names}
+        self.kafka = EmbeddedKafka(folder / "kafka", listeners=list(self._kafka_links.values()))
+        self.valkey = EmbeddedValkey(folder / "valkey")
+        self.proxy = Proxy()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        """Start everything, with every link open."""
+        with ExitStack() as stack:
+            stack.enter_context(self.proxy)
+            stack.enter_context(self.valkey)
+            stack.enter_context(self.kafka)
+            for name, door in self._kafka_links.items():
+                self.proxy.link(f"{name} {_KAFKA}", door.advertised_port, door.port)
+            for name, port in self._lease_links.items():
+                self.proxy.link(f"{name} {_LEASE_STORE}", port, self.valkey.port)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop everything."""
+        self.valkey.resume()
+        self.kafka.resume()
+        self._stack.close()
+
+    def addresses_of(self, name: str) -> Addresses:
+        """Where a process finds its links."""
+        return Addresses(
+            f"{HOST}:{self._kafka_links[name].advertised_port}", f"redis://{HOST}:{self._lease_links[name]}/0"
+        )
+
+    def set_kafka_link(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
+        """Change what becomes of what a process and Kafka send each other."""
+        self.proxy.set(f"{name} {_KAFKA}", mode, delay_ms)
+
+    def set_lease_link(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
+        """The same for the lease store."""
+        self.proxy.set(f"{name} {_LEASE_STORE}", mode, delay_ms)
+
+    def empty_lease_store(self) -> None:
+        """Kill the lease store, and start it without what it knew."""
+        self.valkey.kill()
+        self.valkey.erase_data()
+        self.valkey.start()

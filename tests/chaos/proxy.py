@@ -1,0 +1,157 @@
+"""A TCP proxy whose links are slowed, cut and left half-open: ``python -m tests.chaos.proxy`` with orders on its input.
+
+It is a process of its own, because what it forwards must not wait for whoever breaks it. Each line of its standard
+input is an order, ``{"link": ..., "listen": ..., "target": ...}`` for a new link or ``{"link": ..., "mode": ...,
+"delay_ms": ...}`` for an old one; each is answered by a line once it holds.
+"""
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+from enum import Enum
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+_CHUNK_BYTES = 1 << 16
+HOST = "127.0.0.1"
+
+Order: TypeAlias = dict[str, Any]
+
+
+class LinkMode(Enum):
+    """What becomes of what is sent over a link."""
+
+    OPEN = "open"
+    """It arrives, after the link's delay."""
+    CUT = "cut"
+    """Connections are closed, and new ones too: the other side is told."""
+    HALF_OPEN = "half-open"
+    """Connections stay and carry nothing in either direction: nobody is told. They go on afterwards."""
+    ANSWERS_LOST = "answers lost"
+    """Requests arrive, answers are swallowed; the connections end when the link is open again."""
+
+
+class Link:
+    """One port that stands for another."""
+
+    def __init__(self, target: int) -> None:
+        """An open link to a port of this machine."""
+        self._target = target
+        self._mode = LinkMode.OPEN
+        self._delay_s = 0.0
+        self._open = asyncio.Event()
+        self._open.set()
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._swallowed: set[asyncio.StreamWriter] = set()
+
+    async def listen(self, port: int) -> None:
+        """Take connections from now on."""
+        await asyncio.start_server(self._serve, HOST, port)
+
+    def set(self, mode: LinkMode, delay_ms: int) -> None:
+        """Change what becomes of what is sent."""
+        self._mode = mode
+        self._delay_s = delay_ms / 1_000
+        if mode is LinkMode.HALF_OPEN:
+            self._open.clear()
+        else:
+            self._open.set()
+        ended = self._connections if mode is LinkMode.CUT else self._swallowed
+        for connection in list(ended):
+            connection.transport.abort()
+        self._swallowed.clear()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._open.wait()
+        if self._mode is LinkMode.CUT:
+            writer.transport.abort()
+            return
+        try:
+            target_reader, target_writer = await asyncio.open_connection(HOST, self._target)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._connections |= {writer, target_writer}
+        try:
+            await asyncio.gather(
+                self._forward(reader, target_writer, answers=False), self._forward(target_reader, writer, answers=True)
+            )
+        finally:
+            self._connections -= {writer, target_writer}
+            self._swallowed.discard(writer)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(_CHUNK_BYTES):
+                if self._delay_s:
+                    await asyncio.sleep(self._delay_s)
+                await self._open.wait()
+                if answers and self._mode is LinkMode.ANSWERS_LOST:
+                    self._swallowed.add(writer)
+                    continue
+                writer.write(data)
+                await writer.drain()
+        # One end is gone, so the other has nobody to talk to.
+        writer.transport.abort()
+
+
+class Proxy:
+    """The proxy's process, seen from outside. A context manager: it ends with the block."""
+
+    def __init__(self) -> None:
+        """It begins with the block."""
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.chaos.proxy"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+
+    def link(self, name: str, listen: int, target: int) -> None:
+        """A new link: whoever connects to the port ``listen`` reaches ``target``."""
+        self._order({"link": name, "listen": listen, "target": target})
+
+    def set(self, name: str, mode: LinkMode, delay_ms: int = 0) -> None:
+        """Change a link."""
+        self._order({"link": name, "mode": mode.value, "delay_ms": delay_ms})
+
+    def _order(self, order: Order) -> None:
+        process = self._process
+        assert process is not None, "the proxy runs only within its block"
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(order) + "\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+        assert answer == "done\n", f"the proxy did not carry out {order}: {answer!r}"
+
+
+async def serve() -> None:
+    """Carry out orders until there are no more."""
+    links: dict[str, Link] = {}
+    loop = asyncio.get_running_loop()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        order: Order = json.loads(line)
+        if "target" in order:
+            link = links[order["link"]] = Link(order["target"])
+            await link.listen(order["listen"])
+        else:
+            links[order["link"]].set(LinkMode(order["mode"]), order["delay_ms"])
+        sys.stdout.write("done\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

@@ -1,0 +1,36 @@
+"""The rows of the machines' transition tables, named alike where they are counted and where a search uses them."""
+
+from controlplane.core.machines import election, leading, node_session
+from controlplane.core.machines.election import ElectionEvent, ElectionState
+from controlplane.core.machines.leading import Step
+from controlplane.core.machines.node_session import SessionState
+
+
+def election_row(before: type[ElectionState], event: type[ElectionEvent], after: type[ElectionState]) -> str:
+    """A row of the election, which counts once for each kind of state that it may lead to."""
+    return f"{before.__name__}, {event.__name__} -> {after.__name__}"
+
+
+def loop_row(step: Step, trigger: leading.Trigger) -> str:
+    """A row of the controller's loop."""
+    return f"{step.value}, {trigger.value}"
+
+
+def session_row(state: SessionState, trigger: node_session.Trigger) -> str:
+    """A row of a node's session."""
+    return f"node {state.value}, {trigger.value}"
+
+
+def rows_of_controllers() -> set[str]:
+    """Every row that controllers have."""
+    rows = {
+        election_row(state, event, after)
+        for (state, event), row in election.TRANSITIONS.items()
+        for after in row.leads_to
+    }
+    return rows | {loop_row(step, trigger) for step, trigger in leading.TRANSITIONS}
+
+
+def rows_of_nodes() -> set[str]:
+    """Every row that nodes have."""
+    return {session_row(state, trigger) for state, trigger in node_session.TRANSITIONS}

@@ -1,0 +1,172 @@
+"""Every order of what controllers and nodes can do, to a stated depth, and that the search finds what is wrong."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from controlplane.core.identifiers import Term
+from controlplane.core.machines import election, leading
+from controlplane.core.machines.election import Acquire, Contender, ElectionEvent, FloorRaised, Holder, LeaseGone
+from controlplane.core.machines.leading import Action, Row, Step, Trigger
+from controlplane.core.machines.node_session import NodeSession, SessionAction
+from tests.exploration.any_lease import TurnUnderAnyLease
+from tests.exploration.search import Explorer, Start
+from tests.exploration.searches import SEARCHES, AnyLeaseSearch, ControllerSearch, NodeSearch, unused_rows
+from tests.exploration.stores import Kafka
+from tests.exploration.turns import Turn
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_no_interleaving_breaks_anything_and_every_row_is_used() -> None:
+    """A million worlds and more, each looked at; a row that nothing leads to would be dead."""
+    found = [search.run() for search in SEARCHES]
+    assert [(one.broken, one.trace) for one in found] == [("", ())] * len(SEARCHES)
+    assert sum(sum(one.worlds) for one in found) >= 1_000_000
+    assert unused_rows(found) == []
+    (under_any_lease,) = (
+        one for search, one in zip(SEARCHES, found, strict=True) if isinstance(search, AnyLeaseSearch)
+    )
+    assert under_any_lease.is_everything
+
+
+@pytest.mark.parametrize("turn", [Turn, TurnUnderAnyLease])
+def test_a_search_is_the_same_every_time(turn: type[Turn]) -> None:
+    """Numbers depend on the order in which things are met, and that on nothing but the code."""
+    assert Explorer(2, turn).search(Start.COLD, depth=7) == Explorer(2, turn).search(Start.COLD, depth=7)
+
+
+def _row(step: Step, trigger: Trigger, then: Step, *actions: Action) -> Callable[[pytest.MonkeyPatch], None]:
+    """A mistake in the table of the controller's loop."""
+    return lambda patch: patch.setitem(leading.TRANSITIONS, (step, trigger), Row(then, actions))
+
+
+def _read_before_fencing(patch: pytest.MonkeyPatch) -> None:
+    """The right steps in the wrong order."""
+    for mistake in (
+        _row(Step.CONFIRMING_LEASE, Trigger.LEASE_CONFIRMED, Step.READING_LOG, Action.READ_LOG),
+        _row(Step.READING_LOG, Trigger.TERM_UNUSED, Step.OPENING_WRITER, Action.OPEN_WRITER),
+        _row(Step.OPENING_WRITER, Trigger.DONE, Step.CATCHING_UP, Action.CATCH_UP),
+    ):
+        mistake(patch)
+
+
+def _forget(event: type[ElectionEvent]) -> Callable[[pytest.MonkeyPatch], None]:
+    """A holder that is told something asks for any term at all, as if it knew none."""
+    row = election.TRANSITIONS[Holder, event]
+    asks = (Contender(Term(0), 0), (Acquire(Term(0)),))
+    return lambda patch: patch.setitem(election.TRANSITIONS, (Holder, event), replace(row, follow=lambda *_: asks))
+
+
+def _leave_transactions_open(patch: pytest.MonkeyPatch) -> None:
+    """Opening a writer fences the predecessor and forgets to abort what it has sent."""
+    patch.setattr(Kafka, "opened_by", lambda kafka, controller: kafka._replace(writer=controller))
+
+
+def _trust_admissions(patch: pytest.MonkeyPatch) -> None:
+    """A new member serves as soon as a heartbeat is acknowledged."""
+    right = NodeSession._acknowledged  # noqa: SLF001 - the bug is in there
+
+    def acknowledged(session: NodeSession, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
+        actions = right(session, now_ms, sent_at_ms)
+        session._is_confirmed = True  # noqa: SLF001 - as above
+        return actions
+
+    patch.setattr(NodeSession, "_acknowledged", acknowledged)
+
+
+def _count_from_acknowledgements(patch: pytest.MonkeyPatch) -> None:
+    """A heartbeat counts as sent when it is acknowledged."""
+    right = NodeSession._acknowledged  # noqa: SLF001 - the bug is in there
+    patch.setattr(NodeSession, "_acknowledged", lambda session, now_ms, _: right(session, now_ms, now_ms))
+
+
+def _hide_losses(patch: pytest.MonkeyPatch) -> None:
+    """A late acknowledgement makes the node forget that its time was over."""
+    patch.setattr(NodeSession, "_notice_log_loss", lambda *_: None)
+
+
+BUGS = {
+    "a writer is opened without asking for the lease again": (
+        _row(Step.FOLLOWING, Trigger.LEASE_HELD, Step.OPENING_WRITER, Action.OPEN_WRITER),
+        ControllerSearch(2, Start.COLD, 3),
+        "opens a writer and has not asked",
+    ),
+    "a term is opened without asking for the lease again": (
+        _row(Step.CATCHING_UP, Trigger.DONE, Step.OPENING_TERM, Action.OPEN_TERM),
+        ControllerSearch(2, Start.COLD, 7),
+        "opens a term and has not asked",
+    ),
+    "no answer about the lease is taken for yes": (
+        _row(Step.CONFIRMING_AGAIN, Trigger.LEASE_UNCONFIRMED, Step.OPENING_TERM, Action.OPEN_TERM),
+        ControllerSearch(2, Start.CONTESTED, 7),
+        "opens a term and has not asked",
+    ),
+    "the log is read before the others are fenced": (
+        _read_before_fencing,
+        ControllerSearch(2, Start.CONTESTED, 9),
+        "without knowing what the log holds",
+    ),
+    "a term that the log holds is opened": (
+        _row(Step.READING_LOG, Trigger.TERM_USED, Step.CATCHING_UP, Action.CATCH_UP),
+        ControllerSearch(2, Start.LED, 9),
+        "term 1 is opened twice",
+    ),
+    "the term of the log is forgotten": (
+        _forget(FloorRaised),
+        ControllerSearch(2, Start.LED, 8),
+        "asks for a term above 0",
+    ),
+    "a leader forgets its own term when the lease is gone": (
+        _forget(LeaseGone),
+        ControllerSearch(2, Start.LED, 2),
+        "asks for a term above 0",
+    ),
+    "a commit without an answer is taken for aborted": (
+        _row(Step.LEADING, Trigger.UNANSWERED, Step.LEADING, Action.OBSERVE),
+        ControllerSearch(2, Start.LED, 4),
+        "commits while a commit of its own has no answer",
+    ),
+    "an aborted opening is taken for an open term": (
+        _row(Step.OPENING_TERM, Trigger.ABORTED, Step.LEADING, Action.OBSERVE),
+        ControllerSearch(2, Start.CONTESTED, 7),
+        "leads term 2, and the log says",
+    ),
+    "a fenced leader leads on with a new writer": (
+        _row(Step.LEADING, Trigger.FENCED, Step.OPENING_WRITER, Action.DISCARD, Action.OPEN_WRITER),
+        ControllerSearch(2, Start.CONTESTED, 7),
+        "opens a writer and has not asked",
+    ),
+    "opening a writer leaves the predecessor's transaction open": (
+        _leave_transactions_open,
+        ControllerSearch(2, Start.CONTESTED, 10),
+        "without knowing what the log holds",
+    ),
+    "a node that was just admitted serves without asking for the table": (
+        _trust_admissions,
+        NodeSearch(1, in_all_ways=False, depth=9),
+        "n0 serves, and the log says that it is fenced",
+    ),
+    "a node counts its silence from the acknowledgement": (
+        _count_from_acknowledgements,
+        NodeSearch(1, in_all_ways=False, depth=7),
+        "n0 serves, and the log says that it is fenced",
+    ),
+    "a late acknowledgement hides that a node's time was over": (
+        _hide_losses,
+        NodeSearch(1, in_all_ways=False, depth=7),
+        "n0 serves, and the log says that it is fenced",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", BUGS)
+def test_the_search_finds(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At exactly this depth and not before: the way there is a shortest one, to be followed with a finger."""
+    make, search, broken = BUGS[bug]
+    make(monkeypatch)
+    found = search.run()
+    assert broken in found.broken
+    assert len(found.trace) == search.depth, found.trace

@@ -1,0 +1,87 @@
+"""A process that only stands for election: ``python -m tests.helpers.elector PROFILE REDIS_URL CLUSTER OWNER``.
+
+It prints a JSON object a line: ``{"term": N}`` whenever the term under which it may lead changes, and ``{"won": bool}``
+for each attempt to become the owner of what was another's or nobody's. PROFILE is default, sofa, guarded or observer.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import structlog
+
+from controlplane.adapters.redis_lease import RedisLeaseStore
+from controlplane.adapters.redis_lock import RedisLockStore
+from controlplane.adapters.system_clock import SystemClock
+from controlplane.adapters.system_threads import SystemThreads
+from controlplane.config import ClusterConfig, LeaseConfig, SofaLeaseConfig, SofaRenewal
+from controlplane.core.identifiers import Term
+from controlplane.core.machines.lock_record import LockRecord
+from controlplane.ports import AcquireOutcome, LeaseGranted
+from controlplane.service.lease_keeper import LeaseKeeper
+from controlplane.service.lease_profiles import AnyProfile, OwnLease, SofaLease
+
+LEASE = LeaseConfig(duration_ms=2_000, renew_interval_ms=200, store_timeout_ms=400)
+LOCK = SofaLeaseConfig("dc1", "META-MASTER", duration_ms=2_000, loop_interval_ms=100, first_term=1)
+
+
+class TellingLeaseStore(RedisLeaseStore):
+    """Tells of each attempt to acquire."""
+
+    def acquire(self, owner: str, floor: Term, duration_ms: int, priority: int | None = None) -> AcquireOutcome:
+        """Ask, and tell."""
+        outcome = super().acquire(owner, floor, duration_ms, priority)
+        _tell(won=isinstance(outcome, LeaseGranted))
+        return outcome
+
+
+class TellingLockStore(RedisLockStore):
+    """Tells of each attempt to insert or to take over."""
+
+    def insert(self, owner: str, duration_ms: int, first_term: int) -> bool:
+        """Ask, and tell."""
+        return _tell(won=super().insert(owner, duration_ms, first_term))
+
+    def take_over(self, new_owner: str, seen: LockRecord) -> bool:
+        """Ask, and tell."""
+        return _tell(won=super().take_over(new_owner, seen))
+
+
+def profile_of(kind: str, redis_url: str, cluster: str, owner: str) -> AnyProfile:
+    """What the process stands by."""
+    clock, name = SystemClock(), ClusterConfig(cluster)
+    if kind == "default":
+        store = TellingLeaseStore(name, redis_url, 400)
+        return OwnLease(store, clock, owner, LEASE, stop_when_store_is_lost=False, is_ready=lambda: True)
+    renewal = SofaRenewal.GUARDED if kind == "guarded" else SofaRenewal.OWNER
+    config = SofaLeaseConfig(
+        LOCK.data_center, LOCK.lock_name, LOCK.duration_ms, LOCK.loop_interval_ms, renewal, LOCK.first_term
+    )
+    lock_store = TellingLockStore(name, redis_url, LOCK.data_center, LOCK.lock_name, 400)
+    return SofaLease(lock_store, clock, owner, config, observes=kind == "observer")
+
+
+def main(kind: str, redis_url: str, cluster: str, owner: str) -> None:
+    """Stand until the process is killed."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    profile = profile_of(kind, redis_url, cluster, owner)
+    keeper = LeaseKeeper(profile, SystemClock(), SystemThreads(), store_timeout_ms=400, rest_ms=LEASE.duration_ms)
+    keeper.start()
+    told: Term | None = None
+    while True:
+        if keeper.term != told:
+            told = keeper.term
+            _tell(term=told)
+        time.sleep(0.01)
+
+
+def _tell(**what: Any) -> Any:  # noqa: ANN401 - what was told, for the caller to pass on
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+    (value,) = what.values()
+    return value
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

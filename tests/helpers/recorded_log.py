@@ -1,0 +1,113 @@
+"""A world's inputs and decisions as they would stand in Kafka, to be read again, cut or altered."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from controlplane.bootstrap.auditing import Audited, Auditor
+from controlplane.codec.decisions import decision_key, encode_decision
+from controlplane.codec.inputs import encode_input
+from controlplane.config import DECISIONS
+from controlplane.core.audit import LogAudit
+from controlplane.core.decision import Decision
+from controlplane.core.identifiers import TopicPartition
+from controlplane.core.slot_policy import SlotPolicies
+from controlplane.errors import LogContinuityError
+from controlplane.ports import PolledBatch, RawRecord
+from tests.helpers.world import INPUT_PLACES, World
+
+MOST_AT_ONCE = 50
+DECISIONS_PLACE = TopicPartition(DECISIONS, 0)
+
+
+class RecordedLog:
+    """Topics as lists of records; a partition whose first records are cut begins later."""
+
+    def __init__(self, world: World, decisions: Sequence[Decision] | None = None) -> None:
+        """Everything that a world has seen, and its decisions unless others are given."""
+        self.policies: SlotPolicies = world.slot_policies
+        self.records: dict[TopicPartition, list[RawRecord]] = defaultdict(list, {place: [] for place in INPUT_PLACES})
+        for (topic, partition, offset, append_time_ms), payload, _ in world.inputs:
+            assert payload is not None
+            name = getattr(payload, "node_id", "") or getattr(payload, "intent_id", "")
+            record = RawRecord(topic, partition, offset, append_time_ms, name.encode(), encode_input(payload))
+            self.records[TopicPartition(topic, partition)].append(record)
+        for decision in world.decisions if decisions is None else decisions:
+            self.append(decision)
+
+    def append(self, decision: Decision) -> None:
+        """Write a decision, with an offset left out for the marker of its transaction."""
+        written = self.records[DECISIONS_PLACE]
+        for value in encode_decision(decision):
+            offset = written[-1].offset + 2 if written else 0
+            written.append(RawRecord(DECISIONS, 0, offset, 0, decision_key(decision.seq), value))
+
+    def cut(self, places: Mapping[TopicPartition, int]) -> None:
+        """Delete what stands before these offsets."""
+        for place, first in places.items():
+            self.records[place] = [record for record in self.records[place] if record.offset >= first]
+
+    def with_value(self, index: int, value: bytes) -> "RecordedLog":
+        """The same log with another value in one record of the decisions."""
+        altered = object.__new__(RecordedLog)
+        altered.policies = self.policies
+        altered.records = defaultdict(list, self.records)
+        records = list(self.records[DECISIONS_PLACE])
+        records[index] = records[index]._replace(value=value)
+        altered.records[DECISIONS_PLACE] = records
+        return altered
+
+    def reader(self) -> "RecordedReader":
+        """A reader of it."""
+        return RecordedReader(self.records)
+
+    def audit(self) -> tuple[LogAudit, list[Audited]]:
+        """Audit it to its end."""
+        judging = LogAudit(self.policies)
+        return judging, list(Auditor(judging, self.reader(), self.reader(), timeout_ms=0).run())
+
+
+class RecordedReader:
+    """Implements :class:`controlplane.ports.LogReader`; hands one partition out after the other, as far as it goes."""
+
+    def __init__(self, records: Mapping[TopicPartition, Sequence[RawRecord]]) -> None:
+        self._records = records
+        self._positions: dict[TopicPartition, int] = {}
+
+    def partition_count(self, topic: str) -> int:
+        """See the port."""
+        return sum(place.topic == topic for place in self._records)
+
+    def offsets_at_time(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
+        """See the port."""
+        raise NotImplementedError
+
+    def start_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """See the port."""
+        found = {place: records for place, records in self._records.items() if place.topic == topic}
+        return {place: records[0].offset if records else 0 for place, records in found.items()}
+
+    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """See the port."""
+        found = {place: records for place, records in self._records.items() if place.topic == topic}
+        return {place: records[-1].offset + 1 if records else 0 for place, records in found.items()}
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """See the port."""
+        self._positions = dict(positions)
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """See the port."""
+        for place, position in self._positions.items():
+            records = self._records[place]
+            if records and position < records[0].offset:
+                raise LogContinuityError(f"{place}@{position} is no longer kept")
+            first = bisect_left(records, position, key=lambda record: record.offset)
+            found = records[first : first + min(max_records, MOST_AT_ONCE)]
+            if found:
+                self._positions[place] = found[-1].offset + 1
+                return PolledBatch(found, frozenset({place} if found[-1] is records[-1] else ()))
+        return PolledBatch((), frozenset(self._positions))
+
+    def close(self) -> None:
+        """See the port."""

@@ -1,0 +1,260 @@
+"""The whole work of each access role, done by the real parts under a login: what fails raises, with its sentence."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from controlplane.adapters.kafka_admin import apply_topics
+from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
+from controlplane.bootstrap.members import node_agent, routing_client
+from controlplane.bootstrap.topics import topic_specs
+from controlplane.codec.decisions import DecisionAssembler
+from controlplane.codec.inputs import decode_input, encode_input
+from controlplane.config import (
+    DEAD_LETTERS,
+    INTENTS,
+    LOAD_REPORTS,
+    MEMBERSHIP,
+    SNAPSHOTS,
+    ClusterConfig,
+    KafkaConfig,
+)
+from controlplane.core.events import IntentAnswered
+from controlplane.core.identifiers import TopicPartition
+from controlplane.core.records import Intent, IntentKind, NodeJoined, ResourceUsage
+from controlplane.node import NodeAgent, NodeLoad, NodeMetrics
+from controlplane.ports import OutgoingRecord, RawRecord
+from controlplane.routing import RoutingMetrics
+from tests.helpers.table_feed import TableFeed
+
+DEADLINE_S = 60.0
+CONTROLLER_LOG = "controller.log"
+LOAD = NodeLoad(cpu=ResourceUsage(12.5, 200.0))
+
+
+class RefusedError(Exception):
+    """A part of the role's work was refused; the message is what the part said."""
+
+
+@dataclass(slots=True)
+class SecuredCluster:
+    """One cluster whose topics are there, and who looks at it from above.
+
+    Attributes:
+        name: the cluster's.
+        servers: where logins are asked for.
+        above: the security settings of a super user.
+        redis_url: where controllers find their lease.
+        folder: where outputs go.
+    """
+
+    name: str
+    servers: str
+    above: Mapping[str, str] = field(repr=False)
+    redis_url: str = field(repr=False)
+    folder: Path
+    _feed: TableFeed | None = field(default=None, repr=False)
+
+    def create_topics(self) -> None:
+        """Create them as the super user."""
+        apply_topics(self.servers, self.name, topic_specs(), self.above)
+
+    def as_above(self) -> KafkaConfig:
+        """How the super user connects."""
+        return KafkaConfig(self.servers, self.above)
+
+    @property
+    def feed(self) -> TableFeed:
+        """The table, written by hand where no controller runs."""
+        if self._feed is None:
+            self._feed = TableFeed(KafkaTransactionalWriter(ClusterConfig(self.name), self.as_above()))
+        return self._feed
+
+    def records(self, topic: str) -> list[RawRecord]:
+        """Everything that is committed in a topic."""
+        reader = KafkaLogReader(ClusterConfig(self.name), self.as_above())
+        try:
+            starts = reader.start_offsets(topic)
+            reader.assign(starts)
+            found: list[RawRecord] = []
+            ended: set[TopicPartition] = set()
+            while ended != set(starts):
+                batch = reader.poll(1_000, 200)
+                found += batch.records
+                ended |= batch.ended
+            return found
+        finally:
+            reader.close()
+
+    def write(self, topic: str, key: str, value: bytes) -> None:
+        """Append a record as the super user."""
+        writer = KafkaEventWriter(ClusterConfig(self.name), self.as_above(), 20_000)
+        writer.send(OutgoingRecord(topic, key.encode(), value))
+        assert writer.flush(20_000) == 0
+        writer.close()
+
+    def controller(self, login: Path, *options: str) -> list[str]:
+        """The command line of a controller with the security settings in a file."""
+        return [*self.command_line(login), "controller", "run", "--controller-id", "c1", *options]
+
+    def command_line(self, login: Path) -> list[str]:
+        """The beginning of each command line."""
+        return [
+            *(sys.executable, "-m", "controlplane.cli", "--cluster", self.name, "--bootstrap-servers", self.servers),
+            *("--security", str(login), "--connect-timeout", "5"),
+        ]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of each command: the only place for an address with a password."""
+        return {**os.environ, "CONTROLPLANE_REDIS_URL": self.redis_url}
+
+
+def node_works(cluster: SecuredCluster, security: Mapping[str, str], lines: list[str]) -> None:
+    """A node joins, beats, reports and follows the table; ``lines`` is what it logs."""
+    reports = len(cluster.records(LOAD_REPORTS))
+    joins = len(_joins(cluster))
+    agent = node_agent(
+        cluster.name,
+        cluster.servers,
+        "n1",
+        load_source=lambda: LOAD,
+        load_interval_ms=100,
+        security=security,
+        metrics=NodeMetrics(None),
+    ).start()
+    try:
+        _wait(agent, lines, lambda: len(_joins(cluster)) > joins)
+        cluster.feed.node("n1", incarnation=_joins(cluster)[-1].incarnation).slot(0, "n1").commit()
+        _wait(agent, lines, lambda: agent.table is not None and agent.table.slots[0].leader == "n1")
+        _wait(agent, lines, lambda: len(cluster.records(LOAD_REPORTS)) > reports)
+    finally:
+        agent.stop(drain=False)
+
+
+def reader_works(cluster: SecuredCluster, security: Mapping[str, str]) -> None:
+    """A routing client reads a table and routes by it."""
+    with routing_client(cluster.name, cluster.servers, security=security, metrics=RoutingMetrics(None)) as client:
+        client.wait_for(timeout_ms=round(DEADLINE_S * 1_000))
+        assert client.route("user-1").node_id
+
+
+def operator_works(cluster: SecuredCluster, login: Path, security: Mapping[str, str]) -> None:
+    """An operator looks at nodes, table and log, asks for something, and reads what was asked as an audit does."""
+    for words in (
+        ("nodes", "list"),
+        ("table", "show"),
+        ("log", "show"),
+        ("snapshot", "list"),
+        ("audit",),
+        ("table", "refresh", "--wait", "0"),
+    ):
+        ran = subprocess.run(
+            [*cluster.command_line(login), *words],
+            env=cluster.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+        if ran.returncode and "there is no snapshot" not in ran.stderr:
+            raise RefusedError(f"{words}: {ran.stderr}")
+    reader = KafkaLogReader(ClusterConfig(cluster.name), KafkaConfig(cluster.servers, security))
+    try:
+        reader.assign(reader.start_offsets(INTENTS))
+        while not reader.poll(100, 100).records:
+            pass
+    finally:
+        reader.close()
+
+
+def controller_works(cluster: SecuredCluster, login: Path) -> None:
+    """A controller leads: it answers an intent, publishes a table, writes a snapshot, and files what it cannot use."""
+    with running_controller(cluster, login) as refused:
+        intent_id = f"refresh-{time.monotonic_ns()}"
+        intent = Intent(intent_id, IntentKind.TAKE_SNAPSHOT.value, "above")
+        letters, parts = (len(cluster.records(topic)) for topic in (DEAD_LETTERS, SNAPSHOTS))
+        cluster.write(INTENTS, intent_id, encode_input(intent))
+        cluster.write(MEMBERSHIP, "n1", b"no record of ours")
+        deadline = time.monotonic() + DEADLINE_S
+        while not (
+            answered(cluster, intent_id)
+            and len(cluster.records(DEAD_LETTERS)) > letters
+            and len(cluster.records(SNAPSHOTS)) > parts
+            and "snapshot written" in (cluster.folder / CONTROLLER_LOG).read_text("utf-8", "replace")
+        ):
+            said = refused()
+            if said:
+                raise RefusedError(said)
+            assert time.monotonic() < deadline, "the controller does nothing, and says nothing of why"
+            time.sleep(0.2)
+
+
+@contextmanager
+def running_controller(cluster: SecuredCluster, login: Path, *options: str) -> Iterator[Callable[[], str]]:
+    """A controller's process; gives a function that says what it was refused or why it ended, or nothing."""
+    output = cluster.folder / CONTROLLER_LOG
+    with output.open("wb") as file:
+        process = subprocess.Popen(
+            cluster.controller(login, *options),
+            env=cluster.environment,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+        )
+    try:
+
+        def refused() -> str:
+            said = output.read_text(encoding="utf-8", errors="replace")
+            return said if process.poll() is not None or "does not allow" in said else ""
+
+        yield refused
+    finally:
+        process.terminate()
+        process.wait(DEADLINE_S)
+
+
+def answered(cluster: SecuredCluster, intent_id: str) -> bool:
+    """Whether the decision log has an answer to an intent."""
+    assembler = DecisionAssembler()
+    decisions = [assembler.add(record.value or b"") for record in cluster.records("decisions")]
+    events = [event for decision in decisions if decision is not None for event in decision.events]
+    return any(isinstance(event, IntentAnswered) and event.intent_id == intent_id for event in events)
+
+
+class Listener(logging.Handler):
+    """Keeps what a library logs to the standard library."""
+
+    def __init__(self, lines: list[str]) -> None:
+        """Add to these lines."""
+        super().__init__()
+        self._lines = lines
+        self._guard = threading.Lock()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line."""
+        with self._guard:
+            self._lines.append(record.getMessage())
+
+
+def _joins(cluster: SecuredCluster) -> list[NodeJoined]:
+    payloads = [decode_input(MEMBERSHIP, record).payload for record in cluster.records(MEMBERSHIP)]
+    return [payload for payload in payloads if isinstance(payload, NodeJoined)]
+
+
+def _wait(agent: NodeAgent, lines: list[str], condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        agent.check()
+        refused = [line for line in lines if "does not allow" in line]
+        if refused:
+            raise RefusedError(refused[0])
+        assert time.monotonic() < deadline, "the node does nothing, and says nothing of why"
+        time.sleep(0.1)

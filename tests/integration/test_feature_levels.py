@@ -1,0 +1,118 @@
+"""A rolling upgrade of controllers, up and back, on real processes: an older release beside this one."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane.core.events import FeatureLevelRaised
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.valkey import EmbeddedValkey
+from tests.helpers.readme import ROOT
+from tests.helpers.real_cluster import RealCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+OLDER = "tests.helpers.older_build"
+NODES = ("n1", "n2", "n3")
+
+
+@pytest.fixture
+def cluster(
+    kafka_broker: EmbeddedKafka, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
+) -> Iterator[RealCluster]:
+    """A cluster that a release of feature level 1 has created: two controllers, three nodes."""
+    with RealCluster(cluster_name, kafka_broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as running:
+        running.start_controller("c1", program=OLDER)
+        running.start_controller("c2", program=OLDER)
+        running.join(*NODES)
+        running.wait_until(lambda: running.slot_leaders() == set(NODES), "the first table")
+        yield running
+
+
+def command(cluster: RealCluster, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Ask the cluster something, as an operator."""
+    place = ["--cluster", cluster.cluster.name, "--bootstrap-servers", cluster.kafka.bootstrap_servers]
+    return subprocess.run(
+        [sys.executable, "-m", "controlplane.cli", *place, "--redis-url", cluster.redis_url, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def replace(cluster: RealCluster, name: str, program: str) -> None:
+    """A controller of one release in place of the other; a second one goes on meanwhile."""
+    cluster.stop_controller(name)
+    cluster.start_controller(name, program=program)
+
+
+def lead(cluster: RealCluster, name: str) -> None:
+    """Let a controller lead: the other one is killed, whichever of them leads by now."""
+    for other, process in cluster.controllers.items():
+        if other != name:
+            process.kill()
+            process.wait(10)
+    cluster.wait_until(lambda: cluster.leader() == name, f"{name} leads")
+
+
+def test_upgrade_up_and_back(cluster: RealCluster) -> None:
+    """Releases lead in turn while the level is the old one; once it is raised, the old one stops and harms nobody."""
+    assert {each.feature_level for each in cluster.decisions()} == {1}
+
+    # Up: the first controller is replaced, and leads beside a standby of the old release.
+    replace(cluster, "c2", "controlplane.cli")
+    lead(cluster, "c2")
+    cluster.start_controller("c1", program=OLDER)
+    cluster.join("n4")
+    cluster.wait_until(lambda: "n4" in cluster.slot_leaders(), "a join under the new release")
+
+    # And back: the old release reads what the new one has written, and leads again.
+    lead(cluster, "c1")
+    cluster.start_controller("c2")
+    cluster.join("n5")
+    cluster.wait_until(lambda: "n5" in cluster.slot_leaders(), "a join under the old release")
+    assert {each.feature_level for each in cluster.decisions()} == {1}
+
+    # The level is raised by the new release only, and not while somebody is known who may not support it.
+    lead(cluster, "c2")
+    cluster.start_controller("c1", program=OLDER)
+    cluster.wait_until(lambda: "c1 may not support" in command(cluster, "feature-level", "raise", "2").stdout, "ticks")
+    assert {each.feature_level for each in cluster.decisions()} == {1}
+    standby = cluster.controllers["c1"]
+    term = cluster.decisions()[-1].term
+    raised = command(cluster, "feature-level", "raise", "2", "--upgraded", "c1")
+    assert raised.returncode == 0, raised.stdout + raised.stderr
+    assert cluster.decisions()[-1].events[0] == FeatureLevelRaised(2)
+
+    # It was not true: the old standby stops by itself, says why, and the leader is not disturbed.
+    assert standby.wait(30) == 1
+    assert "upgrade before reading on" in cluster.log_of("c1").read_text(encoding="utf-8", errors="replace")
+    again = cluster.start_controller("c1", program=OLDER)
+    assert again.wait(30) == 1
+    time.sleep(3)
+    assert (cluster.leader(), cluster.decisions()[-1].term) == ("c2", term)
+
+    # There is no way back behind what is written, and the reason is said.
+    lowered = command(cluster, "feature-level", "raise", "1")
+    assert lowered.returncode == 1
+    assert "cannot be lowered to 1" in lowered.stdout
+    assert str(FEATURE_LEVEL) in command(cluster, "feature-level", "show").stdout
+
+    # With the new release everywhere it goes on, and from the next term on decisions can be taken again.
+    cluster.start_controller("c1")
+    lead(cluster, "c1")
+    cluster.join("n6")
+    cluster.wait_until(lambda: "n6" in cluster.slot_leaders(), "a join at the new level")
+    audited = command(cluster, "audit")
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+    assert "(feature level 1)" in audited.stdout
+    assert "no difference" in audited.stdout
+    assert command(cluster, "log", "verify").returncode == 0
+    cluster.assert_log_is_whole()

@@ -1,0 +1,187 @@
+"""The audit takes every decision again: it finds nothing in what leaders decided, and everything that was changed."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controlplane.config import HEARTBEATS
+from controlplane.core.audit import Difference
+from controlplane.core.decision import CauseKind, Decision
+from controlplane.core.events import NodeAdmitted, TermOpened
+from controlplane.core.policy import Policy
+from tests.helpers.histories import History, operations, play
+from tests.helpers.logs import resealed
+from tests.helpers.recorded_log import DECISIONS_PLACE, RecordedLog
+from tests.helpers.world import World
+
+WHOLE_WINDOW_MS = 30_000
+
+
+@given(st.lists(st.tuples(operations, st.sampled_from((0, 300, 2_000, 7_500, 60_000))), min_size=1, max_size=4))
+@settings(max_examples=60)
+def test_leaders_decide_what_the_audit_decides(histories: list[tuple[History, int]]) -> None:
+    """Whenever each of them was started, and however little it had observed when it took over."""
+    world = World(Policy(slot_count=8))
+    for history, look_back_ms in histories:
+        # Nobody can write a weight of 0 into the topic.
+        play([each for each in history if each[::2] != ("weigh", 0)], world)
+        world.take_over(look_back_ms)
+    judging, audited = RecordedLog(world).audit()
+    assert [each for each in audited if each.differences or each.followed_because] == []
+    assert judging.state == world.state
+
+
+def _busy_world() -> World:
+    """A cluster with joins, a death, orders, a plan that is carried out in steps, and two changes of the leader."""
+    world = World(Policy(slot_count=8, moves_in_flight=1))
+    world.admit("n1", "n2", "n3")
+    world.run(1_000, ("n1", "n2", "n3"))
+    world.ask("pin_slots", node="n1", slots="3", reason="it has the disk")
+    world.take_over(7_500)
+    world.run(4_000, ("n1", "n2"))
+    world.ask("create_namespace", namespace="kv")
+    world.ask("drain_node", node="n2")
+    world.take_over(500)
+    world.admit("n4")
+    world.run(2_000, ("n1", "n2", "n4"))
+    return world
+
+
+def _found(log: RecordedLog) -> list[Difference]:
+    return [difference for each in log.audit()[1] for difference in each.differences]
+
+
+BUSY = _busy_world()
+BUSY_LOG = RecordedLog(BUSY)
+
+
+@given(st.integers(0, len(BUSY.decisions) - 2), st.floats(0, 1, exclude_max=True), st.integers(0, 7))
+@settings(max_examples=150)
+def test_a_changed_byte_is_found_wherever_it_is(index: int, where: float, bit: int) -> None:
+    """In every record, and the epoch of the changed decision is named; only the last one has nobody to vouch for it."""
+    record, decision = BUSY_LOG.records[DECISIONS_PLACE][index], BUSY.decisions[index]
+    value = bytearray(record.value or b"")
+    value[int(where * len(value))] ^= 1 << bit
+    found = _found(BUSY_LOG.with_value(index, bytes(value)))
+    # A decision that nobody can read does not tell its epoch: then its number is named, and the epoch before it.
+    assert any(each.epoch == decision.epoch or each.seq == decision.seq for each in found), found
+
+
+def test_nothing_is_found_where_nothing_was_changed() -> None:
+    """The log that the changed ones are compared with, in which a lot has happened."""
+    assert _found(BUSY_LOG) == []
+    assert len(BUSY_LOG.records[DECISIONS_PLACE]) == len(BUSY.decisions) > 10
+
+
+def _forged(world: World, changed: Decision) -> list[Decision]:
+    """The log with one decision replaced, and digests that fit."""
+    return resealed([changed if each.seq == changed.seq else each for each in world.decisions])
+
+
+def test_what_a_forger_reseals_is_found_with_field_cause_and_inputs() -> None:
+    """Digests that fit help nobody: the decision itself is not what the inputs lead to."""
+    world = World(Policy(slot_count=8))
+    world.admit("n1", "n2")
+    admitting = world.decisions[-1]
+    events = tuple(
+        replace(event, node=replace(event.node, weight=5)) if isinstance(event, NodeAdmitted) else event
+        for event in admitting.events
+    )
+    found = _found(RecordedLog(world, _forged(world, replace(admitting, events=events))))
+    assert {each.seq for each in found} == {admitting.seq}
+    assert (found[0].epoch, found[0].term) == (admitting.epoch, admitting.term)
+    assert (found[0].field, found[0].recorded, found[0].retaken) == ("events[0].node.weight", "5", "1")
+    assert found[0].causes[0] == "node_joined n1: membership[0]@0"
+    assert "membership[0]@0-1" in found[0].inputs
+
+
+def test_what_a_leader_left_undone_is_found_at_its_next_decision() -> None:
+    """Nobody need be watched all the time: a dead node that is not fenced is missing in whatever is decided next."""
+    world = World(Policy(slot_count=8))
+    world.admit("n1", "n2", "n3")
+    world.run(2_000, ("n1", "n2", "n3"))
+    spared = world.run(4_000, ("n1", "n2"))
+    assert [cause.kind for each in spared for cause in each.causes] == [CauseKind.NODE_EXPIRED]
+    without = [each for each in world.decisions if each is not spared[0]]
+    joined = replace(
+        spared[0],
+        causes=(replace(spared[0].causes[0], kind=CauseKind.POSITIONS),),
+        events=(),
+        certificate=None,
+        epoch=without[-1].epoch,
+        moves_carried_out=0,
+        leader_changes_carried_out=0,
+    )
+    found = _found(RecordedLog(world, resealed([*without, joined])))
+    assert {each.seq for each in found} == {joined.seq}
+    assert any("NodeFenced" in each.retaken for each in found)
+
+
+def test_after_a_changed_decision_the_audit_goes_on_from_the_true_one() -> None:
+    """The next decision repeats the digest of what was committed: one forgery is one finding, not a hundred."""
+    world = _busy_world()
+    log = RecordedLog(world)
+    position, decision = next(
+        (index, each) for index, each in enumerate(world.decisions) if each.causes[0].kind is CauseKind.NODE_EXPIRED
+    )
+    log.records[DECISIONS_PLACE].clear()
+    for index, each in enumerate(world.decisions):
+        log.append(replace(decision, causes=(), events=()) if index == position else each)
+    judging, audited = log.audit()
+    assert {difference.seq for each in audited for difference in each.differences} == {decision.seq}
+    assert judging.state == world.state
+
+
+def test_where_inputs_are_gone_decisions_are_followed_until_a_whole_window_is_there() -> None:
+    """Heartbeats are kept for hours, decisions for ever: the audit says from which decision on it knows enough."""
+    world = _busy_world()
+    world.run(WHOLE_WINDOW_MS, ("n1", "n2", "n4"))
+    cut_at = {place: offset for place, offset in world.observations.positions.items() if place.topic == HEARTBEATS}
+    world.run(2_000, ("n1", "n2", "n4"))
+    world.ask("create_namespace", namespace="early")
+    world.run(WHOLE_WINDOW_MS, ("n1", "n2", "n4"))
+    world.ask("create_namespace", namespace="late")
+    log = RecordedLog(world)
+    log.cut(cut_at)
+    judging, audited = log.audit()
+    assert [difference for each in audited for difference in each.differences] == []
+    assert judging.first_retaken == world.decisions[-1].seq
+    assert "no longer kept" in audited[-2].followed_because
+
+
+def test_a_term_that_does_not_say_from_where_it_observed_is_followed_only() -> None:
+    """A log of feature level 1 cannot be audited, and nobody may take that for a clean audit."""
+    world = World(Policy(slot_count=8))
+    world.admit("n1")
+    decisions = [
+        replace(
+            each,
+            events=tuple(
+                replace(event, observed_from={}) if isinstance(event, TermOpened) else event for event in each.events
+            ),
+        )
+        for each in world.decisions
+    ]
+    judging, audited = RecordedLog(world, resealed(decisions)).audit()
+    assert judging.retaken == 0
+    assert {each.followed_because for each in audited} == {
+        "the log does not say from where the leader of term 1 observed (feature level 1)"
+    }
+
+
+@pytest.mark.parametrize("key", ["heartbeats[0]", "membership[0]", "heartbeats[99]", "nonsense"])
+def test_positions_that_the_inputs_do_not_reach_are_found(key: str) -> None:
+    """The audit does not wait for inputs that will never come, and does not judge later decisions by them."""
+    world = World(Policy(slot_count=8))
+    world.admit("n1", "n2")
+    forged = replace(world.decisions[-1], positions={**world.decisions[-1].positions, key: 1 << 40})
+    world.run(3_500, ("n1",))
+    world.ask("create_namespace", namespace="kv")
+    decisions = [forged if each.seq == forged.seq else each for each in world.decisions]
+    found = _found(RecordedLog(world, decisions))
+    assert found[0].seq == forged.seq
+    assert any(key in each.field for each in found)
+    # Positions never fall: the next decision, too, contradicts the forged ones, and states its own.
+    assert {each.seq for each in found} <= {forged.seq, forged.seq + 1}

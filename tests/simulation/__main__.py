@@ -1,0 +1,101 @@
+"""``python -m tests.simulation --seeds A-B``: run a range of seeds on every core and sum up what was seen."""
+
+import argparse
+import secrets
+import sys
+import time
+from collections.abc import Iterable
+from itertools import chain
+from typing import Final
+
+from tests.simulation.many import prepare, run_all
+from tests.simulation.plan import Item, choose_plan
+from tests.simulation.run import Report, run
+from tests.simulation.shrink import shrink
+from tests.simulation.summary import Summary
+
+_TELL_EVERY_S: Final = 5.0
+_SHRUNK_AT_MOST: Final = 3
+_FRESH_FROM: Final = 1_000_000
+_COVERS_ALL: Final = 10_000
+"""Runs after which no kind of fault may have missed a step of the leader's loop."""
+
+
+def main() -> int:
+    """Run what the command line asks for; 1 if a run broke an invariant."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=_range, default=range(100), metavar="A-B", help="both included (default: 0-99)")
+    parser.add_argument("--fresh", type=int, default=0, metavar="N", help="so many seeds more that nobody has seen yet")
+    parser.add_argument("--seed", type=int, help="this one alone, with its plan")
+    parser.add_argument("--only", type=_numbers, metavar="N,N,...", help="with --seed: these items of its plan alone")
+    parser.add_argument("--jobs", type=int, help="processes (default: one for each core)")
+    options = parser.parse_args()
+    if options.seed is not None:
+        return _run_one(options.seed, options.only)
+    return _run_many(options.seeds, options.fresh, options.jobs)
+
+
+def _range(text: str) -> range:
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def _numbers(text: str) -> frozenset[int]:
+    return frozenset(int(number) for number in text.split(",") if number)
+
+
+def _run_one(seed: int, only: frozenset[int] | None) -> int:
+    prepare()
+    _print_items(choose_plan(str(seed), only))
+    summary = Summary()
+    report = run(seed, only)
+    summary.add(report)
+    print(*summary.lines(), sep="\n")
+    print(report.broken)
+    return 1 if report.broken else 0
+
+
+def _run_many(seeds: range, fresh: int, jobs: int | None) -> int:
+    summary, began_s = Summary(), time.monotonic()
+    told_s = began_s
+    chosen: Iterable[int] = seeds
+    if fresh:
+        first = _FRESH_FROM + secrets.randbelow(1 << 40)
+        print(f"seeds {seeds[0]}-{seeds[-1]} and, fresh, {first}-{first + fresh - 1}", flush=True)
+        chosen = chain(seeds, range(first, first + fresh))
+    for count, report in enumerate(run_all(chosen, jobs), start=1):
+        summary.add(report)
+        if report.broken:
+            _tell(report, shrinks=len(summary.broken) <= _SHRUNK_AT_MOST)
+        if time.monotonic() - told_s > _TELL_EVERY_S:
+            told_s = time.monotonic()
+            print(f"{count} of {len(seeds) + fresh} runs ...", file=sys.stderr, flush=True)
+    print(*summary.lines(), sep="\n")
+    print(f"in {time.monotonic() - began_s:,.0f} s")
+    hollow = summary.runs >= _COVERS_ALL and summary.empty_cells
+    if hollow:
+        print(f"so many runs have to meet every kind of fault in every step: {', '.join(summary.empty_cells)}")
+    return 1 if summary.broken or hollow else 0
+
+
+def _tell(report: Report, *, shrinks: bool) -> None:
+    """Say what was broken, and how to see it again with as little as possible around it."""
+    print(f"\nseed {report.seed}: {report.broken}")
+    print(f"  python -m tests.simulation --seed {report.seed}", flush=True)
+    if not shrinks:
+        return
+    prepare()
+    needed = shrink(choose_plan(report.seed), lambda only: run(report.seed, only).invariant == report.invariant)
+    print("it needs no more than")
+    _print_items(needed)
+    print(f"  python -m tests.simulation --seed {report.seed} --only {','.join(str(item.number) for item in needed)}")
+    sys.stdout.flush()
+
+
+def _print_items(items: tuple[Item, ...]) -> None:
+    for item in items:
+        print(f"  {item}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+"""The in-memory Kafka and lease store as a simulated process sees them: through its network, by its own clock."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from controlplane.adapters.memory import (
+    MemoryEventWriter,
+    MemoryLeaseStore,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+)
+from controlplane.config import HEARTBEATS
+from controlplane.core.identifiers import ControllerId, Term, TopicPartition
+from controlplane.ports import (
+    AcquireOutcome,
+    CommitOutcome,
+    Contending,
+    Delivery,
+    LeaseGranted,
+    LeaseHeld,
+    LeaseMissing,
+    OutgoingRecord,
+    PolledBatch,
+    RawRecord,
+    RenewOutcome,
+)
+from tests.simulation.network import Link
+
+_FLUSH_STEP_MS = 10
+_FETCH_MS = 3
+"""How long the broker waits for more before it answers a fetch: what comes about the same time comes in one batch."""
+TICK_KEYS = b"c"
+"""Controllers' names begin like this, and nodes' do not: so keys tell ticks from heartbeats."""
+
+
+class SimulatedReader:
+    """Implements :class:`controlplane.ports.LogReader`."""
+
+    def __init__(self, machine: Link) -> None:
+        """Of this machine."""
+        self._machine = machine
+        self._inner = MemoryLogReader(machine.stores.cluster, machine.stores.broker)
+        self._inner.held_back = machine.network.held_back
+        self._topics: frozenset[str] = frozenset()
+
+    def _reach(self) -> MemoryLogReader:
+        self._machine.latency()
+        self._inner.connected = self._machine.network.kafka
+        return self._inner
+
+    def partition_count(self, topic: str) -> int:
+        """See :meth:`controlplane.ports.LogReader.partition_count`."""
+        return self._reach().partition_count(topic)
+
+    def offsets_at_time(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
+        """See :meth:`controlplane.ports.LogReader.offsets_at_time`."""
+        return self._reach().offsets_at_time(topic, time_ms)
+
+    def start_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """See :meth:`controlplane.ports.LogReader.start_offsets`."""
+        return self._reach().start_offsets(topic)
+
+    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+        """See :meth:`controlplane.ports.LogReader.end_offsets`."""
+        return self._reach().end_offsets(topic)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """See :meth:`controlplane.ports.LogReader.assign`."""
+        self._topics = frozenset(self._machine.stores.cluster.topic(place.topic) for place in positions)
+        self._inner.assign(positions)
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """See :meth:`controlplane.ports.LogReader.poll`: what is new arrives after the network's time."""
+        machine, scheduler, stores = self._machine, self._machine.scheduler, self._machine.stores
+        scheduler.require_alive()
+        deadline_ms = scheduler.now_ms + timeout_ms
+        turns = 0
+        while True:
+            self._inner.connected = machine.network.kafka
+            batch = self._inner.poll(min(max_records, stores.fetch_records), 0)
+            remaining_ms = deadline_ms - scheduler.now_ms
+            if batch.records or batch.ended or remaining_ms <= 0:
+                scheduler.events += _news_in(batch.records, turns)
+                return batch
+            stores.news.wait(self._topics, machine.travel_ms() + _FETCH_MS, remaining_ms)
+            turns += 1
+
+    def close(self) -> None:
+        """See :meth:`controlplane.ports.LogReader.close`."""
+        self._inner.close()
+
+
+def _news_in(records: Sequence[RawRecord], turns: int) -> int:
+    """How many deliveries these are, less the turns that were taken for nothing but ticks."""
+    news = sum(1 for each in records if each.topic != HEARTBEATS or not (each.key or b"").startswith(TICK_KEYS))
+    return news or (-turns if records else 0)
+
+
+class SimulatedTransactionalWriter:
+    """Implements :class:`controlplane.ports.TransactionalWriter`."""
+
+    def __init__(self, machine: Link) -> None:
+        """Of this machine."""
+        self._machine = machine
+        self._inner = MemoryTransactionalWriter(machine.stores.cluster, machine.stores.broker)
+
+    def _reach(self) -> MemoryTransactionalWriter:
+        self._machine.latency()
+        self._inner.connected = self._machine.network.kafka
+        return self._inner
+
+    def open(self) -> None:
+        """See :meth:`controlplane.ports.TransactionalWriter.open`."""
+        self._reach().open()
+
+    def commit(self, records: Sequence[OutgoingRecord]) -> CommitOutcome:
+        """See :meth:`controlplane.ports.TransactionalWriter.commit`."""
+        outcome = self._reach().commit(records)
+        self._machine.latency()
+        return outcome
+
+    def resolve(self, timeout_ms: int) -> CommitOutcome:
+        """See :meth:`controlplane.ports.TransactionalWriter.resolve`."""
+        outcome = self._reach().resolve(0)
+        if outcome is CommitOutcome.UNKNOWN:
+            self._machine.scheduler.sleep(timeout_ms)
+        return outcome
+
+    def close(self) -> None:
+        """See :meth:`controlplane.ports.TransactionalWriter.close`."""
+        self._inner.close()
+
+
+class SimulatedEventWriter:
+    """Implements :class:`controlplane.ports.EventWriter`."""
+
+    def __init__(self, machine: Link, message_timeout_ms: int) -> None:
+        """Of this machine."""
+        self._machine = machine
+        self._inner = MemoryEventWriter(machine.stores.cluster, machine.stores.broker, message_timeout_ms)
+
+    def _reach(self) -> MemoryEventWriter:
+        self._machine.scheduler.require_alive()
+        self._inner.connected = self._machine.network.kafka
+        return self._inner
+
+    def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
+        """See :meth:`controlplane.ports.EventWriter.send`."""
+        self._reach().send(record, on_delivery)
+
+    def poll(self, timeout_ms: int) -> None:
+        """See :meth:`controlplane.ports.EventWriter.poll`."""
+        self._reach().poll(timeout_ms)
+
+    @property
+    def awaits_delivery(self) -> bool:
+        """See :meth:`controlplane.ports.EventWriter.awaits_delivery`."""
+        return self._inner.awaits_delivery
+
+    def flush(self, timeout_ms: int) -> int:
+        """See :meth:`controlplane.ports.EventWriter.flush`."""
+        deadline_ms = self._machine.scheduler.now_ms + timeout_ms
+        while (waiting := self._reach().flush(0)) and self._machine.scheduler.now_ms < deadline_ms:
+            self._machine.scheduler.sleep(_FLUSH_STEP_MS)
+        return waiting
+
+    def partition_count(self, topic: str) -> int:
+        """See :meth:`controlplane.ports.EventWriter.partition_count`."""
+        self._machine.latency()
+        return self._reach().partition_count(topic)
+
+    def close(self) -> None:
+        """See :meth:`controlplane.ports.EventWriter.close`."""
+        self._inner.connected = False
+
+
+class SimulatedLeaseStore:
+    """Implements :class:`controlplane.ports.LeaseStore`: without an answer a request takes the whole time limit."""
+
+    def __init__(self, machine: Link, timeout_ms: int) -> None:
+        """Of this machine."""
+        self._machine = machine
+        self._timeout_ms = timeout_ms
+        self._inner = MemoryLeaseStore(machine.leases)
+
+    def _reach(self) -> MemoryLeaseStore:
+        machine = self._machine
+        machine.latency()
+        self._inner = MemoryLeaseStore(machine.leases)
+        self._inner.connected = machine.network.lease_store
+        if not (self._inner.connected and machine.leases.available):
+            machine.scheduler.sleep(self._timeout_ms)
+        return self._inner
+
+    def acquire(
+        self, owner: ControllerId, floor: Term, duration_ms: int, priority: int | None = None
+    ) -> AcquireOutcome:
+        """See :meth:`controlplane.ports.LeaseStore.acquire`."""
+        store, leases = self._reach(), self._machine.leases
+        holder = leases.lease.holder(leases.clock.wall_ms())
+        outcome = store.acquire(owner, floor, duration_ms, priority)
+        if isinstance(outcome, LeaseGranted):
+            self._machine.stores.on_grant(owner, holder, floor, outcome.term)
+        self._machine.latency()
+        return outcome
+
+    def renew(self, owner: ControllerId, term: Term, duration_ms: int, priority: int = 0) -> RenewOutcome:
+        """See :meth:`controlplane.ports.LeaseStore.renew`."""
+        outcome = self._reach().renew(owner, term, duration_ms, priority)
+        self._machine.latency()
+        return outcome
+
+    def release(self, owner: ControllerId, term: Term) -> bool:
+        """See :meth:`controlplane.ports.LeaseStore.release`."""
+        return self._reach().release(owner, term)
+
+    def contenders(self) -> Sequence[Contending]:
+        """See :meth:`controlplane.ports.LeaseStore.contenders`."""
+        return self._reach().contenders()
+
+    def read(self) -> LeaseHeld | LeaseMissing:
+        """See :meth:`controlplane.ports.LeaseStore.read`."""
+        return self._reach().read()
+
+    def read_log_id(self) -> str | None:
+        """See :meth:`controlplane.ports.LeaseStore.read_log_id`."""
+        return self._reach().read_log_id()
+
+    def write_log_id(self, log_id: str) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.write_log_id`."""
+        self._reach().write_log_id(log_id)
+
+    def close(self) -> None:
+        """See :meth:`controlplane.ports.LeaseStore.close`."""

@@ -1,0 +1,229 @@
+"""What each fault does to a world, and how it heals."""
+
+import copy
+import random
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from controlplane.adapters.memory import CommitFault
+from controlplane.config import HEARTBEATS
+from controlplane.core.identifiers import TopicPartition
+from tests.simulation.fault_kinds import FaultKind
+from tests.simulation.machine import Machine
+from tests.simulation.setting import CLIENTS, CONTROLLERS, LEASE
+from tests.simulation.world import World
+
+HEALED_MS: Final = 13_000
+"""By when everything works again."""
+_USUAL_SLOWEST_MS: Final = 3
+
+
+class Injector:
+    """Does faults to a world.
+
+    Attributes:
+        leader: who leads now, as far as the log says; set by the run.
+    """
+
+    def __init__(self, world: World) -> None:
+        """Nothing is broken."""
+        self.leader = ""
+        self._world = world
+        self._in_transaction: list[Callable[[str], None]] = []
+        world.in_transaction = self._on_transaction
+        self._lease_copy = copy.copy(world.leases.lease)
+        self._actions: Mapping[FaultKind, Callable[[random.Random, str], None]] = self._table()
+
+    def remember_leases(self) -> None:
+        """Make the copy from which the lease store is restored one day."""
+        self._lease_copy = copy.copy(self._world.leases.lease)
+
+    def inject(self, kind: FaultKind, choose: random.Random, controller: str = "") -> None:
+        """Let a fault happen; ``controller`` is whom it hits if it hits one."""
+        self._actions[kind](choose, controller or self.choose_controller(choose))
+
+    def choose_controller(self, choose: random.Random) -> str:
+        """One that runs; the leader more often than not."""
+        running = [name for name in CONTROLLERS if name in self._world.running]
+        if self.leader in running and choose.random() < 0.6:
+            return self.leader
+        return choose.choice(running or CONTROLLERS)
+
+    def _table(self) -> Mapping[FaultKind, Callable[[random.Random, str], None]]:
+        kinds, world = FaultKind, self._world
+        return {
+            kinds.CONTROLLER_KILLED: self._kill_controller,
+            kinds.CONTROLLER_STOPPED: self._stop_controller,
+            kinds.CONTROLLER_PAUSED: lambda choose, name: self._pause(choose, name, 50, LEASE.duration_ms),
+            kinds.CONTROLLER_PAUSED_BEYOND_ITS_LEASE: lambda choose, name: self._pause(
+                choose, name, LEASE.duration_ms, 3 * LEASE.duration_ms
+            ),
+            kinds.CONTROLLER_WITHOUT_KAFKA: partial(self._cut, ("kafka",)),
+            kinds.CONTROLLER_WITHOUT_LEASE_STORE: partial(self._cut, ("lease_store",)),
+            kinds.CONTROLLER_ALONE: partial(self._cut, ("kafka", "lease_store")),
+            kinds.CONTROLLER_CLOCK_STEPPED: self._step_clock,
+            kinds.CONTROLLER_CLOCK_DRIFTS: self._drift,
+            kinds.CONTROLLER_SLOW: self._slow,
+            kinds.CONTROLLER_READS_REORDERED: self._hold_back,
+            kinds.KILLED_IN_TRANSACTION: lambda choose, _: self._at_transaction(
+                lambda name: world.scheduler.at(world.scheduler.now_ms, lambda: self._kill_controller(choose, name))
+            ),
+            kinds.PAUSED_IN_TRANSACTION: lambda choose, _: self._at_transaction(
+                lambda name: self._pause(choose, name, LEASE.duration_ms, 3 * LEASE.duration_ms)
+            ),
+            kinds.LEASE_STORE_DOWN: self._lease_store_down,
+            kinds.LEASE_STORE_EMPTIED: lambda *_: world.leases.lose_data(),
+            kinds.LEASE_STORE_RESTORED: lambda *_: self._restore_leases(),
+            kinds.LEASE_STORE_SPLIT: self._split_leases,
+            kinds.BROKER_DOWN: lambda choose, _: self._broker_down(choose),
+            kinds.BROKER_FROZEN: lambda choose, _: self._at_transaction(lambda _: self._freeze(choose)),
+            kinds.BROKER_SLOW: self._slow_everybody,
+            kinds.BROKER_CLOCK_STEPPED: self._step_broker,
+            kinds.PARTITION_WITHOUT_LEADER: self._lose_leader,
+            kinds.DELIVERIES_DELAYED: self._delay,
+            kinds.ACKS_LOST: lambda choose, _: world.broker.lose_next_acks(choose.randint(1, 30)),
+            kinds.SENDS_DOUBLED: lambda choose, _: world.broker.double_next_sends(choose.randint(1, 40)),
+            kinds.ANSWER_LOST_AFTER_COMMIT: self._fail_commit(CommitFault.ANSWER_LOST_AFTER_COMMIT),
+            kinds.TRANSACTION_LEFT_HANGING: self._fail_commit(CommitFault.ANSWER_LOST_BEFORE_COMMIT),
+            kinds.COMMIT_ABORTED: self._fail_commit(CommitFault.ABORTED),
+            kinds.TRANSACTION_TIMED_OUT: self._fail_commit(CommitFault.FENCED),
+            kinds.TABLE_COMPACTED: self._compact,
+            kinds.CLIENT_PAUSED: lambda choose, _: self._pause(choose, choose.choice(CLIENTS), 50, 4_000),
+            kinds.CLIENT_WITHOUT_KAFKA: lambda choose, _: self._cut(("kafka",), choose, choose.choice(CLIENTS)),
+            kinds.CLIENT_RESTARTED: self._restart_client,
+            kinds.NODE_KILLED: self._kill_node,
+            kinds.NODE_PAUSED: lambda choose, _: self._pause(choose, self._node(choose), 50, 4_000),
+            kinds.NODE_WITHOUT_KAFKA: lambda choose, _: self._cut(("kafka",), choose, self._node(choose), 6_000),
+            kinds.NODE_WITHOUT_PEERS: lambda choose, _: self._cut(("peers",), choose, self._node(choose)),
+            kinds.NODE_CLOCK_STEPPED: lambda choose, _: self._step_clock(choose, self._node(choose)),
+            kinds.NODE_CLOCK_DRIFTS: lambda choose, _: self._drift(choose, self._node(choose)),
+            kinds.NODE_SLOW: lambda choose, _: self._slow(choose, self._node(choose)),
+        }
+
+    # -- processes ---------------------------------------------------------------------------------------------------
+
+    def _kill_controller(self, choose: random.Random, name: str) -> None:
+        self._world.kill(name)
+        self._heal(choose, lambda: self._world.start_controller(name))
+
+    def _stop_controller(self, choose: random.Random, name: str) -> None:
+        self._world.stop_controller(name)
+        self._heal(choose, lambda: self._world.start_controller(name))
+        self._world.scheduler.at(HEALED_MS, lambda: self._world.start_controller(name))  # it may take long to end
+
+    def _kill_node(self, choose: random.Random, _: str) -> None:
+        name = self._node(choose)
+        self._world.kill(name)
+        self._heal(choose, lambda: self._world.start_node(name))
+
+    def _restart_client(self, choose: random.Random, _: str) -> None:
+        name = choose.choice(CLIENTS)
+        self._world.kill(name)
+        self._world.start_client(name)
+
+    def _pause(self, choose: random.Random, name: str, shortest_ms: int, longest_ms: int) -> None:
+        self._machine(name).process.paused_until_ms = self._until_ms(choose, longest_ms, shortest_ms)
+
+    def _cut(self, links: tuple[str, ...], choose: random.Random, name: str, longest_ms: int = 4_000) -> None:
+        network = self._machine(name).network
+        for link in links:
+            setattr(network, link, False)
+            self._heal(choose, partial(setattr, network, link, True), longest_ms)
+
+    def _step_clock(self, choose: random.Random, name: str) -> None:
+        self._machine(name).clock.wall_step_ms += choose.choice((-3_600_000, -5_000, 5_000, 3_600_000))
+
+    def _drift(self, choose: random.Random, name: str) -> None:
+        self._machine(name).clock.drift(choose.choice((0.9, 0.98, 1.02, 1.1)))
+
+    def _slow(self, choose: random.Random, name: str) -> None:
+        network = self._machine(name).network
+        network.slowest_ms = choose.choice((50, 200))
+        self._heal(choose, lambda: setattr(network, "slowest_ms", _USUAL_SLOWEST_MS))
+
+    def _hold_back(self, choose: random.Random, name: str) -> None:
+        held_back = self._machine(name).network.held_back
+        place = TopicPartition(HEARTBEATS, choose.randrange(self._world.setting.heartbeat_partitions))
+        held_back.add(place)
+        self._heal(choose, lambda: held_back.discard(place), 2_000)
+
+    # -- the lease store ----------------------------------------------------------------------------------------------
+
+    def _lease_store_down(self, choose: random.Random, _: str) -> None:
+        self._world.leases.available = False
+        self._heal(choose, lambda: setattr(self._world.leases, "available", True))
+
+    def _restore_leases(self) -> None:
+        self._world.leases.lease = copy.copy(self._lease_copy)
+
+    def _split_leases(self, choose: random.Random, _: str) -> None:
+        misled = choose.sample(CONTROLLERS, choose.randint(1, 2))
+        for name in misled:
+            machine = self._machine(name)
+            machine.leases = self._world.other_leases
+            self._heal(choose, partial(setattr, machine, "leases", self._world.leases))
+
+    # -- the broker --------------------------------------------------------------------------------------------------
+
+    def _broker_down(self, choose: random.Random, longest_ms: int = 1_500) -> None:
+        self._world.broker.available = False
+        self._heal(choose, lambda: setattr(self._world.broker, "available", True), longest_ms)
+
+    def _freeze(self, choose: random.Random) -> None:
+        """The commit that is under way succeeds, and then nobody hears anything for a while."""
+        self._world.broker.fail_next_commit(CommitFault.ANSWER_LOST_AFTER_COMMIT)
+        self._world.scheduler.at(self._world.scheduler.now_ms + 10, lambda: self._broker_down(choose, 4_000))
+
+    def _slow_everybody(self, choose: random.Random, _: str) -> None:
+        slowest_ms = choose.choice((30, 120))
+        for machine in self._world.machines.values():
+            machine.network.slowest_ms = slowest_ms
+            self._heal(choose, partial(setattr, machine.network, "slowest_ms", _USUAL_SLOWEST_MS), 2_000)
+
+    def _step_broker(self, choose: random.Random, _: str) -> None:
+        self._world.clock.wall_step_ms += choose.choice((-60_000, -1_000, 1_000, 60_000))
+
+    def _lose_leader(self, choose: random.Random, _: str) -> None:
+        broker, topic = self._world.broker, self._world.cluster.topic(HEARTBEATS)
+        number = choose.randrange(self._world.setting.heartbeat_partitions)
+        broker.lose_leader(topic, number)
+        self._heal(choose, lambda: broker.elect_leader(topic, number), 1_500)
+
+    def _delay(self, choose: random.Random, _: str) -> None:
+        self._world.broker.delivery_delay_ms = choose.choice((20, 100, 400))
+        self._heal(choose, lambda: setattr(self._world.broker, "delivery_delay_ms", 0))
+
+    def _fail_commit(self, fault: CommitFault) -> Callable[[random.Random, str], None]:
+        return lambda *_: self._world.broker.fail_next_commit(fault)
+
+    def _compact(self, choose: random.Random, _: str) -> None:
+        lagging = choose.choice((*CLIENTS, self._node(choose)))
+        self._cut(("kafka",), choose, lagging)
+        drop_tombstones = choose.random() < 0.5
+        later_ms = self._world.scheduler.now_ms + choose.randint(1, 1_500)
+        self._world.scheduler.at(later_ms, lambda: self._world.compact_table(drop_tombstones=drop_tombstones))
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _at_transaction(self, happens: Callable[[str], None]) -> None:
+        """Let it happen when the next transaction is open."""
+        self._in_transaction.append(happens)
+
+    def _on_transaction(self, name: str) -> None:
+        waiting, self._in_transaction = self._in_transaction, []
+        for happens in waiting:
+            happens(name)
+
+    def _node(self, choose: random.Random) -> str:
+        return choose.choice(sorted(self._world.agents) or ["n0"])
+
+    def _machine(self, name: str) -> Machine:
+        return self._world.machines[name]
+
+    def _until_ms(self, choose: random.Random, longest_ms: int, shortest_ms: int = 50) -> int:
+        now_ms = self._world.scheduler.now_ms
+        return min(now_ms + choose.randint(shortest_ms, longest_ms), max(HEALED_MS, now_ms))
+
+    def _heal(self, choose: random.Random, heals: Callable[[], object], longest_ms: int = 4_000) -> None:
+        self._world.scheduler.at(self._until_ms(choose, longest_ms), heals)

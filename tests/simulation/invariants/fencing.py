@@ -1,0 +1,117 @@
+"""Who may be fenced and who has to be, by a count of silence of its own that shares no code with the product's.
+
+Virtual time judges who was heard in time, because it is the only clock that nobody steps. The log's ticks judge who was
+silent for too long, because no other time exists for a leader.
+"""
+
+from dataclasses import dataclass, field
+
+from controlplane.codec.inputs import decode_input
+from controlplane.config import HEARTBEATS
+from controlplane.core.decision import Decision
+from controlplane.core.events import FencingCause, NodeAdmitted, NodeFenced, SilenceLimitSettled, TermOpened
+from controlplane.core.identifiers import Incarnation, NodeId
+from controlplane.core.records import Heartbeat
+from controlplane.core.state import State
+from controlplane.errors import InvalidInputError
+from controlplane.ports import RawRecord
+from tests.simulation.clients import TICK_KEYS
+from tests.simulation.invariants.verdicts import Verdicts
+from tests.simulation.world import World
+
+HEARD_IN_TIME = "a node that heartbeats in time is never fenced"
+DEAD_ARE_FENCED = "a node silent beyond the limit is fenced by the next decision, declared freezes excepted"
+
+_LONGEST_GAP_MS = 200
+_SLACK_MS = 250
+"""A heartbeat counts from its own time, which lies up to one gap after the tick before it; and one tick of doubt."""
+
+
+@dataclass
+class _Partition:
+    """What the ticks and heartbeats of one partition say, up to an offset."""
+
+    next_offset: int = 0
+    clock_ms: int = 0
+    last_tick_ms: int | None = None
+    heard: dict[tuple[NodeId, Incarnation], int] = field(default_factory=dict)
+
+
+class FencingWatch:
+    """Judges each decision by what stands in ``heartbeats`` before its positions."""
+
+    def __init__(self, world: World, verdicts: Verdicts) -> None:
+        """Nothing was heard."""
+        self._world = world
+        self._verdicts = verdicts
+        self._topic = world.cluster.topic(HEARTBEATS)
+        self._partitions: list[_Partition] = [_Partition() for _ in world.broker.partitions(self._topic)]
+        self._last_sign_ms: dict[tuple[NodeId, Incarnation], tuple[int, int]] = {}
+
+    def see(self, before: State, decision: Decision, after: State) -> None:
+        """A decision was committed."""
+        if any(isinstance(event, TermOpened) for event in decision.events):
+            return  # it takes up no input
+        for number, partition in enumerate(self._partitions):
+            self._read(number, partition, decision.positions.get(f"{HEARTBEATS}[{number}]", 0))
+        for event in decision.events:
+            if isinstance(event, NodeFenced) and event.cause is FencingCause.SILENCE:
+                # A decision that settles a shorter limit goes by it already, one that lengthens the limit not yet.
+                settled = [each.silence_limit_ms for each in decision.events if isinstance(each, SilenceLimitSettled)]
+                self._judge_fencing(decision, event, (settled or [before.silence_limit_ms])[0])
+            elif isinstance(event, NodeAdmitted):
+                member = event.node.node_id, event.node.incarnation
+                # When it was decided, not when it was committed: an answer may be long in coming.
+                self._last_sign_ms[member] = 0, self._appended_ms(0, self._partitions[0].next_offset - 1)
+                for partition in self._partitions:
+                    partition.heard[member] = partition.clock_ms
+        if not after.evictions_frozen:
+            self._judge_living(decision, after)
+
+    def _judge_fencing(self, decision: Decision, event: NodeFenced, limit_ms: int) -> None:
+        """The node was not heard for a limit before the last record of its partition that the decision knows."""
+        number, last_ms = self._last_sign_ms[event.node_id, event.incarnation]
+        silence_ms = self._appended_ms(number, self._partitions[number].next_offset - 1) - last_ms
+        self._verdicts.judge(
+            HEARD_IN_TIME,
+            silence_ms >= limit_ms,
+            f"decision {decision.seq} fences {event.node_id}, heard {silence_ms} ms before",
+        )
+
+    def _judge_living(self, decision: Decision, after: State) -> None:
+        for node_id, node in after.nodes.items():
+            if not node.lives:
+                continue
+            member = node_id, node.incarnation
+            silence_ms = min(p.clock_ms - p.heard[member] for p in self._partitions if member in p.heard)
+            self._verdicts.judge(
+                DEAD_ARE_FENCED,
+                silence_ms <= after.silence_limit_ms + _SLACK_MS,
+                f"decision {decision.seq} leaves {node_id} a member after {silence_ms} ms of silence",
+            )
+
+    def _read(self, number: int, partition: _Partition, until: int) -> None:
+        stored = self._world.broker.partitions(self._topic)[number].read(partition.next_offset, until)
+        for record in stored.records:
+            if record.offset >= until:
+                break
+            partition.next_offset = record.offset + 1
+            if (record.key or b"").startswith(TICK_KEYS):
+                if partition.last_tick_ms is not None:
+                    gap_ms = record.append_time_ms - partition.last_tick_ms
+                    partition.clock_ms += min(max(gap_ms, 0), _LONGEST_GAP_MS)
+                partition.last_tick_ms = record.append_time_ms
+                continue
+            raw = RawRecord(HEARTBEATS, number, record.offset, record.append_time_ms, record.key, record.value)
+            try:
+                payload = decode_input(HEARTBEATS, raw).payload
+            except InvalidInputError:
+                continue
+            if isinstance(payload, Heartbeat):
+                member = payload.node_id, payload.incarnation
+                partition.heard[member] = partition.clock_ms
+                self._last_sign_ms[member] = number, self._appended_ms(number, record.offset)
+
+    def _appended_ms(self, number: int, offset: int) -> int:
+        """When a record was appended, in virtual time."""
+        return self._world.appended_ms[number][offset] if offset >= 0 else 0

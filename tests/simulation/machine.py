@@ -1,0 +1,59 @@
+"""A simulated process with its clock and its network; it makes its clients."""
+
+import random
+
+from tests.simulation.clients import (
+    SimulatedEventWriter,
+    SimulatedLeaseStore,
+    SimulatedReader,
+    SimulatedTransactionalWriter,
+)
+from tests.simulation.network import Link, SimulatedClock, Stores
+from tests.simulation.scheduler import Process, Scheduler
+
+
+class Machine(Link):
+    """A process with its clock and its network."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        process: Process,
+        stores: Stores,
+        random_source: random.Random,
+        clock: SimulatedClock | None = None,
+    ) -> None:
+        """Everything reachable; the clock is a right one, or that of the process that ran here before."""
+        super().__init__(scheduler, stores, random_source)
+        self.process = process
+        self.clock = clock or SimulatedClock(scheduler)
+        self._writers: list[SimulatedEventWriter] = []
+
+    def reader(self) -> SimulatedReader:
+        """A reader of the log."""
+        return SimulatedReader(self)
+
+    def transactional_writer(self) -> SimulatedTransactionalWriter:
+        """A writer under the cluster's transactional id."""
+        return SimulatedTransactionalWriter(self)
+
+    def event_writer(self, message_timeout_ms: int = 2_500) -> SimulatedEventWriter:
+        """A writer of single records."""
+        writer = SimulatedEventWriter(self, message_timeout_ms)
+        self._writers.append(writer)
+        return writer
+
+    def lease_store(self, timeout_ms: int) -> SimulatedLeaseStore:
+        """A connection to the lease store."""
+        return SimulatedLeaseStore(self, timeout_ms)
+
+    def die(self) -> None:
+        """What its writers have not got rid of goes with it; what is on its way arrives or not."""
+        for writer in self._writers:
+            if not self.network.kafka or self.random.random() < 0.5:
+                writer.close()
+
+    @property
+    def runs(self) -> bool:
+        """Whether the process lives and does not stand still."""
+        return not self.process.dead and self.process.paused_until_ms <= self.scheduler.now_ms

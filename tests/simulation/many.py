@@ -1,0 +1,32 @@
+"""Runs many seeds, on every core."""
+
+import gc
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final
+
+import structlog
+
+from tests.simulation.run import Report, run
+
+_CHUNK: Final = 4
+
+
+def run_all(seeds: Iterable[int], jobs: int | None = None) -> Iterator[Report]:
+    """The reports in the order of their seeds; ``jobs`` None takes every core."""
+    with ProcessPoolExecutor(jobs or os.cpu_count(), initializer=prepare) as pool:
+        yield from pool.map(_run, seeds, chunksize=_CHUNK)
+
+
+def prepare() -> None:
+    """Be quiet: processes that are hit by faults complain a lot. And collect garbage between runs only."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    gc.disable()
+
+
+def _run(seed: int) -> Report:
+    report = run(seed)
+    gc.collect()
+    return report

@@ -1,0 +1,1 @@
+"""Bugs on purpose: does the simulation find them?"""

@@ -1,0 +1,156 @@
+"""The bugs. Each was made, or nearly made, by somebody who built a thing like this; the names say what is forgotten."""
+
+from typing import Final
+
+from tests.simulation.mutants.mutant import Mutant
+from tests.simulation.mutants.scenes import (
+    a_node_restarts_on_a_slower_clock,
+    a_reader_lags_over_a_compaction,
+    nodes_stand_still_beyond_their_limit,
+)
+
+MUTANTS: Final = (
+    Mutant(
+        "skips the term check: leads under a term that the log holds already",
+        "controlplane.core.machines.leading:Leading._trigger",
+        "return Trigger.TERM_USED if term is None or log_term >= term else Trigger.TERM_UNUSED",
+        "return Trigger.TERM_UNUSED",
+    ),
+    Mutant(
+        "forgets the floor: the store grants a term without a look at what the log holds",
+        "controlplane.core.machines.lease:Lease.acquired",
+        "max(self.term, floor) + 1",
+        "self.term + 1",
+    ),
+    Mutant(
+        "keeps a stale floor: what the log holds is never told to the election",
+        "controlplane.service.controller:Controller._raise_floor",
+        "self._keeper.raise_floor(log_term)",
+        "pass",
+    ),
+    Mutant(
+        "gives the lease to everybody who asks",
+        "controlplane.core.machines.lease:Lease.acquired",
+        'if self.holder(now_ms) not in {"", owner}:',
+        "if False:",
+    ),
+    Mutant(
+        "does not fence its predecessor",
+        "controlplane.adapters.memory_broker:MemoryBroker.init_transactions",
+        "producer.epoch += 1",
+        "producer.epoch = 1",
+    ),
+    Mutant(
+        "leads before it has read the log to its end",
+        "controlplane.service.follower:LogFollower.read_to_end",
+        "while not self.poll(50):",
+        "while False:",
+    ),
+    Mutant(
+        "goes on after it was fenced: opens its writer again and commits",
+        "tests.simulation.clients:SimulatedTransactionalWriter.commit",
+        "self._machine.latency()",
+        "\n    if outcome is CommitOutcome.FENCED:\n        self.open()\n        outcome = self._inner.commit(records)",
+    ),
+    Mutant(
+        "commits again what has no answer yet",
+        "tests.simulation.clients:SimulatedTransactionalWriter.commit",
+        "self._machine.latency()",
+        "\n    if outcome is CommitOutcome.UNKNOWN:\n"
+        "        self._inner._transaction = self._inner._unsent = None\n"
+        "        outcome = CommitOutcome.ABORTED",
+    ),
+    Mutant(
+        "takes its decision for committed before Kafka has said so",
+        "controlplane.service.leading:Leadership.commit",
+        "began_at_ms = self._clock.monotonic_ms()",
+        "began_at_ms = self._clock.monotonic_ms()\n    self.state = sealed.state",
+    ),
+    Mutant(
+        "commits positions ahead of the inputs that it took up",
+        "controlplane.core.decide:_positions",
+        "return positions",
+        "return {place: offset + (place.topic == INTENTS and offset > 0) for place, offset in positions.items()}",
+    ),
+    Mutant(
+        "counts an intent again that was answered",
+        "controlplane.core.operations.intents:take_intents",
+        "not in draft.state.answered_intents",
+        "not in ()",
+    ),
+    Mutant(
+        "fences by the wall clock",
+        "controlplane.core.intake.expiry:silent_nodes",
+        "silence_ms = min(silence_ms, observations.unheard_ms(node.admitted_at_offset, read_until_ms))",
+        "heard_ms = [view.heard[node_id, node.incarnation].append_time_ms for view in observations.partitions.values()"
+        " if (node_id, node.incarnation) in view.heard]\n"
+        "        silence_ms = observations.now_ms - max(heard_ms) if heard_ms else silence_ms",
+    ),
+    Mutant(
+        "counts a gap between two ticks in full",
+        "controlplane.core.intake.observations:_gap_ms",
+        "min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)",
+        "max(append_time_ms - last_tick_ms, 0)",
+    ),
+    Mutant(
+        "counts silence from its take-over",
+        "controlplane.service.takeover:TakeOver.catch_up",
+        "_catch_up(parts.intake, ends, parts.clock)",
+        "_catch_up(parts.intake, ends, parts.clock)\n"
+        "    from controlplane.core.intake.observations import Observations\n"
+        "    parts.intake.observations = Observations(positions=parts.intake.observations.positions)",
+    ),
+    Mutant(
+        "lets a reader see what is not committed",
+        "tests.simulation.clients:SimulatedReader.__init__",
+        "self._inner = MemoryLogReader(",
+        "from tests.simulation.mutants.uncommitted import UncommittedReader\n    self._inner = UncommittedReader(",
+    ),
+    Mutant(
+        "swaps tables before the marker",
+        "controlplane.core.routing_table.table_replica:TableReplica.fold",
+        "        self._put(row)\n    return None",
+        "        self._put(row)\n    if self._shown is not None and isinstance(row, Slot):\n"
+        "        from dataclasses import replace\n"
+        "        slots = self._all_slots(len(self._shown.slots))\n"
+        "        self._shown = replace(self._shown, slots=slots, epoch=self._shown.epoch + 1)\n"
+        "        return self._shown\n    return None",
+    ),
+    Mutant(
+        "takes a marker whose digest does not fit",
+        "controlplane.core.routing_table.table_replica:TableReplica._close_epoch",
+        "fits = marker.row_count == len(self._hashes) and marker.digest == format_digest(self._digest)",
+        "fits = True",
+        scene=a_reader_lags_over_a_compaction,
+    ),
+    Mutant(
+        "serves after its limit",
+        "controlplane.core.machines.node_session:NodeSession.serve_until_ms",
+        "return self.last_acknowledged_ms + self._silent_for_ms",
+        "return FOREVER_MS",
+        scene=nodes_stand_still_beyond_their_limit,
+    ),
+    Mutant(
+        "serves again before it has read the table again",
+        "controlplane.core.machines.node_session:NodeSession._acknowledged",
+        "return [ConfirmTable(now_ms)] if asks and now_ms < self._deadline_ms() else []",
+        "if asks and now_ms < self._deadline_ms():\n"
+        "        self._is_confirmed = True\n"
+        "        if self.state is SessionState.LOST_LOG:\n"
+        "            self._move(now_ms, Trigger.LOG_BACK)\n    return []",
+    ),
+    Mutant(
+        "takes its clock for its incarnation",
+        "controlplane.core.machines.node_session:NodeSession.on_event",
+        "max(wall_ms, row.incarnation + 1 if row else 0)",
+        "wall_ms",
+        scene=a_node_restarts_on_a_slower_clock,
+    ),
+    Mutant(
+        "ignores the log's id",
+        "controlplane.service.takeover:_check_identity",
+        "marker = replica.last_marker",
+        "return",
+        recreated=True,
+    ),
+)

@@ -1,0 +1,39 @@
+"""Scripts that lead straight to where some bugs show, which seeds chosen at random meet too seldom to wait for."""
+
+from controlplane.core.membership import NodeStatus
+from tests.simulation.script import begun
+from tests.simulation.setting import NODES
+
+
+def a_reader_lags_over_a_compaction() -> None:
+    """A node leaves meanwhile, and its tombstone is gone when the reader is back."""
+    script = begun()
+    link = script.world.machines["r0"].network
+    link.kafka = False
+    script.world.stop_node("n4", drain=True)
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
+    script.ask("something-newer", "create_namespace", namespace="tenant/a")
+    script.go_on_until(lambda: script.answered("something-newer"), 1_000)
+    script.world.compact_table(drop_tombstones=True)
+    link.kafka = True
+    script.go_on(2_000)
+    script.judge_end()
+
+
+def nodes_stand_still_beyond_their_limit() -> None:
+    """One after the other; whichever of its threads comes first when a process goes on, no request may get through."""
+    script = begun()
+    for name in NODES:
+        script.pause(name, 4_000)
+        script.go_on(8_000)
+    script.judge_end()
+
+
+def a_node_restarts_on_a_slower_clock() -> None:
+    """Its process dies, and the machine has lost a minute when the next one starts."""
+    script = begun()
+    script.world.kill("n0")
+    script.world.machines["n0"].clock.wall_step_ms -= 60_000
+    script.world.start_node("n0")
+    script.go_on(6_000)
+    script.judge_end()

@@ -1,0 +1,26 @@
+"""A reader in read_uncommitted, as the default of Kafka's Java client is."""
+
+from controlplane.adapters.memory import MemoryLogReader
+from controlplane.core.identifiers import TopicPartition
+from controlplane.ports import RawRecord
+
+
+class UncommittedReader(MemoryLogReader):
+    """Sees open and aborted transactions."""
+
+    def _read(self, place: TopicPartition, room: int, records: list[RawRecord], ended: set[TopicPartition]) -> None:
+        partition = self._partition_at(place)
+        if partition is None:
+            return
+        position = self._positions[place]
+        found = [
+            RawRecord(place.topic, place.partition, each.offset, each.append_time_ms, each.key, each.value)
+            for each in partition._records  # noqa: SLF001 - what no client of the fake is given
+            if each.offset >= position and not each.is_control
+        ][:room]
+        records.extend(found)
+        reached = found[-1].offset + 1 if len(found) == room else partition.end_offset
+        self._positions[place] = reached
+        if reached == partition.end_offset and self._end_told_at.get(place) != reached:
+            self._end_told_at[place] = reached
+            ended.add(place)

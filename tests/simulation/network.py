@@ -1,0 +1,104 @@
+"""What lies between a simulated process and the rest: a network that takes time and breaks, and a clock that is off."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from controlplane.adapters.memory import MemoryBroker, MemoryLeaseServer
+from controlplane.config import ClusterConfig
+from controlplane.core.identifiers import ControllerId, Term, TopicPartition
+from tests.simulation.scheduler import News, Scheduler
+
+
+@dataclass
+class Network:
+    """What one process reaches.
+
+    Attributes:
+        kafka: whether it reaches Kafka.
+        lease_store: whether it reaches the lease store.
+        peers: whether other nodes reach it, and it them.
+        slowest_ms: how long a request takes at most.
+        held_back: partitions of which nothing arrives here, while the others go on.
+    """
+
+    kafka: bool = True
+    lease_store: bool = True
+    peers: bool = True
+    slowest_ms: int = 3
+    held_back: set[TopicPartition] = field(default_factory=set)
+
+
+class SimulatedClock:
+    """Implements :class:`controlplane.ports.Clock` for one machine: it drifts, and its wall clock is stepped.
+
+    Attributes:
+        wall_step_ms: what its wall clock is off.
+    """
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        """It goes right."""
+        self.wall_step_ms = 0
+        self._scheduler = scheduler
+        self._speed = 1.0
+        self._since_ms = self._read_ms = 0
+
+    def drift(self, speed: float) -> None:
+        """From now on it goes so many milliseconds in one of virtual time."""
+        self._read_ms, self._since_ms = self.monotonic_ms(), self._scheduler.now_ms
+        self._speed = speed
+
+    def monotonic_ms(self) -> int:
+        """See :meth:`controlplane.ports.Clock.monotonic_ms`."""
+        return self._read_ms + int((self._scheduler.now_ms - self._since_ms) * self._speed)
+
+    def wall_ms(self) -> int:
+        """See :meth:`controlplane.ports.Clock.wall_ms`."""
+        return 1_700_000_000_000 + self.monotonic_ms() + self.wall_step_ms
+
+
+@dataclass
+class Stores:
+    """What all processes share.
+
+    Attributes:
+        cluster: the cluster's name.
+        broker: Kafka.
+        leases: the lease store.
+        other_leases: another one, which is nobody's unless somebody is misled to it.
+        news: whoever waits for something new to read.
+        on_grant: told of each grant of a lease: to whom, who held it just before, the floor that was named, the term.
+        fetch_records: how many records one answer of the broker holds at most.
+    """
+
+    cluster: ClusterConfig
+    broker: MemoryBroker
+    leases: MemoryLeaseServer
+    other_leases: MemoryLeaseServer
+    news: News
+    fetch_records: int = 10_000
+    on_grant: Callable[[ControllerId, ControllerId, Term, Term], None] = lambda *_: None
+
+
+class Link:
+    """How the clients of one process reach the stores.
+
+    Attributes:
+        leases: the lease store that it takes for the right one.
+    """
+
+    def __init__(self, scheduler: Scheduler, stores: Stores, random_source: random.Random) -> None:
+        """Everything reachable."""
+        self.scheduler = scheduler
+        self.stores = stores
+        self.leases = stores.leases
+        self.network = Network()
+        self.random = random_source
+
+    def travel_ms(self) -> int:
+        """How long the next message takes."""
+        return int(self.random.random() * (self.network.slowest_ms + 1))
+
+    def latency(self) -> None:
+        """A request is under way."""
+        self.scheduler.sleep(self.travel_ms())

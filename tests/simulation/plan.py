@@ -1,0 +1,79 @@
+"""What happens in a run besides the ordinary: faults and work, each with its time. The seed decides.
+
+Every item has a number and randomness of its own, so that a run can be repeated with some of them only, and what is
+left does not become something else.
+"""
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.core.machines.leading import Step
+from tests.simulation.fault_kinds import FaultKind
+from tests.simulation.work_kinds import WorkKind
+
+FIRST_MS: Final = 2_500
+LAST_MS: Final = 11_500
+"""When the first item happens at the earliest, and the last."""
+
+_TAKING_OVER: Final = frozenset(Step) - {Step.FOLLOWING, Step.LEADING}
+_WAITS_SINCE_MS: Final = 8_000
+"""From when on a fault waits for a step of a take-over at the latest, so that there is still one to come."""
+_UNSEATING: Final = (
+    FaultKind.CONTROLLER_KILLED,
+    FaultKind.CONTROLLER_STOPPED,
+    FaultKind.CONTROLLER_PAUSED_BEYOND_ITS_LEASE,
+    FaultKind.CONTROLLER_WITHOUT_KAFKA,
+    FaultKind.LEASE_STORE_EMPTIED,
+    FaultKind.TRANSACTION_TIMED_OUT,
+)
+_SILENCING: Final = (FaultKind.ANSWER_LOST_AFTER_COMMIT, FaultKind.TRANSACTION_LEFT_HANGING, FaultKind.BROKER_FROZEN)
+"""What makes a leader await an answer."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing that happens.
+
+    Attributes:
+        number: its place in the plan.
+        at_ms: when, in virtual time; with a step, from when on.
+        kind: what.
+        step: for a fault: it waits for a controller that is in this step of its loop, and hits that one.
+        seed: of its own choices.
+    """
+
+    number: int
+    at_ms: int
+    kind: FaultKind | WorkKind
+    step: Step | None
+    seed: str
+
+    def __str__(self) -> str:
+        """As a failing run prints it."""
+        where = f" on, when a controller is {self.step.value}" if self.step else ""
+        return f"{self.number}: from {self.at_ms} ms{where}: {self.kind.value}"
+
+
+def choose_plan(seed: str, only: Collection[int] | None = None) -> tuple[Item, ...]:
+    """The items of a seed, or some of them. All of them have at least six faults of at least four kinds."""
+    choose = random.Random(f"plan of {seed}")
+    kinds = choose.sample(list(FaultKind), choose.randint(4, 8))
+    faults = kinds + choose.choices(kinds, k=max(choose.randint(1, 4), 6 - len(kinds)))
+    work = choose.choices(list(WorkKind), k=choose.randint(10, 18))
+    items: list[Item] = []
+
+    def add(kind: FaultKind | WorkKind, at_ms: int, step: Step | None = None) -> None:
+        items.append(Item(len(items), at_ms, kind, step, f"{seed}/{len(items)}"))
+
+    for kind in faults:
+        step = choose.choice(list(Step)) if choose.random() < 0.6 else None
+        add(kind, choose.randint(FIRST_MS, _WAITS_SINCE_MS if step in _TAKING_OVER else LAST_MS), step)
+    for kind in work:
+        add(kind, choose.randint(FIRST_MS, LAST_MS))
+    if any(item.step in _TAKING_OVER for item in items):
+        add(choose.choice(_UNSEATING), choose.randint(_WAITS_SINCE_MS, LAST_MS))
+    if any(item.step is Step.AWAITING_ANSWER for item in items):
+        add(choose.choice(_SILENCING), choose.randint(FIRST_MS, LAST_MS))
+    return tuple(item for item in items if only is None or item.number in only)

@@ -1,0 +1,128 @@
+"""A run whose events are written down instead of chosen: for cases that have a name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from controlplane.core.decision import Decision
+from controlplane.core.events import Event, TermOpened
+from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.machines.leading import Step
+from controlplane.core.policy import Policy
+from controlplane.core.state import State
+from tests.simulation.invariants.healing import what_did_not_heal
+from tests.simulation.plan import Item
+from tests.simulation.run import Run
+from tests.simulation.scheduler import Process
+from tests.simulation.setting import CLIENTS, CONTROLLERS, NODES, Setting
+
+USUAL: Final = Setting(Policy(slot_count=64, silence_limit_ms=2_000, join_linger_ms=100))
+
+
+@dataclass
+class Script(Run):
+    """Everybody runs from the beginning; what happens, and when, the test says. Every invariant is looked at.
+
+    Attributes:
+        setting: what kind of cluster.
+        decisions: all that were committed.
+        stops_watching: nothing is judged from now on, because what stands in the log now no version here understands.
+    """
+
+    setting: Setting = USUAL
+    decisions: list[Decision] = field(default_factory=list)
+    stops_watching: bool = False
+    _watched: list[tuple[Step, Callable[[str], None]]] = field(default_factory=list)
+
+    def choose_setting(self) -> Setting:
+        """The one that was given."""
+        return self.setting
+
+    def items(self) -> tuple[Item, ...]:
+        """Nothing by chance."""
+        return ()
+
+    def start(self) -> None:
+        """Everybody starts."""
+        self.log.on_decision.append(self._note)
+        for name in CONTROLLERS:
+            self.world.start_controller(name)
+        for name in NODES:
+            self.world.start_node(name)
+        for name in CLIENTS:
+            self.world.start_client(name)
+
+    def go_on(self, milliseconds: int) -> None:
+        """Let so much virtual time pass."""
+        self.world.scheduler.run_until(self.world.scheduler.now_ms + milliseconds, self.look)
+
+    def go_on_until(self, condition: Callable[[], object], within_ms: int) -> None:
+        """Let virtual time pass until something is so."""
+        deadline_ms = self.world.scheduler.now_ms + within_ms
+        while not condition():
+            assert self.world.scheduler.now_ms < deadline_ms, f"it did not come true within {within_ms} ms"
+            self.go_on(10)
+
+    def when(self, step: Step, happens: Callable[[str], None]) -> None:
+        """Let something happen to the next controller that is in a step, once."""
+        self._watched.append((step, happens))
+
+    def look(self, process: Process | None) -> None:
+        """See :meth:`Run.look`."""
+        if self.stops_watching:
+            return
+        super().look(process)
+        running = self.world.running.get(process.name) if process is not None else None
+        if running is None or not self._watched:
+            return
+        step = running.controller.step
+        for watched in [each for each in self._watched if each[0] is step]:
+            self._watched.remove(watched)
+            watched[1](running.name)
+
+    def pause(self, name: str, milliseconds: int) -> None:
+        """A process stands still."""
+        self.world.machines[name].process.paused_until_ms = self.world.scheduler.now_ms + milliseconds
+
+    def ask(self, intent_id: str, kind: str, **arguments: str) -> None:
+        """An operator asks for something."""
+        self.world.ask(intent_id, kind, arguments)
+
+    def answered(self, intent_id: str) -> bool:
+        """Whether an intent has its answer in the log."""
+        return bool(self.log.answers[intent_id])
+
+    @property
+    def state(self) -> State:
+        """What the log says."""
+        return self.log.state
+
+    @property
+    def leaders(self) -> list[str]:
+        """Who leads, as far as they know themselves."""
+        running = self.world.running.items()
+        return [name for name, each in running if each.controller.step in {Step.LEADING, Step.AWAITING_ANSWER}]
+
+    @property
+    def terms(self) -> list[tuple[Term, ControllerId]]:
+        """The terms that were opened, with their leaders, in order."""
+        return [(event.term, event.controller_id) for event in self.events(TermOpened) if isinstance(event, TermOpened)]
+
+    def events(self, kind: type[Event]) -> list[Event]:
+        """The committed events of a kind, in order."""
+        return [event for decision in self.decisions for event in decision.events if isinstance(event, kind)]
+
+    def is_well(self) -> bool:
+        """Whether everything is as it has to be in a quiet cluster."""
+        return bool(self.leaders) and not any(what_did_not_heal(self.world, self.log))
+
+    def _note(self, _: State, decision: Decision, __: State) -> None:
+        self.decisions.append(decision)
+
+
+def begun(setting: Setting = USUAL) -> Script:
+    """A cluster that is well."""
+    script = Script("named", setting=setting)
+    script.start()
+    script.go_on_until(lambda: script.state.nodes.keys() == set(NODES) and script.is_well(), 5_000)
+    return script

@@ -1,0 +1,124 @@
+"""What runs on a simulated node: a service that accepts writes for the slots that its node leads, with their tokens.
+
+It does what the agent's documentation asks of a service. Before it accepts anything under a token that is new to it, it
+shows the token to every other node that lives in its table; whoever has seen a token accepts nothing under an older
+one. A node that is not reached holds the slot up until it is, or until the table no longer calls it living: then it has
+fenced itself. What the service accepts is judged by :mod:`tests.simulation.invariants.ownership`.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+
+from controlplane.core.identifiers import NodeId, SlotId
+from controlplane.core.machines.node_session import SessionState
+from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.node import Access, FencingToken, NodeAgent, NodeCallbacks, SlotGained, SlotLost
+from controlplane.ports import Signal
+from tests.simulation.machine import Machine
+
+KEYS = tuple(f"key-{number}" for number in range(24))
+_ROUND_MS = 200
+_WRITES_A_ROUND = 8
+
+
+class SimulatedService(NodeCallbacks):
+    """The service of one process; :meth:`run` is its thread.
+
+    Attributes:
+        agent: set right after construction, because each needs the other.
+    """
+
+    agent: NodeAgent
+
+    def __init__(
+        self,
+        node_id: NodeId,
+        machine: Machine,
+        services: Mapping[NodeId, "SimulatedService"],
+        random_source: random.Random,
+        accepted: Callable[[NodeId, str, FencingToken], None],
+    ) -> None:
+        """``services`` are all that run now; ``accepted`` is told of every write."""
+        self._node_id = node_id
+        self._machine = machine
+        self._services = services
+        self._random = random_source
+        self._accepted = accepted
+        self._gained: dict[SlotId, SlotGained] = {}
+        self._table: RoutingTable | None = None
+        self._unsettled: set[SlotId] = set()
+        self._shown: dict[SlotId, FencingToken] = {}
+        self._seen: dict[SlotId, FencingToken] = {}
+
+    def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
+        """See :meth:`NodeCallbacks.on_slots_gained`."""
+        self._gained |= {slot.slot_id: slot for slot in gained}
+
+    def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
+        """See :meth:`NodeCallbacks.on_slots_lost`."""
+        for slot in lost:
+            self._gained.pop(slot.slot_id, None)
+
+    def run(self, stop: Signal) -> None:
+        """Fetch what was gained, show tokens, accept writes; until it is stopped, or a newer process has taken over."""
+        while not stop.is_set() and self.agent.state is not SessionState.SUPERSEDED:
+            table = self.agent.table
+            if table is not None:
+                self._settle_in(table)
+                for key in self._random.sample(KEYS, _WRITES_A_ROUND):
+                    self._write(key)
+            self._machine.scheduler.sleep(self._random.randint(_ROUND_MS // 2, _ROUND_MS))
+
+    def see(self, tokens: Mapping[SlotId, FencingToken]) -> None:
+        """Another node shows under which tokens it is about to accept."""
+        for slot_id, token in tokens.items():
+            self._seen[slot_id] = max(token, self._seen.get(slot_id, token))
+
+    @property
+    def answers(self) -> bool:
+        """Whether others can ask this node."""
+        return self._machine.runs and self._machine.network.peers
+
+    def _settle_in(self, table: RoutingTable) -> None:
+        """Have the data of gained slots, and show every new token of a slot that is led here."""
+        for slot_id, gained in list(self._gained.items()):
+            if self.agent.slot_ready(slot_id, gained.epoch):
+                del self._gained[slot_id]
+        if table is not self._table:
+            self._table = table
+            self._unsettled = {slot.slot_id for slot in table.slots if slot.leader == self._node_id}
+        new = {}
+        for slot_id in sorted(self._unsettled):
+            ownership = self.agent.ownership(slot_id)
+            if ownership.access is Access.ACCEPT:
+                if self._shown.get(slot_id) == ownership.token:
+                    self._unsettled.discard(slot_id)
+                else:
+                    new[slot_id] = ownership.token
+        if new and all(self._show(node_id, new) for node_id, row in sorted(table.nodes.items()) if row.status.lives):
+            self._shown |= new
+
+    def _show(self, node_id: NodeId, tokens: Mapping[SlotId, FencingToken]) -> bool:
+        if node_id == self._node_id:
+            return True
+        self._machine.latency()
+        other = self._services.get(node_id)
+        if other is None or not (self._machine.network.peers and other.answers):
+            return False
+        other.see(tokens)
+        return True
+
+    def _write(self, key: str) -> None:
+        """A client's write arrives; it is accepted if this node may."""
+        table = self.agent.table
+        if table is None:
+            return
+        slot_id = table.slot_for(key).slot_id
+        ownership = self.agent.ownership(slot_id)
+        if ownership.access is not Access.ACCEPT or self._shown.get(slot_id) != ownership.token:
+            return
+        # A slot's parts are shown under numbers of their own by whoever has split it already.
+        count = len(table.slots)
+        if any(token > ownership.token for seen_id, token in self._seen.items() if seen_id % count == slot_id):
+            return
+        self._accepted(self._node_id, key, ownership.token)

@@ -1,0 +1,69 @@
+"""What kind of cluster a run has: its size, its policy, its timing. The seed decides."""
+
+import random
+from dataclasses import dataclass, field
+
+from controlplane.config import LeaseConfig, SnapshotConfig
+from controlplane.core.policy import Policy, ZoneRule
+
+LEASE = LeaseConfig(duration_ms=1_500, renew_interval_ms=400, store_timeout_ms=300)
+CONTROLLERS = ("c0", "c1", "c2")
+NODES = ("n0", "n1", "n2", "n3", "n4")
+SPARE_NODES = ("n5", "n6")
+CLIENTS = ("r0", "r1")
+OBSERVER = "c9"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A cluster.
+
+    Attributes:
+        policy: its first one.
+        heartbeat_partitions: of topic ``heartbeats``.
+        tick_interval_ms: of every controller.
+        has_observer: whether a controller follows that never stands.
+        fetch_records: how many records one answer of the broker holds at most.
+        zones: the nodes' failure domains; empty for none.
+        snapshots: when leaders write them.
+        stop_when_lease_store_is_lost: see :class:`controlplane.config.ControllerConfig`.
+    """
+
+    policy: Policy
+    heartbeat_partitions: int = 2
+    tick_interval_ms: int = 100
+    has_observer: bool = False
+    fetch_records: int = 10_000
+    zones: tuple[str, ...] = ()
+    snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
+    stop_when_lease_store_is_lost: bool = False
+
+    def zone_of(self, node_id: str) -> str:
+        """The failure domain of a node."""
+        return self.zones[int(node_id[1:]) % len(self.zones)] if self.zones else ""
+
+
+def choose_setting(random_source: random.Random) -> Setting:
+    """A cluster of at least 64 slots."""
+    choose = random_source
+    zones = choose.choice(((), ("z0", "z1", "z2")))
+    policy = Policy(
+        slot_count=64,
+        replica_count=choose.choice((1, 2, 2, 3)),
+        silence_limit_ms=choose.choice((1_500, 2_000, 2_500)),
+        join_linger_ms=choose.choice((0, 100, 200)),
+        slot_policy="sofa" if choose.random() < 0.15 else "minimal",
+        zone_rule=choose.choice((ZoneRule.SOFT, ZoneRule.IGNORED)),
+        moves_in_flight=choose.choice((0, 0, 8)),
+        positions_interval_ms=choose.choice((4_000, 600_000)),
+    )
+    return Setting(
+        policy,
+        heartbeat_partitions=choose.choice((1, 1, 2, 3)),
+        tick_interval_ms=choose.choice((150, 200, 200, 200)),
+        has_observer=choose.random() < 0.2,
+        fetch_records=choose.choice((10_000, 10_000, 10_000, 7)),
+        zones=zones,
+        snapshots=choose.choice((SnapshotConfig(), SnapshotConfig(after_decisions=5))),
+        stop_when_lease_store_is_lost=choose.random() < 0.2,
+    )

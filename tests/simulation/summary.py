@@ -1,0 +1,86 @@
+"""What many runs have shown together."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from controlplane.core.machines.leading import Step
+from tests.simulation.fault_kinds import FaultKind
+from tests.simulation.run import Report
+from tests.simulation.work_kinds import WorkKind
+
+
+@dataclass
+class Summary:
+    """Adds reports up.
+
+    Attributes:
+        runs: how many.
+        broken: those that have shown what must not be.
+    """
+
+    runs: int = 0
+    broken: list[Report] = field(default_factory=list)
+    _virtual_ms: int = 0
+    _events: int = 0
+    _fewest_events: int = 1 << 60
+    _fewest_faults: int = 1 << 60
+    _fewest_kinds: int = 1 << 60
+    _decisions: int = 0
+    _terms: int = 0
+    _slowest_healing_ms: int = 0
+    _faults: Counter[FaultKind] = field(default_factory=Counter)
+    _work: Counter[WorkKind] = field(default_factory=Counter)
+    _coverage: Counter[tuple[FaultKind, Step]] = field(default_factory=Counter)
+    _checked: Counter[str] = field(default_factory=Counter)
+
+    def add(self, report: Report) -> None:
+        """One more run; the least of what makes a run is looked for in whole runs only."""
+        self.runs += 1
+        self._virtual_ms += report.virtual_ms
+        self._events += report.events
+        self._decisions += report.decisions
+        self._terms += report.terms
+        self._slowest_healing_ms = max(self._slowest_healing_ms, report.healed_ms)
+        self._faults += report.faults
+        self._work += report.work
+        self._coverage += report.coverage
+        self._checked += report.checked
+        if report.broken:
+            self.broken.append(report)
+        else:
+            self._fewest_events = min(self._fewest_events, report.events)
+            self._fewest_faults = min(self._fewest_faults, report.faults.total())
+            self._fewest_kinds = min(self._fewest_kinds, len(report.faults))
+
+    def lines(self) -> Iterator[str]:
+        """As it is printed."""
+        yield f"{self.runs:,} runs, {self._virtual_ms / 1_000:,.0f} s of virtual time, {self._events:,} events"
+        yield f"{self._decisions:,} decisions, {self._terms:,} terms; well after {self._slowest_healing_ms} ms at most"
+        yield (
+            f"the smallest run: {self._fewest_events:,} events, {self._fewest_faults} faults "
+            f"of {self._fewest_kinds} kinds"
+        )
+        yield f"faults: {self._faults.total():,}, by the step in which they met a controller"
+        yield from self._coverage_lines()
+        yield f"work: {self._work.total():,}"
+        yield from (f"  {self._work[kind]:>9,}  {kind.value}" for kind in WorkKind)
+        yield f"invariants looked at: {self._checked.total():,}"
+        yield from (f"  {count:>9,}  {name}" for name, count in sorted(self._checked.items()))
+        yield f"broken: {len(self.broken)}"
+
+    @property
+    def empty_cells(self) -> list[str]:
+        """The steps that a kind of fault has never met, one text each."""
+        return [f"{kind.value} x {step.value}" for kind in FaultKind for step in Step if not self._coverage[kind, step]]
+
+    def _coverage_lines(self) -> Iterator[str]:
+        """A row for each kind of fault, a column for each step."""
+        width = max(len(kind.value) for kind in FaultKind)
+        for row in range(max(len(step.value.split()) for step in Step)):
+            words = [(step.value.split() + [""] * 2)[row] for step in Step]
+            yield f"  {'':>{width}} {'' if row else 'in all':>9}" + "".join(f"{word:>11}" for word in words)
+        for kind in FaultKind:
+            cells = "".join(f"{self._coverage[kind, step]:>11,}" for step in Step)
+            yield f"  {kind.value:>{width}} {self._faults[kind]:>9,}{cells}"
+        yield f"  empty cells: {len(self.empty_cells)}"

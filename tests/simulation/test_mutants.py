@@ -1,0 +1,41 @@
+"""Do the checks bite? Every bug that is put in on purpose has to be found within a few seeds."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+import pytest
+
+from tests.simulation.many import prepare
+from tests.simulation.memo import decoding_once
+from tests.simulation.mutants.bugs import MUTANTS
+from tests.simulation.mutants.hunt import hunt
+from tests.simulation.mutants.mutant import Mutant
+
+AT_MOST = 100
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.bug.partition(":")[0])
+def test_a_mutant_can_be_put_in(mutant: Mutant) -> None:
+    """Its place in the code is still there: whoever changes that line has to change the mutant with it."""
+    with mutant.applied():
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scene", [mutant.scene for mutant in MUTANTS if mutant.scene])
+def test_a_scene_is_well_without_its_bug(scene: Callable[[], None]) -> None:
+    """What it finds is the bug, and nothing of its own."""
+    prepare()
+    with decoding_once():
+        scene()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_mutant_is_found() -> None:
+    """A simulation that misses a bug like these would miss one that is not on purpose."""
+    with ProcessPoolExecutor(os.cpu_count(), initializer=prepare) as pool:
+        catches = list(pool.map(partial(hunt, at_most=AT_MOST), MUTANTS))
+    assert [catch.bug for catch in catches if not catch.invariant] == []

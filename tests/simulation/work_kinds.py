@@ -1,0 +1,36 @@
+"""What happens in a cluster that is well: nodes come and go, operators ask for things, strangers write nonsense."""
+
+from enum import Enum
+
+
+class WorkKind(Enum):
+    """Something that happens; the value says it."""
+
+    NODE_JOINS = "a node joins"
+    NODE_LEAVES = "a node drains itself and leaves"
+    NODE_LEAVES_AT_ONCE = "a node leaves at once"
+    NODE_RESTARTS = "a node restarts with a greater incarnation"
+    DRAIN = "drain"
+    UNDRAIN = "undrain"
+    EXCLUDE = "exclude a node"
+    INCLUDE = "include a node"
+    SET_NODE = "another weight or zone"
+    RESET_NODE = "own weight and zone again"
+    PIN = "pin slots"
+    UNPIN = "unpin slots"
+    EXCLUDE_SLOTS = "exclude slots"
+    INCLUDE_SLOTS = "include slots"
+    REFRESH = "refresh the table"
+    PAUSE = "pause reconciliation"
+    RESUME = "resume reconciliation"
+    REPLICAS = "another number of replicas"
+    SPLIT = "split the slots"
+    SILENCE_LIMIT = "another silence limit"
+    PACING = "another pace"
+    SLOT_POLICY = "another slot policy"
+    NAMESPACE = "a namespace"
+    OVERRIDE = "override self-preservation"
+    NONSENSE_INTENT = "an intent that is none"
+    INTENT_TWICE = "an intent sent twice"
+    BAD_RECORD = "a record that cannot be read"
+    STALE_HEARTBEAT = "a heartbeat that was sent long ago"

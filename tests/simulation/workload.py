@@ -1,0 +1,112 @@
+"""Lets things happen in a cluster that is well; the seed chooses them."""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from controlplane.codec.inputs import encode_input
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.identifiers import Epoch, Incarnation
+from controlplane.core.records import Heartbeat, IntentKind, NodeRole
+from tests.simulation.setting import NODES, SPARE_NODES
+from tests.simulation.work_kinds import WorkKind
+from tests.simulation.world import World
+
+_CLOCK_LOST: Final = 0.3
+"""How probably a machine has forgotten some of the time when it starts again."""
+_ARGUMENTS = Callable[[random.Random], Mapping[str, str]]
+
+
+def _node(choose: random.Random) -> Mapping[str, str]:
+    return {"node": choose.choice(NODES)}
+
+
+def _slots(choose: random.Random) -> Mapping[str, str]:
+    first = choose.randrange(60)
+    return {"slots": f"{first}-{first + choose.randrange(4)}", "node": choose.choice(NODES)}
+
+
+def _one_of(name: str, *values: str) -> _ARGUMENTS:
+    return lambda choose: {name: choose.choice(values)}
+
+
+def _nothing(_: random.Random) -> Mapping[str, str]:
+    return {}
+
+
+_INTENTS: Final[Mapping[WorkKind, tuple[IntentKind, _ARGUMENTS]]] = {
+    WorkKind.DRAIN: (IntentKind.DRAIN_NODE, _node),
+    WorkKind.UNDRAIN: (IntentKind.UNDRAIN_NODE, _node),
+    WorkKind.EXCLUDE: (IntentKind.EXCLUDE_NODE, _node),
+    WorkKind.INCLUDE: (IntentKind.INCLUDE_NODE, _node),
+    WorkKind.SET_NODE: (
+        IntentKind.SET_NODE,
+        lambda choose: {**_node(choose), **_one_of("weight", "1", "2", "3")(choose)},
+    ),
+    WorkKind.RESET_NODE: (IntentKind.RESET_NODE, _node),
+    WorkKind.PIN: (IntentKind.PIN_SLOTS, _slots),
+    WorkKind.UNPIN: (IntentKind.UNPIN_SLOTS, _slots),
+    WorkKind.EXCLUDE_SLOTS: (IntentKind.EXCLUDE_SLOTS, _slots),
+    WorkKind.INCLUDE_SLOTS: (IntentKind.INCLUDE_SLOTS, _slots),
+    WorkKind.REFRESH: (IntentKind.REFRESH_TABLE, _nothing),
+    WorkKind.PAUSE: (IntentKind.PAUSE_RECONCILIATION, _nothing),
+    WorkKind.RESUME: (IntentKind.RESUME_RECONCILIATION, _nothing),
+    WorkKind.REPLICAS: (IntentKind.CHANGE_POLICY, _one_of("replica_count", "1", "2", "3")),
+    WorkKind.SPLIT: (IntentKind.CHANGE_POLICY, _one_of("slot_count", "128")),
+    WorkKind.SILENCE_LIMIT: (IntentKind.CHANGE_POLICY, _one_of("silence_limit_ms", "1500", "2000", "3000")),
+    WorkKind.PACING: (IntentKind.CHANGE_POLICY, _one_of("moves_in_flight", "0", "4", "16")),
+    WorkKind.SLOT_POLICY: (IntentKind.CHANGE_POLICY, _one_of("slot_policy", "minimal", "sofa")),
+    WorkKind.NAMESPACE: (IntentKind.CREATE_NAMESPACE, _one_of("namespace", "tenant/a", "tenant/b", "tenant/c")),
+    WorkKind.OVERRIDE: (IntentKind.OVERRIDE_SELF_PRESERVATION, _nothing),
+    WorkKind.NONSENSE_INTENT: (IntentKind.DRAIN_NODE, _one_of("node", "nobody")),
+    WorkKind.INTENT_TWICE: (IntentKind.REFRESH_TABLE, _nothing),
+}
+
+
+class Workload:
+    """Does what :class:`WorkKind` names to a world."""
+
+    def __init__(self, world: World) -> None:
+        """Nothing has happened."""
+        self._world = world
+
+    def do(self, kind: WorkKind, choose: random.Random, name: str) -> None:
+        """Let it happen; ``name`` is unique to this happening."""
+        world = self._world
+        if kind in _INTENTS:
+            intent, arguments = _INTENTS[kind]
+            asked = arguments(choose)
+            world.ask(name, intent.value, asked)
+            if kind is WorkKind.INTENT_TWICE:
+                again_ms = world.scheduler.now_ms + choose.choice((0, choose.randint(50, 1_500)))
+                world.scheduler.at(again_ms, lambda: world.ask(name, intent.value, asked))
+            return
+        match kind:
+            case WorkKind.NODE_JOINS:
+                world.start_node(choose.choice(SPARE_NODES))
+            case WorkKind.NODE_LEAVES | WorkKind.NODE_LEAVES_AT_ONCE:
+                node_id = choose.choice((*SPARE_NODES, NODES[-1]))
+                if node_id in world.agents:
+                    world.stop_node(node_id, drain=kind is WorkKind.NODE_LEAVES)
+            case WorkKind.NODE_RESTARTS:
+                node_id = choose.choice(NODES)
+                world.kill(node_id)
+                if choose.random() < _CLOCK_LOST:
+                    world.machines[node_id].clock.wall_step_ms -= 5_000
+                world.start_node(node_id)
+            case WorkKind.BAD_RECORD:
+                topic = choose.choice((HEARTBEATS, MEMBERSHIP, INTENTS))
+                world.send(topic, "stranger", choose.randbytes(choose.randrange(40)), 0)
+            case WorkKind.STALE_HEARTBEAT:
+                stale = Heartbeat(choose.choice(NODES), Incarnation(1), 0, Epoch(0), NodeRole.DATA)
+                world.send(HEARTBEATS, stale.node_id, encode_input(stale))
+
+    def tidy_up(self) -> None:
+        """Operators take back what keeps a cluster from being whole, and missing nodes come back."""
+        ask = self._world.ask
+        ask("end-resume", IntentKind.RESUME_RECONCILIATION.value, {})
+        ask("end-override", IntentKind.OVERRIDE_SELF_PRESERVATION.value, {})
+        for node_id in NODES:
+            ask(f"end-undrain-{node_id}", IntentKind.UNDRAIN_NODE.value, {"node": node_id})
+            ask(f"end-include-{node_id}", IntentKind.INCLUDE_NODE.value, {"node": node_id})
+            self._world.start_node(node_id)

@@ -1,0 +1,290 @@
+"""A simulated cluster: controllers, nodes and clients as processes over one Kafka and one lease store."""
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from prometheus_client import CollectorRegistry
+
+from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLeaseServer
+from controlplane.bootstrap.controllers import compose_controller
+from controlplane.codec.inputs import encode_input
+from controlplane.config import (
+    DEAD_LETTERS,
+    DECISIONS,
+    HEARTBEATS,
+    INTENTS,
+    LOAD_REPORTS,
+    MEMBERSHIP,
+    ROUTING_TABLE,
+    SNAPSHOTS,
+    ClusterConfig,
+    ControllerConfig,
+    KafkaConfig,
+)
+from controlplane.core.records import Intent
+from controlplane.node import FencingToken, NodeAgent, NodeDescription, NodeMetrics
+from controlplane.ports import OutgoingRecord, Signal
+from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.service.controller import Controller
+from controlplane.service.metrics import ControllerMetrics
+from tests.simulation.machine import Machine
+from tests.simulation.network import SimulatedClock, Stores
+from tests.simulation.scheduler import News, Process, Scheduler, SimulatedThread
+from tests.simulation.service import SimulatedService
+from tests.simulation.setting import LEASE, Setting
+from tests.simulation.threads import SimulatedThreads
+
+_PATIENCE_MS = 60_000
+"""Operators' tools do not give up."""
+_SUPERVISOR_MS = 300
+
+
+@dataclass
+class RunningController:
+    """A controller process, its work and how to end it in good order."""
+
+    name: str
+    controller: Controller
+    stop: Signal
+
+
+class Failure(NamedTuple):
+    """What ended a thread of a process."""
+
+    process: str
+    thread: str
+    error: BaseException
+
+    def __str__(self) -> str:
+        """In a sentence."""
+        return f"{self.process}'s thread {self.thread} ended: {self.error!r}"
+
+
+class World:
+    """Everything that a run consists of.
+
+    Attributes:
+        machines: the last process of each name, dead or not.
+        running: the controllers that live, observers included.
+        agents, services: of the nodes that live.
+        clients: those who route.
+        failures: what ended threads.
+        authors: the process that appended each record of ``decisions``, by offset.
+        appended_ms: virtual append times of ``heartbeats``, by partition and offset.
+        intents_sent: ids of the intents that operators sent.
+        in_transaction: told of each process that has appended a transaction's records and not ended it yet.
+        on_write: told of each write that a node accepts: node, process, key, token.
+    """
+
+    def __init__(self, seed: str, setting: Setting) -> None:
+        """Nobody runs yet."""
+        self.setting = setting
+        self.random = random.Random(f"world of {seed}")
+        self.scheduler = Scheduler(random.Random(f"turns of {seed}"))
+        self.scheduler.on_failure = self._note_failure
+        self.cluster = ClusterConfig("simulated")
+        self.clock = SimulatedClock(self.scheduler)
+        self.broker = MemoryBroker(self.clock)
+        lease_clock = SimulatedClock(self.scheduler)
+        self.leases = MemoryLeaseServer(lease_clock)
+        self.other_leases = MemoryLeaseServer(lease_clock)
+        self.stores = Stores(
+            self.cluster, self.broker, self.leases, self.other_leases, News(self.scheduler), setting.fetch_records
+        )
+        self.machines: dict[str, Machine] = {}
+        self.running: dict[str, RunningController] = {}
+        self.agents: dict[str, NodeAgent] = {}
+        self.services: dict[str, SimulatedService] = {}
+        self.clients: dict[str, RoutingClient] = {}
+        self.failures: list[Failure] = []
+        self.authors: dict[int, str] = {}
+        self.appended_ms: list[list[int]] = [[] for _ in range(setting.heartbeat_partitions)]
+        self.intents_sent: set[str] = set()
+        self.in_transaction: Callable[[str], None] = lambda _: None
+        self.on_write: Callable[[str, object, str, FencingToken], None] = lambda *_: None
+        for topic in (MEMBERSHIP, INTENTS, DECISIONS, ROUTING_TABLE, SNAPSHOTS, DEAD_LETTERS, LOAD_REPORTS):
+            self.broker.create_topic(self.cluster.topic(topic))
+        self.broker.create_topic(self.cluster.topic(HEARTBEATS), setting.heartbeat_partitions)
+        self.broker.on_change = self._note_change
+        self.broker.while_open = self._linger_in_transaction
+        self._operator = MemoryEventWriter(self.cluster, self.broker, _PATIENCE_MS)
+
+    # -- processes ---------------------------------------------------------------------------------------------------
+
+    def start_controller(self, name: str, *, follow_only: bool = False) -> None:
+        """A controller process begins, unless one of that name runs."""
+        if name in self.running:
+            return
+        machine = self._machine(name)
+        threads = SimulatedThreads(self.scheduler, machine.process)
+        config = ControllerConfig(
+            self.cluster,
+            KafkaConfig("simulated"),
+            "simulated",
+            name,
+            LEASE,
+            tick_interval_ms=self.setting.tick_interval_ms,
+            follow_only=follow_only,
+            snapshots=self.setting.snapshots,
+            stop_when_lease_store_is_lost=self.setting.stop_when_lease_store_is_lost,
+        )
+        controller = compose_controller(
+            config,
+            self.setting.policy,
+            clock=machine.clock,
+            threads=threads,
+            metrics=ControllerMetrics(CollectorRegistry()),
+            lease_stores=(machine.lease_store(LEASE.store_timeout_ms), machine.lease_store(LEASE.store_timeout_ms)),
+            open_reader=machine.reader,
+            open_transactions=machine.transactional_writer,
+            event_writers=(machine.event_writer(LEASE.duration_ms), machine.event_writer(), machine.event_writer()),
+            random_source=random.Random(self.random.random()),
+        )
+        stop = threads.signal()
+        self.running[name] = RunningController(name, controller, stop)
+        threads.thread(lambda: self._run_controller(name, controller, stop), "controller").start()
+
+    def start_node(self, name: str) -> None:
+        """A node process begins, unless one of that name runs."""
+        if name in self.agents:
+            return
+        machine = self._machine(name)
+        threads = SimulatedThreads(self.scheduler, machine.process)
+        service = SimulatedService(
+            name,
+            machine,
+            self.services,
+            random.Random(self.random.random()),
+            lambda node_id, key, token: self.on_write(node_id, machine.process, key, token),
+        )
+        agent = NodeAgent(
+            writer=machine.event_writer(),
+            reader=machine.reader(),
+            clock=machine.clock,
+            threads=threads,
+            node=NodeDescription(name, zone=self.setting.zone_of(name)),
+            cluster=self.cluster.name,
+            callbacks=service,
+            metrics=NodeMetrics(None),
+        )
+        service.agent = agent
+        self.agents[name], self.services[name] = agent, service
+        agent.start()
+        stop = threads.signal()
+        threads.thread(lambda: self._run_service(name, machine, service, stop), "service").start()
+
+    def start_client(self, name: str) -> None:
+        """A process that routes begins."""
+        machine = self._machine(name)
+        threads = SimulatedThreads(self.scheduler, machine.process)
+        client = RoutingClient(
+            machine.reader(), threads, cluster=self.cluster.name, metrics=RoutingMetrics(CollectorRegistry())
+        )
+        self.clients[name] = client
+        client.start()
+
+    def stop_controller(self, name: str) -> None:
+        """A controller process is asked to end."""
+        if name in self.running:
+            self.running[name].stop.set()
+
+    def stop_node(self, name: str, *, drain: bool) -> None:
+        """A node process is asked to leave, and ends when it has."""
+        agent, machine = self.agents.get(name), self.machines[name]
+        if agent is None:
+            return
+
+        def leave() -> None:
+            agent.stop(drain=drain, timeout_ms=3_000)
+            self._forget(name, machine)
+            machine.process.dead = True
+
+        SimulatedThreads(self.scheduler, machine.process).thread(leave, "leaving").start()
+
+    def kill(self, name: str) -> None:
+        """A process dies, if it runs."""
+        machine = self.machines[name]
+        if not machine.process.dead:
+            machine.die()
+            self._forget(name, machine)
+            self.scheduler.kill(machine.process)
+
+    # -- operators ---------------------------------------------------------------------------------------------------
+
+    def ask(self, intent_id: str, kind: str, arguments: Mapping[str, str]) -> None:
+        """An operator sends an intent."""
+        self.intents_sent.add(intent_id)
+        self.send(INTENTS, intent_id, encode_input(Intent(intent_id, kind, "operator", arguments)))
+
+    def send(self, topic: str, key: str, value: bytes, partition: int | None = None) -> None:
+        """Somebody appends any bytes."""
+        self._operator.send(OutgoingRecord(topic, key.encode(), value, partition))
+
+    def recreate_log(self) -> None:
+        """Somebody deletes the decision log and creates it again, empty."""
+        self.broker.create_topic(self.cluster.topic(DECISIONS))
+        self.authors.clear()
+
+    def compact_table(self, *, drop_tombstones: bool) -> None:
+        """The log cleaner passes over the routing table."""
+        self.broker.compact(self.cluster.topic(ROUTING_TABLE), drop_tombstones=drop_tombstones)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _run_controller(self, name: str, controller: Controller, stop: Signal) -> None:
+        machine = self.machines[name]
+        try:
+            controller.run(stop)
+        finally:
+            self._forget(name, machine)
+            machine.process.dead = True
+
+    def _run_service(self, name: str, machine: Machine, service: SimulatedService, stop: Signal) -> None:
+        """A process that ends although nobody stopped it is started again, as supervisors do."""
+        service.run(stop)
+        if not stop.is_set():
+            self.scheduler.at(self.scheduler.now_ms + _SUPERVISOR_MS, lambda: self._start_again(name, machine))
+
+    def _start_again(self, name: str, ended: Machine) -> None:
+        if self.machines[name] is ended and not ended.process.dead:
+            self.kill(name)
+            self.start_node(name)
+
+    def _forget(self, name: str, machine: Machine) -> None:
+        if self.machines[name] is machine:
+            for running in (self.running, self.agents, self.services, self.clients):
+                running.pop(name, None)
+
+    def _note_failure(self, thread: SimulatedThread, failure: BaseException) -> None:
+        self.failures.append(Failure(thread.process.name, thread.name, failure))
+
+    def _note_change(self, topic: str) -> None:
+        if topic == self.cluster.topic(DECISIONS):
+            author = self.scheduler.running_name
+            for offset in range(len(self.authors), self.broker.partitions(topic)[0].end_offset):
+                self.authors[offset] = author
+        elif topic == self.cluster.topic(HEARTBEATS):
+            for partition, appended_ms in zip(self.broker.partitions(topic), self.appended_ms, strict=True):
+                while len(appended_ms) < partition.end_offset:
+                    appended_ms.append(self.scheduler.now_ms)
+        self.stores.news.tell(topic)
+
+    def _linger_in_transaction(self) -> None:
+        name = self.scheduler.running_name
+        if name:  # a test's own writer is no process
+            self.in_transaction(name)
+            self.machines[name].latency()
+
+    def _machine(self, name: str) -> Machine:
+        before = self.machines.get(name)
+        machine = Machine(
+            self.scheduler,
+            Process(name),
+            self.stores,
+            random.Random(self.random.random()),
+            before.clock if before is not None else None,
+        )
+        self.machines[name] = machine
+        return machine

@@ -1,0 +1,71 @@
+"""How-to pages whose commands need no real parts: each command succeeds, in the order of its page."""
+
+from pathlib import Path
+
+import pytest
+
+from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore
+from controlplane.cli.failures import ExitStatus
+from controlplane.core.identifiers import Term
+from tests.helpers.answering import answering_leader
+from tests.helpers.commands import RunCommand
+from tests.helpers.published_world import PublishedWorld
+from tests.helpers.readme import ROOT, commands, console_commands
+
+HOW_TO = ROOT / "docs" / "how-to"
+PAGES = (
+    "audit-the-log.md",
+    "keep-replicas-apart.md",
+    "read-the-table-status.md",
+    "survive-silence-and-failures.md",
+    "upgrade-controllers.md",
+)
+LEASE_MS = 600_000
+
+
+@pytest.fixture
+def led(world: PublishedWorld, lease_server: MemoryLeaseServer) -> PublishedWorld:
+    """Four nodes, and a controller that holds the lease."""
+    world.admit("n1", "n2", "n3", "n4")
+    MemoryLeaseStore(lease_server).acquire("c1", Term(0), LEASE_MS)
+    return world
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_works_as_it_stands(cluster_command: RunCommand, led: PublishedWorld, page: str) -> None:
+    """What people copy has to work."""
+    with answering_leader(led):
+        for words in console_commands("controlplane", HOW_TO / page):
+            ran = cluster_command(*words)
+            assert ran.status == ExitStatus.DONE, (words, ran)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_names_is_there(command: RunCommand, page: str) -> None:
+    """Commands in sentences as well."""
+    for words in commands("controlplane", HOW_TO / page):
+        assert command(*words, "--help").status == ExitStatus.DONE, words
+
+
+def test_hard_zones_cost_what_the_page_says(cluster_command: RunCommand, led: PublishedWorld) -> None:
+    """With a rack gone there is one replica of each slot, and the plan says that it falls short."""
+    words = console_commands("controlplane", HOW_TO / "keep-replicas-apart.md")
+    (look,) = (index for index, each in enumerate(words) if each[:2] == ["table", "plan"])
+    with answering_leader(led):
+        outputs = [cluster_command(*each).out for each in words[: look + 1]]
+    assert "falls short" in outputs[-1]
+
+
+def test_status_page_names_every_property(cluster_command: RunCommand, led: PublishedWorld) -> None:
+    """A property that nobody explains is read wrongly."""
+    explained = (HOW_TO / "read-the-table-status.md").read_text(encoding="utf-8")
+    printed = cluster_command("table", "status").out.split("\nnode ")[0].splitlines()[1:]
+    names = [line.split("  ")[0].strip() for line in printed]
+    assert "epoch" in names
+    assert [name for name in names if f"`{name}`" not in explained] == []
+
+
+def test_pages_are_linked() -> None:
+    """A page that nothing leads to is not read."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in sorted(Path(HOW_TO).glob("*.md")) if f"docs/how-to/{page.name}" not in readme] == []

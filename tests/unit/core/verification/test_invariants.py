@@ -1,0 +1,138 @@
+"""The invariants find what they are for: other tests and the leader rely on them, so a blind one hides defects."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from controlplane.core.bundles import Bundle
+from controlplane.core.decision import Decision
+from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
+from controlplane.core.identifiers import Epoch, Seq, Term
+from controlplane.core.membership import Node, NodeStatus
+from controlplane.core.records import NodeRole
+from controlplane.core.slot_table import Slot
+from controlplane.core.state import State, entries_digest
+from controlplane.core.verification.invariants import check, check_step
+from controlplane.errors import InvariantViolationError
+from tests.helpers.world import World
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    """Three data nodes, a session node and a namespace."""
+    made = World()
+    made.admit("n1", "n2", "n3")
+    made.join("s1", role=NodeRole.SESSION)
+    made.intent("i1", "create_namespace", namespace="kv")
+    made.run(400)
+    return made
+
+
+def _with_slot(state: State, **changed: object) -> State:
+    slot = replace(state.slots[0], **changed)  # type: ignore[arg-type]  # a test's choice of fields
+    return replace(state, slots=(slot, *state.slots[1:]))
+
+
+def _with_node(state: State, node_id: str, **changed: object) -> State:
+    node = replace(state.nodes[node_id], **changed)  # type: ignore[arg-type]  # as above
+    return replace(state, nodes={**state.nodes, node_id: node})
+
+
+def _with_bundle(state: State, **changed: object) -> State:
+    bundle_id, bundle = next(iter(state.bundles.items()))
+    moved = replace(bundle, **changed)  # type: ignore[arg-type]  # as above
+    bundles = {known: other for known, other in state.bundles.items() if known != bundle_id}
+    return replace(state, bundles={**bundles, moved.bundle_id: moved})
+
+
+BROKEN: dict[str, Callable[[State], State]] = {
+    "has a node twice": lambda state: _with_slot(state, leader="n1", followers=("n1",)),
+    "has followers ('n1',) and no leader": lambda state: _with_slot(state, leader=None, followers=("n1",)),
+    "has leader epoch 99": lambda state: _with_slot(state, leader_epoch=Epoch(99)),
+    "is held by 'n9', which is unknown": lambda state: _with_slot(state, leader="n9"),
+    "is held by 's1', which is active": lambda state: _with_slot(state, leader="s1"),
+    "which is fenced": lambda state: _with_node(state, "n1", status=NodeStatus.FENCED),
+    "slot at index 0 is slot 1": lambda state: _with_slot(state, slot_id=1),
+    "15 slots, the policy says 16": lambda state: replace(state, slots=state.slots[:-1]),
+    "is owned by 's1', which does not live": lambda state: _with_bundle(state, owner="s1"),
+    "is owned by 'n9', which does not live": lambda state: _with_bundle(state, owner="n9"),
+    "do not cover the hash space exactly once": lambda state: _with_bundle(state, upper=1),
+    "has no namespace": lambda state: replace(state, namespaces={}),
+    "'empty' do not cover": lambda state: replace(
+        state, namespaces={**state.namespaces, "empty": replace(state.namespaces["kv"], name="empty")}
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", BROKEN)
+def test_a_broken_state_is_found_and_named(world: World, sentence: str) -> None:
+    """Each rule of a whole state is broken once, with the digest kept right so that no other rule helps."""
+    check(world.state)
+    broken = BROKEN[sentence](world.state)
+    broken = replace(broken, entries_digest=entries_digest(broken))
+    with pytest.raises(InvariantViolationError, match=re.escape(sentence)):
+        check(broken)
+
+
+def test_entries_that_do_not_have_their_digest_are_found(world: World) -> None:
+    """A state that was changed past ``apply`` would be digested as if it had not been."""
+    with pytest.raises(InvariantViolationError, match="digest"):
+        check(_with_node(world.state, "n1", weight=7))
+
+
+def _next(state: State) -> State:
+    return replace(state, seq=Seq(state.seq + 1))
+
+
+BROKEN_STEPS: dict[str, Callable[[State], State]] = {
+    "seq goes from": lambda after: replace(after, seq=Seq(after.seq + 1)),
+    "term falls from": lambda after: replace(after, term=Term(0)),
+    "epoch goes from": lambda after: replace(after, epoch=Epoch(after.epoch + 2)),
+    "log time goes back": lambda after: replace(after, decided_at_ms=0),
+    "the log changes its name": lambda after: replace(after, log_id="another"),
+    "position membership[0] falls": lambda after: replace(after, positions={**after.positions, "membership[0]": 0}),
+    "position intents[0] falls": lambda after: replace(
+        after, positions={place: offset for place, offset in after.positions.items() if place != "intents[0]"}
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", BROKEN_STEPS)
+def test_a_step_that_breaks_the_numbers_is_found(world: World, sentence: str) -> None:
+    """What a leader is about to commit is stopped before readers can see it."""
+    decision = replace(world.decisions[-1], events=())
+    check_step(world.state, decision, _next(world.state))
+    with pytest.raises(InvariantViolationError, match=re.escape(sentence)):
+        check_step(world.state, decision, BROKEN_STEPS[sentence](_next(world.state)))
+
+
+def _assigning(decision: Decision, slot: Slot) -> Decision:
+    return replace(decision, events=(SlotsAssigned((slot,)),))
+
+
+def test_a_step_is_checked_where_it_touches_slots(world: World) -> None:
+    """A new slot leader needs a new slot leader epoch, or its fencing token would be the former leader's."""
+    before = world.state
+    slot = before.slots[0]
+    other = next(node_id for node_id in ("n1", "n2", "n3") if node_id not in slot.replicas)
+    for changed, sentence in (
+        (replace(slot, leader=other), "changes its leader and keeps slot leader epoch"),
+        (replace(slot, leader_epoch=Epoch(0)), "slot leader epoch falls"),
+        (replace(slot, leader="n9", leader_epoch=before.epoch), "is held by 'n9'"),
+    ):
+        after = replace(_next(before), slots=(changed, *before.slots[1:]))
+        with pytest.raises(InvariantViolationError, match=re.escape(sentence)):
+            check_step(before, _assigning(world.decisions[-1], changed), after)
+
+
+def test_a_step_is_checked_where_it_touches_bundles_and_nodes(world: World) -> None:
+    """A bundle of a dead owner and a node that goes back in time are found by looking at the step alone."""
+    before = world.state
+    orphan: Bundle = replace(next(iter(before.bundles.values())), owner="n9")
+    older: Node = replace(before.nodes["n1"], incarnation=0)
+    for event, sentence in ((BundlesAssigned((orphan,)), "owned by 'n9'"), (NodeAdmitted(older), "incarnation 0")):
+        decision = replace(world.decisions[-1], events=(event,))
+        with pytest.raises(InvariantViolationError, match=sentence):
+            check_step(before, decision, _next(before))

@@ -1,0 +1,84 @@
+"""A controller of an older feature level beside a leader of a newer one."""
+
+from dataclasses import replace
+
+from controlplane.adapters.memory import MemoryLeaseStore, MemoryTransactionalWriter
+from controlplane.codec.conversion import to_datum
+from controlplane.codec.decisions import decision_key
+from controlplane.codec.framing import default_framing
+from controlplane.config import DECISIONS
+from controlplane.core.decision import Decision
+from controlplane.core.identifiers import Seq, Term, TopicPartition
+from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.errors import UnsupportedFeatureLevelError
+from controlplane.ports import CommitOutcome, LogReader, OutgoingRecord, PolledBatch
+from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.polling import poll_until
+
+LEASE_MS = 60_000
+
+
+class SlowReader:
+    """A reader that does not get the decisions that come after it was opened."""
+
+    def __init__(self, reader: LogReader) -> None:
+        """Read through another one."""
+        self._reader = reader
+        self._end = reader.end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
+
+    def __getattr__(self, name: str) -> object:
+        """Everything else is the other one's."""
+        return getattr(self._reader, name)
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """Without the newest decisions."""
+        batch = self._reader.poll(max_records, timeout_ms)
+        records = [each for each in batch.records if each.topic != DECISIONS or each.offset < self._end]
+        return PolledBatch(records, batch.ended)
+
+
+class SlowCluster(MemoryCluster):
+    """A cluster whose controllers get new decisions from new readers only."""
+
+    def reader(self) -> LogReader:
+        """See :meth:`MemoryCluster.reader`."""
+        return SlowReader(super().reader())  # type: ignore[return-value]
+
+
+def of_the_next_level(decision: Decision) -> OutgoingRecord:
+    """A decision that follows this one, as only a newer release writes it."""
+    newer = replace(
+        decision,
+        seq=Seq(decision.seq + 1),
+        feature_level=FEATURE_LEVEL + 1,
+        events=(),
+        previous_digest=decision.digest(),
+        certificate=None,
+    )
+    datum = {"part": 0, "part_count": 1, "continues": False, **to_datum(newer)}
+    return OutgoingRecord(DECISIONS, decision_key(newer.seq), default_framing().encode("Decision", datum), 0)
+
+
+def test_it_wins_the_lease_and_fences_nobody() -> None:
+    """The level was raised a moment ago, and it has not read of it: it reads the log before it fences, and ends."""
+    with SlowCluster() as world:
+        first = world.start("c1")
+        world.wait_until(world.decisions)
+        first.end()
+        last = world.decisions()[-1]
+        lease = MemoryLeaseStore(world.leases)
+        leader = MemoryTransactionalWriter(world.cluster, world.broker)
+        granted = lease.acquire("newer", last.term, LEASE_MS)
+        leader.open()
+        older = world.start("older")
+        poll_until(lambda: any(b"older" in (record.key or b"") for record in world.records("heartbeats")))
+        raised = of_the_next_level(last)
+        assert leader.commit([raised]) is CommitOutcome.COMMITTED
+        assert older.alive
+        lease.release("newer", granted.term)
+        poll_until(lambda: not older.alive)
+        assert isinstance(older.failure, UnsupportedFeatureLevelError)
+        assert f"needs feature level {FEATURE_LEVEL + 1}" in str(older.failure)
+        assert leader.commit([raised]) is CommitOutcome.COMMITTED, "the leader was fenced"
+        # It gave the lease back, so that the leader has it again at once.
+        assert lease.acquire("newer", Term(0), LEASE_MS).term > granted.term + 1
