@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from controlplane.adapters.kafka_client import ClientEar
-from controlplane.adapters.kafka_errors import Access, error_of, request_error
+from controlplane.adapters.kafka_errors import Access, error_of
 from controlplane.config import principal_of
 from controlplane.errors import ControlPlaneError, LogUnavailableError
 
@@ -52,9 +52,7 @@ class KafkaAdmin:
             what: its object.
         """
         self.client.poll(0)  # the callback that tells of a refused login runs only here
-        ear = self._ear
         if isinstance(failed, TimeoutError):
             return LogUnavailableError(f"Kafka did not {operation} {what} in time")
         error = failed if isinstance(failed, KafkaError) else error_of(failed)
-        access = Access(self.principal, operation)
-        return request_error(error, what, ear.last_error, access, login_refused=ear.login_refused)
+        return self._ear.request_error(error, what, Access(self.principal, operation))

@@ -10,8 +10,9 @@ import structlog
 from confluent_kafka import KafkaError
 from prometheus_client import Counter
 
-from controlplane.adapters.kafka_errors import is_refused_login
+from controlplane.adapters.kafka_errors import Access, is_refused_login, request_error
 from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.errors import ControlPlaneError
 
 _CLIENT_ERRORS = Counter(
     "controlplane_kafka_client_errors",
@@ -114,6 +115,10 @@ class ClientEar:
             self.last_error = f"{error.str()} ({error.name()})"
             self.login_refused = is_refused_login(error)
         _CLIENT_ERRORS.labels(self._client, error.name()).inc()
+
+    def request_error(self, error: KafkaError, what: str, access: Access) -> ControlPlaneError:
+        """The error to raise when a request of this client about ``what`` failed, with what the ear has heard."""
+        return request_error(error, what, self.last_error, access, login_refused=self.login_refused)
 
 
 def client_settings(

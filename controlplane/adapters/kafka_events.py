@@ -17,10 +17,9 @@ from controlplane.adapters.kafka_errors import (
     is_missing,
     is_purged,
     refusal_error,
-    request_error,
 )
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.errors import ControlPlaneError, LogUnavailableError, PrerequisiteError
+from controlplane.errors import LogUnavailableError, PrerequisiteError
 from controlplane.ports import Delivery, OutgoingRecord
 
 _CLOSING_FLUSH_MS = 1_000
@@ -94,7 +93,9 @@ class KafkaEventWriter:
                 self._produce(self._producer, record, deliver)
                 return
             place = f"{self._cluster.topic(record.topic)}, key {record.key!r}"
-            raise (refusal_error(error, place, self._access) or self._request_error(error, place)) from exception
+            raise (
+                refusal_error(error, place, self._access) or self._ear.request_error(error, place, self._access)
+            ) from exception
 
     def poll(self, timeout_ms: int) -> None:
         """See :meth:`controlplane.ports.EventWriter.poll`."""
@@ -127,13 +128,13 @@ class KafkaEventWriter:
         try:
             found = self._producer.list_topics(name, timeout=self._request_timeout_s).topics[name]
         except KafkaException as exception:
-            raise self._request_error(error_of(exception), f"topic {name}") from exception
+            raise self._ear.request_error(error_of(exception), f"topic {name}", self._access) from exception
         if found.error is not None:
             if is_missing(found.error):
                 raise PrerequisiteError(
                     f"there is no topic {name}: create the cluster's topics with 'controlplane topics apply'"
                 )
-            raise self._request_error(found.error, f"topic {name}")
+            raise self._ear.request_error(found.error, f"topic {name}", self._access)
         return len(found.partitions)
 
     def close(self) -> None:
@@ -189,10 +190,6 @@ class KafkaEventWriter:
 
     def _new_producer(self) -> Producer:
         return Producer(client_settings(self._cluster, self._kafka, self._ear, "events", self._own_settings))
-
-    def _request_error(self, error: KafkaError, what: str) -> ControlPlaneError:
-        ear = self._ear
-        return request_error(error, what, ear.last_error, self._access, login_refused=ear.login_refused)
 
     def _delivery(self, topic: str, error: KafkaError | None, message: Message) -> Delivery:
         """A delivery report as a value; a record that was given up has no place."""

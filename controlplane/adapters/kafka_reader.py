@@ -17,7 +17,6 @@ from controlplane.adapters.kafka_errors import (
     is_denied,
     is_missing,
     reading_error,
-    request_error,
 )
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.identifiers import TopicPartition
@@ -183,8 +182,8 @@ class KafkaLogReader:
             try:
                 return question(asking, max(remaining_s, _RETRY_PAUSE_S))
             except KafkaException as exception:
-                error, what, ear = error_of(exception), f"topic {self._name(topic)}", self._ear
-                translated = request_error(error, what, ear.last_error, self._access, login_refused=ear.login_refused)
+                what = f"topic {self._name(topic)}"
+                translated = self._ear.request_error(error_of(exception), what, self._access)
                 # A topic whose partitions were counted a moment ago can still be unknown to another part of the client.
                 may_pass = isinstance(translated, LogUnavailableError | PrerequisiteError)
                 if not may_pass or remaining_s <= _RETRY_PAUSE_S:

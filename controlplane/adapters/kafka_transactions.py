@@ -26,7 +26,6 @@ from controlplane.adapters.kafka_errors import (
     is_denied,
     is_fencing,
     refusal_error,
-    request_error,
 )
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import InvariantViolationError
@@ -115,9 +114,7 @@ class KafkaTransactionalWriter:
                     producer.poll(_POLL_S)
                     continue
                 what = f"transactional id {self._cluster.transactional_id}"
-                raise request_error(
-                    error, what, ear.last_error, self._access._replace(operation="use"), login_refused=ear.login_refused
-                ) from exception
+                raise ear.request_error(error, what, self._access._replace(operation="use")) from exception
             self._producer = producer
             self._state = _State.READY
             return
