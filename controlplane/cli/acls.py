@@ -1,7 +1,6 @@
 """``controlplane acls``: who may do what with the cluster in Kafka, as ``infra/kafka/acls.toml`` wants it."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,9 +10,9 @@ from controlplane.cli.connecting import reach
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, Row, format_option, print_json, print_rows
-from controlplane.codec.acls_file import AccessRole, grants_of
+from controlplane.cli.pairs_option import pairs_of
+from controlplane.codec.acls_file import AccessRole, grants_of, role_named
 from controlplane.core.plain import to_plain
-from controlplane.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from controlplane.adapters.kafka_acls import AclEntry
@@ -42,11 +41,7 @@ def acls() -> None:
 @pass_invocation
 def show(invocation: Invocation, role_name: str | None, output_format: OutputFormat) -> None:
     """Print what each role may do with this cluster, and why; asks nobody."""
-    roles = [role for role in access_roles() if role_name in (None, role.name)]
-    if not roles:
-        raise ConfigurationError(
-            f"there is no role {role_name!r}; the roles are {', '.join(role.name for role in access_roles())}"
-        )
+    roles = access_roles() if role_name is None else (role_named(access_roles(), role_name),)
     rows = [row for role in roles for row in _role_rows(invocation.cluster.name, role)]
     if output_format is OutputFormat.JSON:
         print_json(list(rows))
@@ -81,7 +76,7 @@ def _run(
 ) -> ExitStatus:
     from controlplane.adapters.kafka_acls import apply_acls, verify_acls
 
-    grants = grants_of(access_roles(), _parsed(assignments))
+    grants = grants_of(access_roles(), pairs_of("--principal", assignments, "ROLE=PRINCIPAL"))
     kafka = invocation.kafka
     act = apply_acls if create else verify_acls
     report = reach(
@@ -121,24 +116,3 @@ def _role_rows(cluster: str, role: AccessRole) -> list[Row]:
         }
         for right in role.rights
     ]
-
-
-def _parsed(texts: Sequence[str]) -> list[tuple[str, str]]:
-    """Roles and principals, each text one pair or a file of such lines ('#' begins a comment line)."""
-    pairs = []
-    for text in texts:
-        lines = [text]
-        if "=" not in text:
-            path = Path(text)
-            if not path.is_file():
-                raise ConfigurationError(f"--principal {text!r} is neither ROLE=PRINCIPAL nor a file of such lines")
-            lines = path.read_text(encoding="utf-8").splitlines()
-        for number, raw in enumerate(lines, start=1):
-            line = raw.strip()
-            if not line or line.startswith("#"):
-                continue
-            role, equals, principal = line.partition("=")
-            if not equals:
-                raise ConfigurationError(f"--principal {text}, line {number}: no '=' in it; write ROLE=PRINCIPAL")
-            pairs.append((role.strip(), principal.strip()))
-    return pairs

@@ -22,6 +22,7 @@ from controlplane.cli.logging_setup import LOG_LEVELS, LogFormat, configure_logg
 from controlplane.cli.namespaces import namespaces
 from controlplane.cli.node import node
 from controlplane.cli.nodes import nodes
+from controlplane.cli.pairs_option import pairs_of
 from controlplane.cli.pipeline import pipeline
 from controlplane.cli.policy import policy
 from controlplane.cli.secrets import refuse_secrets_in_sight
@@ -76,31 +77,9 @@ class RootGroup(click.Group):
         return [*front, *rest]
 
 
-def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Values of an option, each ``key=value`` or a file of such lines ('#' begins a comment)."""
-    settings: dict[str, str] = {}
-    for text in texts:
-        if "=" in text:
-            lines = [text]
-        else:
-            path = Path(text)
-            if not path.is_file():
-                raise ConfigurationError(f"{option} {text!r} is neither key=value nor a file of such lines")
-            lines = path.read_text(encoding="utf-8").splitlines()
-        for number, raw in enumerate(lines, start=1):
-            line = raw.strip()
-            if not line or line.startswith("#"):
-                continue
-            key, equals, value = line.partition("=")
-            if not equals:
-                raise ConfigurationError(f"{option} {text}, line {number}: no '=' in it; write key=value")
-            settings[key.strip()] = value.strip()
-    return settings
-
-
 def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
     """``--schema-id`` values, checked here so that a wrong one is named at once and not record by record."""
-    named = _pairs("--schema-id", texts)
+    named = dict(pairs_of("--schema-id", texts))
     wrong = [text for text in named if not (text.isascii() and text.isdigit())]
     if wrong:
         raise ConfigurationError(f"--schema-id {wrong[0]}={named[wrong[0]]}: an id is a whole number, as in 17=Tick.v1")
@@ -189,12 +168,13 @@ def root(  # noqa: PLR0913 - one parameter for each option
     Exit status: 0 done, 1 failed, 2 called wrongly, 3 Kafka, Redis or a leader out of reach, or a wait that was too
     short, 130 interrupted.
     """
-    refuse_secrets_in_sight(context, _pairs("--security", [text for text in security if "=" in text]), redis_url)
+    in_sight = [text for text in security if "=" in text]
+    refuse_secrets_in_sight(context, dict(pairs_of("--security", in_sight)), redis_url)
     context.obj = Invocation(
         cluster=ClusterConfig(cluster),
         given_bootstrap_servers=bootstrap_servers,
         given_redis_url=redis_url,
-        security=_pairs("--security", security),
+        security=dict(pairs_of("--security", security)),
         schema_ids=_schema_ids(schema_ids),
         data_dir=data_dir,
         connect_timeout_s=connect_timeout_s,

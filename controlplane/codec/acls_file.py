@@ -117,6 +117,18 @@ def parse_roles(text: str, source: str) -> tuple[AccessRole, ...]:
     return tuple(_role(name, table_in(roles, name, f"{source}, roles"), f"{source}, role {name}") for name in roles)
 
 
+def role_named(roles: Sequence[AccessRole], name: str) -> AccessRole:
+    """The role of that name.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    for role in roles:
+        if role.name == name:
+            return role
+    raise ConfigurationError(f"there is no role {name!r}; the roles are {', '.join(role.name for role in roles)}")
+
+
 def grants_of(roles: Sequence[AccessRole], assignments: Sequence[tuple[str, str]]) -> tuple[Grant, ...]:
     """What is to be granted.
 
@@ -127,17 +139,15 @@ def grants_of(roles: Sequence[AccessRole], assignments: Sequence[tuple[str, str]
     Raises:
         ConfigurationError: there is no such role, or the principal is none of Kafka's.
     """
-    known = {role.name: role for role in roles}
     grants = []
     for name, principal in assignments:
-        if name not in known:
-            raise ConfigurationError(f"there is no role {name!r}; the roles are {', '.join(known)}")
+        role = role_named(roles, name)
         kind, colon, user = principal.partition(":")
         if not (kind and colon and user):
             raise ConfigurationError(f"role {name}: {principal!r} is no principal of Kafka; write User:NAME")
         if user == "*":
             raise ConfigurationError(f"role {name}: {principal} is everybody; name each principal that has the role")
-        grants.append(Grant(known[name], principal))
+        grants.append(Grant(role, principal))
     return tuple(dict.fromkeys(grants))
 
 
