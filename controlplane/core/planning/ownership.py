@@ -116,8 +116,9 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
 
 def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> None:
     """Carry out what is due of a plan that is in flight."""
-    if draft.state.plan is not None and not draft.state.paused:  # most looks find none, and a request takes time
-        go_on(draft, slot_request(draft, observations, now_ms))
+    plan = draft.state.plan
+    if plan is not None and not draft.state.paused:  # most looks find none, and a request takes time
+        go_on(draft, slot_request(draft, observations, now_ms), plan)
 
 
 def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotRequest:

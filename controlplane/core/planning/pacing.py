@@ -15,7 +15,7 @@ from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import PlanDropped, PlanMade, ReplicasLeft, SlotsAssigned
 from controlplane.core.identifiers import NodeId, Seq, SlotId
-from controlplane.core.plans import Departure
+from controlplane.core.plans import Departure, PlanInFlight
 from controlplane.core.records import ReplicaStatus
 from controlplane.core.slot_policy import SlotPolicy, SlotRequest
 from controlplane.core.slot_table import Slot
@@ -53,18 +53,14 @@ def carry_out(draft: Draft, request: SlotRequest, planned: tuple[Slot, ...], pol
         draft.add(PlanMade(plan_id, request.now_ms, not_before_ms, rows))
 
 
-def go_on(draft: Draft, request: SlotRequest) -> None:
+def go_on(draft: Draft, request: SlotRequest, plan: PlanInFlight) -> None:
     """Add what of the plan in flight may be carried out now, if anything may."""
-    state = draft.state
-    if state.plan is None:
-        return
-    rows = state.planned_rows
-    step = next_step(state, request, rows, state.plan.not_before_ms)
+    step = next_step(draft.state, request, draft.state.planned_rows, plan.not_before_ms)
     if step.rows:
         draft.because(
             CauseKind.PLAN_CONTINUED,
-            str(state.plan.plan_id),
-            f"{len(step.rows)} slots of the plan of decision {state.plan.plan_id}, {len(step.waiting)} left",
+            str(plan.plan_id),
+            f"{len(step.rows)} slots of the plan of decision {plan.plan_id}, {len(step.waiting)} left",
         )
         _assign(draft, request, tuple(_due(request, slot) for slot in step.rows))
 
