@@ -1,7 +1,6 @@
 """The lease store with logins, least rights and TLS."""
 
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -17,8 +16,8 @@ from controlplane.core.identifiers import Term
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import LeaseGranted, LeaseHeld, LeaseMissing, LeaseRenewed
-from controlplane.resources import resource_path
 from tests.helpers.certificates import Authority
+from tests.helpers.redis_users import RULES
 from tests.helpers.tls_front import TlsFront
 
 CLUSTER = ClusterConfig("local")
@@ -26,11 +25,6 @@ LONG_MS = 600_000
 PASSWORD = "p@ss/w#rd of the lease"  # noqa: S105 - hard characters for an address
 CONTROLLER, OPERATOR = "controlplane-controller", "controlplane-operator"
 SOFA_CONTROLLER = "controlplane-sofa-controller"
-RULES = {
-    words[1]: words[2:]
-    for line in resource_path("infra/redis/users.conf").read_text("utf-8").splitlines()
-    if (words := shlex.split(line, comments=True))[:1] == ["user"]
-}
 
 
 @pytest.fixture(scope="module")

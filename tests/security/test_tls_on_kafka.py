@@ -22,6 +22,7 @@ from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import LogUnavailableError
 from controlplane.routing import RoutingMetrics
 from tests.helpers.certificates import Authority
+from tests.helpers.redis_users import rules_of
 from tests.helpers.roles_at_work import DEADLINE_S, SecuredCluster, running_controller
 from tests.helpers.secured_kafka import SUPER_USER, SecuredKafka, password_of
 from tests.helpers.tls_front import TlsFront
@@ -36,27 +37,11 @@ SECRETS = (LEASE_PASSWORD, *(password_of(user) for user in ("controller", "reade
 def lease_url(valkey_server: EmbeddedValkey, secured_kafka: SecuredKafka, cluster_name: str) -> Iterator[str]:
     """The lease store under TLS, for a user that may reach this cluster's keys only."""
     user = f"user-{cluster_name}"
-    rules = ("-@all", f"~controlplane:{{{cluster_name}}}:*", "+evalsha", "+script|load", "+time")
+    # One user for both: the controller, and the operator who looks at the lease of either profile.
+    rights = [rule for rule in rules_of("controlplane-operator", cluster_name) if rule.startswith("+")]
+    rules = [*rules_of("controlplane-controller", cluster_name), *rights, "on", f">{LEASE_PASSWORD}"]
     with redis.Redis.from_url(valkey_server.redis_url) as admin:
-        admin.execute_command(
-            *(
-                "ACL",
-                "SETUSER",
-                user,
-                "reset",
-                *rules,
-                "+hmget",
-                "+hset",
-                "+hget",
-                "+hgetall",
-                "+hdel",
-                "+get",
-                "+set",
-                "+smembers",
-                "on",
-                f">{LEASE_PASSWORD}",
-            )
-        )
+        admin.execute_command("ACL", "SETUSER", user, "reset", *rules)
         with TlsFront(valkey_server.port, secured_kafka.authority.sign("lease-store")) as front:
             ca = quote(str(secured_kafka.authority.certificate), safe="/")
             yield f"rediss://{user}:{LEASE_PASSWORD}@127.0.0.1:{front.port}/0?ssl_ca_certs={ca}"
