@@ -22,6 +22,7 @@ from controlplane.errors import UnsupportedFeatureLevelError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
+from tests.simulation.mutants.scenes import let_reader_lag_over_compaction
 from tests.simulation.recreated import STOPPED, run_recreated
 from tests.simulation.script import Script, begun
 from tests.simulation.setting import CONTROLLERS, LEASE
@@ -213,18 +214,11 @@ def test_two_lease_stores_and_one_kafka_never_have_two_leaders_in_a_term() -> No
 
 
 @pytest.mark.parametrize("drop_tombstones", [False, True])
-def test_a_reader_that_lags_over_a_compaction_shows_no_row_too_many(
-    drop_tombstones: bool,
-) -> None:
+def test_a_reader_that_lags_over_a_compaction_shows_no_row_too_many(drop_tombstones: bool) -> None:
     """Where tombstones are gone it would keep a node for ever that has left: the digest says so, and it reads again."""
     script = begun()
     client = script.world.clients["r0"]
-    script.world.machines["r0"].network.kafka = False
-    script.world.stop_node("n4", drain=True)
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
-    script.ask("something-newer", "create_namespace", namespace="tenant/a")
-    script.go_on_until(lambda: script.answered("something-newer"), 1_000)
-    script.world.compact_table(drop_tombstones=drop_tombstones)
+    let_reader_lag_over_compaction(script, drop_tombstones=drop_tombstones)
     assert client.table is not None
     assert "n4" in client.table.nodes
     script.world.machines["r0"].network.kafka = True

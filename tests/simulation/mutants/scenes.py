@@ -1,21 +1,25 @@
 """Scripts that lead straight to where some bugs show, which seeds chosen at random meet too seldom to wait for."""
 
 from controlplane.core.membership import NodeStatus
-from tests.simulation.script import begun
+from tests.simulation.script import Script, begun
 from tests.simulation.setting import NODES
+
+
+def let_reader_lag_over_compaction(script: Script, *, drop_tombstones: bool) -> None:
+    """Client r0 is cut off while node n4 leaves and the routing table is compacted; it still is when this returns."""
+    script.world.machines["r0"].network.kafka = False
+    script.world.stop_node("n4", drain=True)
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
+    script.ask("something-newer", "create_namespace", namespace="tenant/a")
+    script.go_on_until(lambda: script.answered("something-newer"), 1_000)
+    script.world.compact_table(drop_tombstones=drop_tombstones)
 
 
 def a_reader_lags_over_a_compaction() -> None:
     """A node leaves meanwhile, and its tombstone is gone when the reader is back."""
     script = begun()
-    link = script.world.machines["r0"].network
-    link.kafka = False
-    script.world.stop_node("n4", drain=True)
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
-    script.ask("something-newer", "create_namespace", namespace="tenant/a")
-    script.go_on_until(lambda: script.answered("something-newer"), 1_000)
-    script.world.compact_table(drop_tombstones=True)
-    link.kafka = True
+    let_reader_lag_over_compaction(script, drop_tombstones=True)
+    script.world.machines["r0"].network.kafka = True
     script.go_on(2_000)
     script.judge_end()
 
