@@ -21,6 +21,9 @@ from tests.helpers.real_cluster import RealCluster
 from tests.kills.cluster import KvCluster
 
 CONTROLLERS = 3
+CHECKS = (("log", "verify"), ("audit",), ("snapshot", "list"))
+SNAPSHOTS = ("--snapshots", "after_decisions=1")
+"""What controllers are told: every death may meet a snapshot that is being written, every start begins from one."""
 
 
 def main() -> int:
@@ -51,14 +54,21 @@ def unleash(folder: Path, minutes: float, seed: int, nodes: int, rate_per_s: flo
     history: list[Acknowledged] = []
     with ChaosParts(folder, names) as parts:
         real = RealCluster(
-            "chaos", parts.kafka.bootstrap_servers, parts.valkey.redis_url, folder, addresses_of=parts.addresses_of
+            "chaos",
+            parts.kafka.bootstrap_servers,
+            parts.valkey.redis_url,
+            folder,
+            addresses_of=parts.addresses_of,
+            controller_options=SNAPSHOTS,
         )
         cluster = KvCluster(real, controllers=CONTROLLERS, nodes=nodes, rate_per_s=rate_per_s, history=history)
         with cluster:
             chance = random.Random(seed)
             kinds = kinds_until(time.monotonic() + 60 * minutes, chance)
             report = run(parts, cluster, history, chance, kinds, _tell)
-        return report, [_checked(parts, report, "log", "verify"), _checked(parts, report, "audit")]
+        return report, [
+            _checked(parts, report, *words) for words in (("log", "verify"), ("audit",), ("snapshot", "list"))
+        ]
 
 
 def lines_of(report: Report) -> list[str]:

@@ -40,6 +40,7 @@ class FaultKind(Enum):
     LEASE_STORE_PAUSED = "lease store paused"
     KAFKA_KILLED = "Kafka killed and started"
     KAFKA_PAUSED = "Kafka paused"
+    SNAPSHOTS_REFUSED = "no room for snapshots"
 
 
 WEIGHTS: Mapping[FaultKind, int] = {
@@ -176,6 +177,12 @@ class Injector:
         self._parts.kafka.pause()
         self._undo.append(self._parts.kafka.resume)
 
+    def _refuse_snapshots(self, victims: Victims) -> None:
+        """As a full disk would, while decisions ask for some."""
+        self._cluster.real.refuse_snapshots()
+        self._undo.append(self._cluster.real.take_snapshots)
+        self._restart_node(victims)
+
     def _pause(self, pid: int) -> None:
         """Stop a process for longer than the lease lasts, and let it go on as if nothing had been."""
         os.kill(pid, signal.SIGSTOP)
@@ -220,4 +227,5 @@ class Injector:
         FaultKind.LEASE_STORE_PAUSED: _pause_lease_store,
         FaultKind.KAFKA_KILLED: _kill_kafka,
         FaultKind.KAFKA_PAUSED: _pause_kafka,
+        FaultKind.SNAPSHOTS_REFUSED: _refuse_snapshots,
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from examples.kv.client import Acknowledged
-from tests.chaos.__main__ import lines_of
+from tests.chaos.__main__ import SNAPSHOTS, lines_of
 from tests.chaos.faults import FaultKind
 from tests.chaos.parts import ChaosParts
 from tests.chaos.run import run
@@ -20,6 +20,7 @@ KINDS = [
     FaultKind.LEASE_STORE_EMPTIED,
     FaultKind.NODE_WITHOUT_KAFKA,
     FaultKind.KAFKA_PAUSED,
+    FaultKind.SNAPSHOTS_REFUSED,
 ]
 
 
@@ -28,11 +29,16 @@ KINDS = [
 @pytest.mark.end_to_end
 @pytest.mark.timeout(600)
 def test_no_fault_breaks_a_promise(cluster_name: str, tmp_path: Path) -> None:
-    """The zombie, both partitions, a lease store without memory, a frozen broker: the log and its owners are whole."""
+    """The zombie, partitions, a lease store without memory, a frozen broker, no room for snapshots: all stays whole."""
     history: list[Acknowledged] = []
     with ChaosParts(tmp_path, ["c1", "c2", "c3", "n1", "n2", "n3"]) as parts:
         real = RealCluster(
-            cluster_name, parts.kafka.bootstrap_servers, parts.valkey.redis_url, tmp_path, parts.addresses_of
+            cluster_name,
+            parts.kafka.bootstrap_servers,
+            parts.valkey.redis_url,
+            tmp_path,
+            parts.addresses_of,
+            SNAPSHOTS,
         )
         with KvCluster(real, controllers=3, nodes=3, rate_per_s=50, history=history) as cluster:
             report = run(parts, cluster, history, random.Random(1), KINDS, lambda _: None)

@@ -6,10 +6,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Self
+
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
@@ -17,7 +19,15 @@ from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.table import decode_row
-from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE, ClusterConfig, KafkaConfig
+from controlplane.config import (
+    DECISIONS,
+    HEARTBEATS,
+    MEMBERSHIP,
+    ROUTING_TABLE,
+    SNAPSHOTS,
+    ClusterConfig,
+    KafkaConfig,
+)
 from controlplane.core.decision import Decision
 from controlplane.core.events import NodeFenced
 from controlplane.core.identifiers import Epoch, TopicPartition
@@ -28,6 +38,7 @@ from controlplane.errors import LogUnavailableError
 from controlplane.ports import OutgoingRecord, RawRecord
 
 DEADLINE_S = 60.0
+_USUAL_SNAPSHOT_BYTES = 4_194_304
 
 
 class RealCluster:
@@ -40,16 +51,24 @@ class RealCluster:
         redis_url: str,
         folder: Path,
         addresses_of: Callable[[str], Addresses] | None = None,
+        controller_options: Sequence[str] = (),
     ) -> None:
         """Create the topics; nobody runs yet.
 
-        ``addresses_of`` says where a process of that name reaches Kafka and the lease store, if not where all do.
+        Args:
+            name: the cluster's.
+            bootstrap_servers: Kafka.
+            redis_url: the lease store.
+            folder: where outputs go.
+            addresses_of: where a process of that name reaches Kafka and the lease store, if not where all do.
+            controller_options: what every controller is told besides its own options.
         """
         self.cluster = ClusterConfig(name)
         self.kafka = KafkaConfig(bootstrap_servers)
         self.redis_url = redis_url
         self.addresses_of = addresses_of or (lambda _: Addresses(bootstrap_servers, redis_url))
         self.folder = folder
+        self._controller_options = controller_options
         self.controllers: dict[str, subprocess.Popen[bytes]] = {}
         apply_topics(bootstrap_servers, name, topic_specs(), {})
         self._writer = KafkaEventWriter(self.cluster, self.kafka, 2_500)
@@ -79,7 +98,7 @@ class RealCluster:
         command = [
             *(sys.executable, "-m", program, "--cluster", self.cluster.name),
             *("--bootstrap-servers", addresses.bootstrap_servers, "--redis-url", addresses.redis_url),
-            *("controller", "run", "--controller-id", controller_id, *options),
+            *("controller", "run", "--controller-id", controller_id, *self._controller_options, *options),
         ]
         with self.log_of(controller_id).open("ab") as output:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -122,6 +141,21 @@ class RealCluster:
         """Append any bytes."""
         self._writer.send(OutgoingRecord(topic, key.encode(), value))
         self._writer.poll(0)
+
+    def refuse_snapshots(self) -> None:
+        """Let the broker take no snapshot, as a full disk would; it takes a moment until it does."""
+        self._limit_snapshots(100)
+
+    def take_snapshots(self) -> None:
+        """Let the broker take them again."""
+        self._limit_snapshots(_USUAL_SNAPSHOT_BYTES)
+
+    def _limit_snapshots(self, max_bytes: int) -> None:
+        admin = AdminClient({"bootstrap.servers": self.kafka.bootstrap_servers})
+        change = ConfigEntry("max.message.bytes", str(max_bytes), incremental_operation=AlterConfigOpType.SET)
+        topic = ConfigResource(ResourceType.TOPIC, self.cluster.topic(SNAPSHOTS), incremental_configs=[change])
+        admin.incremental_alter_configs([topic])[topic].result(10)
+        time.sleep(1)
 
     def records(self, topic: str) -> list[RawRecord]:
         """Everything committed in a topic of one partition."""

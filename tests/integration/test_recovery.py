@@ -1,16 +1,15 @@
 """Real controllers that write snapshots to a real Kafka, die, and are followed by others that begin from them."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition as KafkaPosition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient
 
 from controlplane.adapters.kafka_log import KafkaLogReader
 from controlplane.bootstrap.snapshots import JudgedSnapshot, read_snapshots
-from controlplane.config import DECISIONS, SNAPSHOTS
+from controlplane.config import DECISIONS
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.real_cluster import RealCluster
@@ -74,22 +73,13 @@ def test_a_broker_that_takes_no_snapshot_stops_nobody(cluster: RealCluster) -> N
     """As a full disk would: decisions go on, it is said aloud, and later a snapshot is written after all."""
     cluster.start_controller("c1", *SOON)
     cluster.wait_until(lambda: newest_seq(cluster) > 0, "the first snapshot")
-    _limit_snapshots(cluster, "100")
+    cluster.refuse_snapshots()
     cluster.join(*NODES)
     cluster.wait_until(lambda: cluster.slot_leaders() == set(NODES), "a table in spite of it")
     cluster.wait_until(lambda: "no snapshot, trying again later" in cluster.log_of("c1").read_text(), "a warning")
     before = newest_seq(cluster)
     assert before < cluster.decisions()[-1].seq
-    _limit_snapshots(cluster, "4194304")
+    cluster.take_snapshots()
     cluster.wait_until(lambda: newest_seq(cluster) == cluster.decisions()[-1].seq, "a snapshot after all")
     assert {decision.term for decision in cluster.decisions()} == {1}
     cluster.assert_log_is_whole()
-
-
-def _limit_snapshots(cluster: RealCluster, max_bytes: str) -> None:
-    """Let the broker refuse larger records of the topic; it takes a moment until it does."""
-    admin = AdminClient({"bootstrap.servers": cluster.kafka.bootstrap_servers})
-    change = ConfigEntry("max.message.bytes", max_bytes, incremental_operation=AlterConfigOpType.SET)
-    topic = ConfigResource(ResourceType.TOPIC, cluster.cluster.topic(SNAPSHOTS), incremental_configs=[change])
-    admin.incremental_alter_configs([topic])[topic].result(10)
-    time.sleep(1)
