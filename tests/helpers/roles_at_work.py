@@ -178,14 +178,19 @@ def operator_works(cluster: SecuredCluster, login: Path, security: Mapping[str, 
 def controller_works(cluster: SecuredCluster, login: Path) -> None:
     """A controller leads: it answers an intent, publishes a table, writes a snapshot, and files what it cannot use."""
     with running_controller(cluster, login) as refused:
-        intent_id = f"refresh-{time.monotonic_ns()}"
-        intent = Intent(intent_id, IntentKind.TAKE_SNAPSHOT.value, "above")
+        asked_at_ns = time.monotonic_ns()
+        intents = [
+            Intent(f"snapshot-{asked_at_ns}", IntentKind.TAKE_SNAPSHOT.value, "above"),
+            # A new name each time: a topic that shows the state already would not have to be written to.
+            Intent(f"at-{asked_at_ns}", IntentKind.CREATE_NAMESPACE.value, "above", {"namespace": f"at-{asked_at_ns}"}),
+        ]
         letters, parts = (len(cluster.records(topic)) for topic in (DEAD_LETTERS, SNAPSHOTS))
-        cluster.write(INTENTS, intent_id, encode_input(intent))
+        for intent in intents:
+            cluster.write(INTENTS, intent.intent_id, encode_input(intent))
         cluster.write(MEMBERSHIP, "n1", b"no record of ours")
         deadline = time.monotonic() + DEADLINE_S
         while not (
-            answered(cluster, intent_id)
+            all(answered(cluster, intent.intent_id) for intent in intents)
             and len(cluster.records(DEAD_LETTERS)) > letters
             and len(cluster.records(SNAPSHOTS)) > parts
             and "snapshot written" in (cluster.folder / CONTROLLER_LOG).read_text("utf-8", "replace")
