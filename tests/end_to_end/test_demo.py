@@ -200,6 +200,15 @@ def test_second_demo_is_refused_while_one_is_kept(command: RunHere) -> None:
     assert "demo --stop" in command("demo", status=1).stderr
 
 
+@pytest.fixture
+def heeded_interrupts() -> Iterator[None]:
+    """Whoever is started now heeds Ctrl-C; tests that run in the background do not, and that is inherited."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("heeded_interrupts")
 def test_interrupt_ends_every_process(tmp_path: Path) -> None:
     """Ctrl-C in the middle leaves nothing behind."""
     arguments = [*COMMAND, "--data-dir", str(tmp_path), "demo"]
