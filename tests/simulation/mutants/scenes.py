@@ -10,7 +10,7 @@ def let_reader_lag_over_compaction(script: Script, *, drop_tombstones: bool) -> 
     script.world.machines["r0"].network.kafka = False
     script.world.stop_node("n4", drain=True)
     script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
-    script.ask("something-newer", "create_namespace", namespace="tenant/a")
+    script.ask("something-newer", "create_namespace", namespace="tenant-a")
     script.go_on_until(lambda: script.answered("something-newer"), 1_000)
     script.world.compact_table(drop_tombstones=drop_tombstones)
 
