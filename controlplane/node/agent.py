@@ -15,21 +15,18 @@ import structlog
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.identifiers import Epoch, Incarnation, SlotId
-from controlplane.core.machines.node_session import (
-    FINAL_STATES,
+from controlplane.core.machines.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState
+from controlplane.core.machines.session_messages import (
     ConfirmTable,
     DrainAsked,
     HeartbeatAcknowledged,
     LeaveAsked,
-    NodeSession,
     SendHeartbeat,
     SendJoin,
     SendLeaving,
     SendLeft,
     SessionAction,
     SessionEvent,
-    SessionSettings,
-    SessionState,
     TableChanged,
     TableConfirmed,
     TableRead,
@@ -38,7 +35,7 @@ from controlplane.core.machines.node_session import (
 from controlplane.core.records import Heartbeat, InputPayload, NodeLeaving, NodeLeft, SlotSettings
 from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import ConfigurationError, FencedError, LogUnavailableError
-from controlplane.node.callbacks import Access, Changes, NodeCallbacks, Ownership
+from controlplane.node.callbacks import Access, NodeCallbacks, Ownership, tell
 from controlplane.node.description import NodeDescription, NodeLoad, join_record, load_record
 from controlplane.node.holdings import HoldingBook
 from controlplane.node.metrics import NodeMetrics
@@ -373,24 +370,7 @@ class NodeAgent:
         self._metrics.slots.labels("leader").set(leads)
         self._metrics.slots.labels("follower").set(follows)
         self._metrics.bundles.set(bundles)
-        self._call_back(changes)
-
-    def _call_back(self, changes: Changes) -> None:
-        parts, gained = changes.gained_of_lost, changes.gained
-        if parts:
-            self._callbacks.on_slots_gained(parts)
-            told = {part.slot_id for part in parts}
-            gained = tuple(each for each in gained if each.slot_id not in told)
-        if changes.lost:
-            self._callbacks.on_slots_lost(changes.lost)
-        if gained:
-            self._callbacks.on_slots_gained(gained)
-        if changes.changed:
-            self._callbacks.on_slots_changed(changes.changed)
-        if changes.bundles_lost:
-            self._callbacks.on_bundles_lost(changes.bundles_lost)
-        if changes.bundles_gained:
-            self._callbacks.on_bundles_gained(changes.bundles_gained)
+        tell(self._callbacks, changes)
 
     # -- the load's thread --------------------------------------------------------------------------------------------
 

@@ -167,3 +167,22 @@ class NodeCallbacks:
 
     def on_bundles_gained(self, gained: Sequence[Bundle]) -> None:
         """Bundles that this node owns from now on."""
+
+
+def tell(callbacks: NodeCallbacks, changes: Changes) -> None:
+    """Make the calls that one epoch's changes ask for, in the order that :class:`Changes` says."""
+    parts, gained = changes.gained_of_lost, changes.gained
+    if parts:
+        callbacks.on_slots_gained(parts)
+        told = {part.slot_id for part in parts}
+        gained = tuple(each for each in gained if each.slot_id not in told)
+    if changes.lost:
+        callbacks.on_slots_lost(changes.lost)
+    if gained:
+        callbacks.on_slots_gained(gained)
+    if changes.changed:
+        callbacks.on_slots_changed(changes.changed)
+    if changes.bundles_lost:
+        callbacks.on_bundles_lost(changes.bundles_lost)
+    if changes.bundles_gained:
+        callbacks.on_bundles_gained(changes.bundles_gained)

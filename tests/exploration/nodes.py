@@ -10,23 +10,19 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from controlplane.core.identifiers import Incarnation
-from controlplane.core.machines.node_session import (
-    FINAL_STATES,
+from controlplane.core.machines.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState, Trigger
+from controlplane.core.machines.session_messages import (
     ConfirmTable,
     DrainAsked,
     HeartbeatAcknowledged,
     LeaveAsked,
-    NodeSession,
     SendHeartbeat,
     SendJoin,
     SessionAction,
     SessionEvent,
-    SessionSettings,
-    SessionState,
     TableChanged,
     TableConfirmed,
     TableRead,
-    Trigger,
     Woke,
 )
 from controlplane.core.membership import NodeStatus

@@ -9,7 +9,8 @@ from controlplane.core.identifiers import Term
 from controlplane.core.machines import election, leading
 from controlplane.core.machines.election import Acquire, Contender, ElectionEvent, FloorRaised, Holder, LeaseGone
 from controlplane.core.machines.leading import Action, Row, Step, Trigger
-from controlplane.core.machines.node_session import NodeSession, SessionAction
+from controlplane.core.machines.node_session import NodeSession
+from controlplane.core.machines.session_messages import SessionAction
 from tests.exploration.any_lease import TurnUnderAnyLease
 from tests.exploration.search import Explorer, Start
 from tests.exploration.searches import SEARCHES, AnyLeaseSearch, ControllerSearch, NodeSearch, unused_rows

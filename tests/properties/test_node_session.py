@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.machines.node_session import (
+from controlplane.core.machines.node_session import NodeSession, SessionSettings
+from controlplane.core.machines.session_messages import (
     ConfirmTable,
     HeartbeatAcknowledged,
-    NodeSession,
     SendHeartbeat,
     SendJoin,
     SessionEvent,
-    SessionSettings,
     TableChanged,
     TableConfirmed,
     TableRead,

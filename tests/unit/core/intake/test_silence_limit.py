@@ -1,14 +1,8 @@
 """A silence limit that changes while nodes are cut off: nobody is fenced while he may still serve."""
 
 from controlplane.core.events import NodeFenced, SilenceLimitSettled
-from controlplane.core.machines.node_session import (
-    HeartbeatAcknowledged,
-    NodeSession,
-    SessionSettings,
-    TableChanged,
-    TableConfirmed,
-    TableRead,
-)
+from controlplane.core.machines.node_session import NodeSession, SessionSettings
+from controlplane.core.machines.session_messages import HeartbeatAcknowledged, TableChanged, TableConfirmed, TableRead
 from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import SILENCE_MARGIN_MS, FormerSilenceLimit, Policy
 from controlplane.core.records import NodeRole

@@ -8,23 +8,25 @@ from controlplane.core.machines.machine import Output
 from controlplane.core.machines.node_session import (
     FOREVER_MS,
     TRANSITIONS,
+    NodeSession,
+    OnLogLoss,
+    SessionSettings,
+    SessionState,
+    Trigger,
+)
+from controlplane.core.machines.session_messages import (
     ConfirmTable,
     DrainAsked,
     HeartbeatAcknowledged,
     LeaveAsked,
-    NodeSession,
-    OnLogLoss,
     SendHeartbeat,
     SendJoin,
     SendLeaving,
     SendLeft,
     SessionEvent,
-    SessionSettings,
-    SessionState,
     TableChanged,
     TableConfirmed,
     TableRead,
-    Trigger,
     Woke,
 )
 from controlplane.core.membership import NodeStatus
