@@ -102,6 +102,7 @@ class NodeAgent:
         self._stopping = threads.signal()
         self._started_at_wall_ms = clock.wall_ms()
         self._joins_sent = 0
+        self._lacked_table = False
         self._table: RoutingTable | None = None
         self._serve_until_ms = 0
         self._failure: BaseException | None = None
@@ -314,6 +315,14 @@ class NodeAgent:
         self._metrics.serves.set(1 if now_ms < self._serve_until_ms else 0)
         if self._session.last_acknowledged_ms is not None:
             self._metrics.heartbeat_age_ms.set(now_ms - self._session.last_acknowledged_ms)
+        if self._session.table_known_at_ms is not None:
+            self._metrics.table_age_ms.set(now_ms - self._session.table_known_at_ms)
+        lacks_table = self._session.lacks_table(now_ms)
+        if lacks_table and not self._lacked_table:
+            # The cluster sees a member that lives: nobody else could tell why it serves nothing.
+            text = "routing table not read to its end for too long: requests are refused until it is"
+            self._logger.warning(text, epoch=self._book.epoch)
+        self._lacked_table = lacks_table
         with self._lock:
             self._lock.notify_all()
 

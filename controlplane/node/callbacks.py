@@ -147,7 +147,8 @@ class NodeCallbacks:
 
     Calls come one at a time, in the order of the epochs, in the thread that follows the table: while a call runs, the
     agent's table and ``ownership`` stay at the epoch of the call, and heartbeats go on. So return soon, and let threads
-    of your own fetch. An exception ends the agent: heartbeats stop, and the cluster takes the node for dead.
+    of your own fetch: when the silence limit is nearly over the node refuses all requests, because its slots may have
+    gone to others meanwhile. An exception ends the agent: heartbeats stop, and the cluster takes the node for dead.
     """
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:

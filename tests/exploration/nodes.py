@@ -36,7 +36,16 @@ _NOW_MS: Final = 1_000_000
 SILENCE_LIMIT_MS: Final = 300
 _LONGEST_GAP_MS: Final = 200
 _SETTINGS: Final = SessionSettings(heartbeat_interval_ms=100, join_retry_ms=200, self_fencing_margin_ms=100)
-_TIMES: Final = frozenset({"last_acknowledged_ms", "_member_since_ms", "_lost_at_ms", "_ask_at_ms", "_heartbeat_at_ms"})
+_TIMES: Final = frozenset(
+    {
+        "last_acknowledged_ms",
+        "table_known_at_ms",
+        "_member_since_ms",
+        "_lost_at_ms",
+        "_ask_at_ms",
+        "_heartbeat_at_ms",
+    }
+)
 _ALARMS: Final = frozenset({"_ask_at_ms", "_heartbeat_at_ms"})
 _MEMBERS: Final = (NodeStatus.ACTIVE, NodeStatus.DRAINING)
 

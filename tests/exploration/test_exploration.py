@@ -71,7 +71,7 @@ def _trust_admissions(patch: pytest.MonkeyPatch) -> None:
 
     def acknowledged(session: NodeSession, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
         actions = right(session, now_ms, sent_at_ms)
-        session._is_confirmed = True  # noqa: SLF001 - as above
+        session.table_known_at_ms = session.table_known_at_ms or now_ms
         return actions
 
     patch.setattr(NodeSession, "_acknowledged", acknowledged)
@@ -84,8 +84,16 @@ def _count_from_acknowledgements(patch: pytest.MonkeyPatch) -> None:
 
 
 def _hide_losses(patch: pytest.MonkeyPatch) -> None:
-    """A late acknowledgement makes the node forget that its time was over."""
+    """A late acknowledgement makes the node forget that its time was over, and passes for news of the table as well."""
+    right = NodeSession._acknowledged  # noqa: SLF001 - the bug is in there
+
+    def acknowledged(session: NodeSession, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
+        actions = right(session, now_ms, sent_at_ms)
+        session.table_known_at_ms = session.table_known_at_ms and now_ms
+        return actions
+
     patch.setattr(NodeSession, "_notice_log_loss", lambda *_: None)
+    patch.setattr(NodeSession, "_acknowledged", acknowledged)
 
 
 BUGS = {

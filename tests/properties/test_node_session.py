@@ -34,7 +34,8 @@ def row(status: NodeStatus) -> NodeRow:
 class World:
     """A log, a leader that fences after the silence limit, and one node whose connection and process fail at will.
 
-    The leader's clock is the log's: it goes on while only the node is cut off.
+    The leader's clock is the log's: it goes on while only the node is cut off. The node read the table to its end last
+    at ``read_ms``.
     """
 
     silence_limit_ms: int
@@ -48,6 +49,7 @@ class World:
     queue: list[SendJoin | SendHeartbeat] = field(default_factory=list)
     acknowledged: list[int] = field(default_factory=list)
     confirmations: list[int] = field(default_factory=list)
+    read_ms: int = 0
 
     @property
     def member(self) -> bool:
@@ -89,6 +91,7 @@ class World:
             for committed in self.committed[self.seen :]:
                 self.deliver(TableChanged(committed, self.silence_limit_ms))
             self.seen = len(self.committed)
+            self.read_ms = self.now_ms
             for asked_at_ms in confirmations:
                 self.deliver(TableConfirmed(asked_at_ms))
         self.deliver(Woke())
@@ -125,7 +128,9 @@ def test_a_fenced_node_does_not_serve(silence_limit_ms: int, drawn: list[dict[st
                     reads_table=bool(turn["reads_table"]),
                     hears_acknowledgements=bool(turn["hears_acknowledgements"]),
                 )
-            assert world.member or world.now_ms >= world.session.serve_until_ms
+            serves = world.now_ms < world.session.serve_until_ms
+            assert world.member or not serves
+            assert world.now_ms - world.read_ms < silence_limit_ms or not serves, "its slots may have gone to others"
     assert world.session.incarnation == WALL_MS
 
 

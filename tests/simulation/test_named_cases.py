@@ -12,13 +12,14 @@ from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import Epoch
+from controlplane.core.identifiers import Epoch, TopicPartition
 from controlplane.core.machines.leading import Step
 from controlplane.core.machines.lease import Lease
 from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.records import Heartbeat, NodeRole
 from controlplane.errors import UnsupportedFeatureLevelError
+from controlplane.node import Access
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
@@ -304,3 +305,31 @@ def test_a_lease_lost_in_a_pause_is_noticed_before_anything_is_committed() -> No
     script.go_on_until(lambda: script.answered("afterwards") and script.is_well(), 3_000)
     assert len(script.leaders) == 1
     assert script.leaders != [leader]
+
+
+def served(script: Script, name: str) -> list[int]:
+    """The slots that a node would accept requests for, whatever others own by now."""
+    agent = script.world.agents[name]
+    slots = agent.table.slots if agent.table is not None else ()
+    return [slot.slot_id for slot in slots if agent.ownership(slot.slot_id).access is Access.ACCEPT]
+
+
+def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
+    """Its heartbeats arrive, so nobody fences it; its slots are moved away, and it does not come to know."""
+    script = begun()
+    script.go_on_until(lambda: served(script, "n4"), 1_000)
+    held_back = script.world.machines["n4"].network.held_back
+    held_back.add(TopicPartition(ROUTING_TABLE, 0))
+    script.go_on(script.state.silence_limit_ms // 2)
+    assert served(script, "n4"), "a moment without news is no reason to stop"
+    script.ask("move-away", "exclude_node", node="n4")
+    script.go_on_until(lambda: not any("n4" in slot.replicas for slot in script.state.slots), 2_000)
+    script.go_on_until(lambda: not served(script, "n4"), script.state.silence_limit_ms)
+    assert script.events(NodeFenced) == []
+    script.go_on(3 * script.state.silence_limit_ms)
+    assert served(script, "n4") == []
+    assert script.state.nodes["n4"].lives
+    script.ask("move-back", "include_node", node="n4")
+    held_back.clear()
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    assert script.events(NodeFenced) == []

@@ -9,6 +9,10 @@ somebody else may own what it held, it has stopped. It begins and resumes only w
 table, read to its end after that, still shows it as a member: a node that reads late that it was admitted may have been
 fenced since, and an acknowledgement alone does not tell. The limit is the cluster's, and the table tells it: with one
 of its own a node could serve longer than the leader waits.
+
+A leader also takes slots from nodes that live, and waits for none of them. So every acknowledgement asks for the table
+to be read to its end again, and the last such reading is good for the same time: a node that is heard but does not hear
+goes on for that long with slots that are others', and no longer.
 """
 
 from dataclasses import dataclass
@@ -150,6 +154,7 @@ class NodeSession:
         state: see :class:`SessionState`.
         incarnation: 0 until the table was read.
         last_acknowledged_ms: when the last acknowledged heartbeat of this membership was sent; None before the first.
+        table_known_at_ms: when the last reading of the table to its end was asked for; None before the first, as above.
     """
 
     def __init__(self, settings: SessionSettings) -> None:
@@ -157,12 +162,12 @@ class NodeSession:
         self.state = SessionState.STARTING
         self.incarnation: Incarnation = 0
         self.last_acknowledged_ms: int | None = None
+        self.table_known_at_ms: int | None = None
         self._settings = settings
         self._row: NodeRow | None = None
         self._silent_for_ms = 0
         self._heartbeat_interval_ms = settings.heartbeat_interval_ms
         self._member_since_ms = 0
-        self._is_confirmed = False
         self._lost_at_ms = 0
         self._ask_at_ms = 0
         self._heartbeat_at_ms = 0
@@ -175,9 +180,16 @@ class NodeSession:
             return 0
         if self._settings.on_log_loss is OnLogLoss.SERVE:
             return FOREVER_MS
-        if self.state is SessionState.LOST_LOG or self.last_acknowledged_ms is None or not self._is_confirmed:
+        acknowledged_ms, known_at_ms = self.last_acknowledged_ms, self.table_known_at_ms
+        if self.state is SessionState.LOST_LOG or acknowledged_ms is None or known_at_ms is None:
             return 0
-        return self.last_acknowledged_ms + self._silent_for_ms
+        return min(acknowledged_ms, known_at_ms) + self._silent_for_ms
+
+    def lacks_table(self, now_ms: int) -> bool:
+        """Whether requests are refused although heartbeats are acknowledged: the table was not read for too long."""
+        since_ms = max(self.table_known_at_ms or 0, self._member_since_ms)
+        heard = self.state in (SessionState.ACTIVE, SessionState.DRAINING)
+        return heard and self.serve_until_ms <= now_ms and now_ms >= since_ms + self._silent_for_ms
 
     def on_event(self, now_ms: int, event: SessionEvent) -> SessionOutput:
         """Take an event up; ``now_ms`` is monotonic.
@@ -227,7 +239,7 @@ class NodeSession:
             self._ask_at_ms = now_ms
         if after in _MEMBER_STATES and before in _ASKING_STATES:
             self._member_since_ms = now_ms
-            self._is_confirmed = False
+            self.table_known_at_ms = None
             self.last_acknowledged_ms = None
             self._heartbeat_at_ms = now_ms
         if after is SessionState.LOST_LOG:
@@ -242,17 +254,16 @@ class NodeSession:
         if self.state not in _MEMBER_STATES or sent_at_ms < self._member_since_ms:
             return []
         self.last_acknowledged_ms = max(sent_at_ms, self.last_acknowledged_ms or 0)
-        asks = self.state is SessionState.LOST_LOG or not self._is_confirmed
-        return [ConfirmTable(now_ms)] if asks and now_ms < self._deadline_ms() else []
+        return [ConfirmTable(now_ms)] if now_ms < self._deadline_ms() else []
 
     def _confirmed(self, now_ms: int, asked_at_ms: int) -> None:
         """The table was asked for after an acknowledgement, and what it says of this node was followed just before."""
-        if self.state not in _MEMBER_STATES or asked_at_ms < self._member_since_ms or now_ms >= self._deadline_ms():
+        is_back = self.state is SessionState.LOST_LOG
+        since_ms = self._lost_at_ms if is_back else self._member_since_ms
+        if self.state not in _MEMBER_STATES or asked_at_ms < since_ms or now_ms >= self._deadline_ms():
             return
-        if self.state is not SessionState.LOST_LOG:
-            self._is_confirmed = True
-        elif asked_at_ms >= self._lost_at_ms:
-            self._is_confirmed = True
+        self.table_known_at_ms = asked_at_ms
+        if is_back:
             self._move(now_ms, Trigger.LOG_BACK)
 
     def _follow_table(self, now_ms: int) -> None:
