@@ -37,6 +37,7 @@ from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import ConfigurationError, FencedError, LogUnavailableError
 from controlplane.node.callbacks import Access, NodeCallbacks, Ownership, tell
 from controlplane.node.description import NodeDescription, NodeLoad, join_record, load_record
+from controlplane.node.former_lives import last_incarnation
 from controlplane.node.holdings import HoldingBook
 from controlplane.node.metrics import NodeMetrics
 from controlplane.ports import Clock, Delivery, EventWriter, LogReader, Mailbox, OutgoingRecord, Threads
@@ -93,6 +94,7 @@ class NodeAgent:
         self._metrics = metrics or NodeMetrics()
         self._logger = structlog.get_logger().bind(cluster=cluster, node=node.node_id)
         self._session = NodeSession(settings or SessionSettings())
+        self._reader = reader
         self._follower = TableFollower(reader)
         self._book = HoldingBook(node.node_id)
         self._lock = threads.condition()
@@ -361,7 +363,12 @@ class NodeAgent:
 
     def _first_table(self, table: RoutingTable | None) -> None:
         row = table.nodes.get(self._node.node_id) if table else None
-        self._inbox.put(TableRead(row, self._clock.wall_ms()))
+        if row is None:
+            known = last_incarnation(self._reader, self._node.node_id, self._stopping)
+            self._follower.fetch_anew()
+        else:
+            known = row.incarnation
+        self._inbox.put(TableRead(known, self._clock.wall_ms()))
         while not self._incarnation_known.wait(_RETRY_S):
             if self._stopping.is_set():
                 return
@@ -386,15 +393,8 @@ class NodeAgent:
     def _run_load(self, load_source: Callable[[], NodeLoad]) -> None:
         while not self._stopping.wait(self._load_interval_ms / 1_000):
             if self._session.state is SessionState.ACTIVE:
-                self._report(load_source())
-
-    def _report(self, load: NodeLoad) -> None:
-        report = load_record(
-            self._node,
-            load,
-            self._session.incarnation,
-            sent_at_ms=self._clock.wall_ms(),
-            started_at_ms=self._started_at_wall_ms,
-        )
-        self._send(LOAD_REPORTS, report)
-        self._metrics.load_reports.inc()
+                load, sent_at_ms, started_at_ms = load_source(), self._clock.wall_ms(), self._started_at_wall_ms
+                incarnation = self._session.incarnation
+                report = load_record(self._node, load, incarnation, sent_at_ms=sent_at_ms, started_at_ms=started_at_ms)
+                self._send(LOAD_REPORTS, report)
+                self._metrics.load_reports.inc()

@@ -279,7 +279,8 @@ class Nodes:
         if self._in_all_ways:
             yield "leaves", world, (LeaveAsked("test"),)
         if state is SessionState.STARTING:
-            yield "reads the table for the first time", read, (TableRead(row, 1), TableChanged(row, SILENCE_LIMIT_MS))
+            first = TableRead(row.incarnation if row else 0, 1)
+            yield "reads the table for the first time", read, (first, TableChanged(row, SILENCE_LIMIT_MS))
             return
         yield "wakes", world, (Woke(),)
         if self._in_all_ways:

@@ -117,7 +117,7 @@ turns = st.lists(
 def test_a_fenced_node_does_not_serve(silence_limit_ms: int, drawn: list[dict[str, int]]) -> None:
     """Connections break, processes stall, threads lag: in no order does a node serve that the log has fenced."""
     world = World(silence_limit_ms)
-    world.deliver(TableRead(None, WALL_MS))
+    world.deliver(TableRead(0, WALL_MS))
     for turn in drawn:
         world.connected = bool(turn["connected"])
         for _ in range(turn["steps"]):
@@ -139,7 +139,7 @@ def test_a_fenced_node_does_not_serve(silence_limit_ms: int, drawn: list[dict[st
 def test_a_node_whose_log_is_back_serves_again(silence_limit_ms: int, drawn: list[dict[str, int]]) -> None:
     """Whatever went wrong, three seconds of a working log make the node a serving member again."""
     world = World(silence_limit_ms)
-    world.deliver(TableRead(None, WALL_MS))
+    world.deliver(TableRead(0, WALL_MS))
     for turn in drawn:
         world.connected = bool(turn["connected"])
         for _ in range(turn["steps"]):

@@ -125,7 +125,7 @@ def test_a_late_contender_fences_a_healthy_leader_and_nothing_is_lost() -> None:
     healthy = script.terms[1][1]
     assert late
     assert healthy != late[0]
-    assert script.leaders == [healthy]
+    script.go_on_until(lambda: script.leaders == [healthy], 100)
     script.go_on_until(lambda: script.world.machines[late[0]].runs, 4_000)
     script.ask("meanwhile", "refresh_table")
     script.go_on_until(lambda: len(script.terms) == 3 and script.answered("meanwhile") and script.is_well(), 8_000)
@@ -333,3 +333,28 @@ def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
     held_back.clear()
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
     assert script.events(NodeFenced) == []
+
+
+def test_a_node_that_left_is_admitted_again_on_a_slower_clock() -> None:
+    """The table knows nothing of it any more, the controllers do: its incarnation has to be above its former one."""
+    script = begun()
+    script.world.stop_node("n4", drain=True)
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
+    script.go_on_until(lambda: "n4" not in script.world.agents, 1_000)
+    former = script.state.nodes["n4"].incarnation
+    script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
+    script.world.start_node("n4")
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    assert script.state.nodes["n4"].incarnation == former + 1
+
+
+def test_a_node_that_was_fenced_is_admitted_again_on_a_slower_clock() -> None:
+    """Its row says under which incarnation it died."""
+    script = begun()
+    script.world.kill("n4")
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 4_000)
+    former = script.state.nodes["n4"].incarnation
+    script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
+    script.world.start_node("n4")
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    assert script.state.nodes["n4"].incarnation == former + 1

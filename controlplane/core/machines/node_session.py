@@ -205,8 +205,8 @@ class NodeSession:
         match event:
             case Woke():
                 pass
-            case TableRead(row=row, wall_ms=wall_ms):
-                self.incarnation = max(wall_ms, row.incarnation + 1 if row else 0)
+            case TableRead(last_known=last_known, wall_ms=wall_ms):
+                self.incarnation = max(wall_ms, last_known + 1)
                 self._move(now_ms, Trigger.TABLE_READ)
             case TableChanged(row=row, silence_limit_ms=silence_limit_ms):
                 self._row = row

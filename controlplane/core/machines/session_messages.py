@@ -15,9 +15,15 @@ class Woke:
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """The routing table was read to its end for the first time; ``row`` is the node's own, if it has one."""
+    """The routing table was read to its end for the first time.
 
-    row: NodeRow | None
+    Attributes:
+        last_known: the greatest incarnation that is known of the node's name, by the table or else by what was asked
+            for in its name; 0 for none.
+        wall_ms: wall clock.
+    """
+
+    last_known: Incarnation
     wall_ms: int
 
 

@@ -142,7 +142,7 @@ MUTANTS: Final = (
     Mutant(
         "takes its clock for its incarnation",
         "controlplane.core.machines.node_session:NodeSession.on_event",
-        "max(wall_ms, row.incarnation + 1 if row else 0)",
+        "max(wall_ms, last_known + 1)",
         "wall_ms",
         scene=a_node_restarts_on_a_slower_clock,
     ),

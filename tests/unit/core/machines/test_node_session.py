@@ -48,7 +48,7 @@ ACTIVE, DRAINING, FENCED = (
     for status in (NodeStatus.ACTIVE, NodeStatus.DRAINING, NodeStatus.FENCED)
 )
 SUPERSEDED = TableChanged(row(NodeStatus.ACTIVE, WALL_MS + 1), SILENCE_LIMIT_MS)
-READ = TableRead(None, WALL_MS)
+READ = TableRead(0, WALL_MS)
 
 
 def session_after(*events: tuple[int, SessionEvent], settings: SessionSettings | None = None) -> NodeSession:
@@ -118,7 +118,7 @@ def test_final_states_answer_nothing(last_event: SessionEvent) -> None:
 
 def test_the_incarnation_grows_even_if_the_wall_clock_fell() -> None:
     """A restart on a machine whose clock was set back must still be taken for the newer process."""
-    last_known = row(NodeStatus.ACTIVE, WALL_MS + 500)
+    last_known = WALL_MS + 500
     assert session_after((0, TableRead(last_known, WALL_MS))).incarnation == WALL_MS + 501
     assert session_after((0, TableRead(last_known, WALL_MS + 9_000))).incarnation == WALL_MS + 9_000
 
