@@ -8,7 +8,7 @@ import pytest
 from controlplane.adapters.memory import CommitFault, MemoryTransactionalWriter
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
-from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
+from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import NodeFenced
@@ -358,3 +358,21 @@ def test_a_node_that_was_fenced_is_admitted_again_on_a_slower_clock() -> None:
     script.world.start_node("n4")
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
     assert script.state.nodes["n4"].incarnation == former + 1
+
+
+def test_a_leader_that_appends_and_cannot_read_leaves_the_lease_to_others() -> None:
+    """It would keep its lease and commit whatever it likes, and never see that a node has died."""
+    script = begun()
+    (deaf,) = script.leaders
+    inputs = {TopicPartition(HEARTBEATS, number) for number in range(script.setting.heartbeat_partitions)}
+    unheard = inputs | {TopicPartition(topic, 0) for topic in (DECISIONS, INTENTS, MEMBERSHIP, ROUTING_TABLE)}
+    script.world.machines[deaf].network.held_back |= unheard
+    script.world.kill("n4")
+    blind_ms = 3 * LEASE.duration_ms
+    script.go_on_until(lambda: script.leaders and script.leaders != [deaf], blind_ms + 2 * LEASE.duration_ms)
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 2 * script.state.silence_limit_ms)
+    script.go_on(2 * blind_ms)
+    assert len(script.terms) == 2, "it fences nobody whom it could not follow"
+    script.world.machines[deaf].network.held_back.clear()
+    script.world.start_node("n4")
+    script.go_on_until(script.is_well, 4_000)
