@@ -11,8 +11,8 @@ fenced since, and an acknowledgement alone does not tell. The limit is the clust
 of its own a node could serve longer than the leader waits.
 
 A leader also takes slots from nodes that live, and waits for none of them. So every acknowledgement asks for the table
-to be read to its end again, and the last such reading is good for the same time: a node that is heard but does not hear
-goes on for that long with slots that are others', and no longer.
+to be read to its end again, and the last such reading is good for the same time, or for the time that readings take
+where the limit is shorter: a node that is heard but does not hear goes on for that long with slots that are others'.
 """
 
 from dataclasses import dataclass
@@ -44,6 +44,8 @@ from controlplane.errors import ConfigurationError, InvariantViolationError
 
 FOREVER_MS: Final = 1 << 62
 """A monotonic time that never comes."""
+LEAST_TABLE_AGE_MS: Final = 1_500
+"""A reading of the table is good for this at least: its end is found some tenths of a second after the asking."""
 
 
 class OnLogLoss(Enum):
@@ -183,13 +185,17 @@ class NodeSession:
         acknowledged_ms, known_at_ms = self.last_acknowledged_ms, self.table_known_at_ms
         if self.state is SessionState.LOST_LOG or acknowledged_ms is None or known_at_ms is None:
             return 0
-        return min(acknowledged_ms, known_at_ms) + self._silent_for_ms
+        return min(acknowledged_ms + self._silent_for_ms, known_at_ms + self._table_good_for_ms)
 
     def lacks_table(self, now_ms: int) -> bool:
         """Whether requests are refused although heartbeats are acknowledged: the table was not read for too long."""
         since_ms = max(self.table_known_at_ms or 0, self._member_since_ms)
         heard = self.state in (SessionState.ACTIVE, SessionState.DRAINING)
-        return heard and self.serve_until_ms <= now_ms and now_ms >= since_ms + self._silent_for_ms
+        return heard and self.serve_until_ms <= now_ms and now_ms >= since_ms + self._table_good_for_ms
+
+    @property
+    def _table_good_for_ms(self) -> int:
+        return max(self._silent_for_ms, LEAST_TABLE_AGE_MS)
 
     def on_event(self, now_ms: int, event: SessionEvent) -> SessionOutput:
         """Take an event up; ``now_ms`` is monotonic.

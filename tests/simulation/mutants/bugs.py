@@ -126,7 +126,7 @@ MUTANTS: Final = (
     Mutant(
         "serves after its limit",
         "controlplane.core.machines.node_session:NodeSession.serve_until_ms",
-        "return min(acknowledged_ms, known_at_ms) + self._silent_for_ms",
+        "return min(acknowledged_ms + self._silent_for_ms, known_at_ms + self._table_good_for_ms)",
         "return FOREVER_MS",
         scene=nodes_stand_still_beyond_their_limit,
     ),

@@ -7,6 +7,7 @@ import pytest
 from controlplane.core.machines.machine import Output
 from controlplane.core.machines.node_session import (
     FOREVER_MS,
+    LEAST_TABLE_AGE_MS,
     TRANSITIONS,
     NodeSession,
     OnLogLoss,
@@ -180,6 +181,15 @@ def test_a_member_that_cannot_read_the_table_stops_though_its_heartbeats_arrive(
     session.on_event(3_101, TableConfirmed(3_015))
     assert session.serve_until_ms == 3_010 + 2_500 - 500
     assert not session.lacks_table(3_101)
+
+
+def test_a_short_limit_leaves_the_time_that_reading_takes() -> None:
+    """The end of the table is found some tenths of a second after the asking: nobody may refuse requests for that."""
+    admitted = TableChanged(row(NodeStatus.ACTIVE), 500)
+    session = session_after((0, READ), (10, admitted), (20, HeartbeatAcknowledged(10)), (21, TableConfirmed(20)))
+    for sent_at_ms in range(200, 2_000, 200):
+        session.on_event(sent_at_ms + 5, HeartbeatAcknowledged(sent_at_ms))
+        assert session.serve_until_ms == min(sent_at_ms + 250, 20 + LEAST_TABLE_AGE_MS)
 
 
 def test_a_member_without_the_log_does_not_lack_the_table_alone() -> None:
