@@ -15,21 +15,18 @@ import structlog
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.identifiers import Epoch, Incarnation, SlotId
-from controlplane.core.machines.node_session import (
-    FINAL_STATES,
+from controlplane.core.machines.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState
+from controlplane.core.machines.session_messages import (
     ConfirmTable,
     DrainAsked,
     HeartbeatAcknowledged,
     LeaveAsked,
-    NodeSession,
     SendHeartbeat,
     SendJoin,
     SendLeaving,
     SendLeft,
     SessionAction,
     SessionEvent,
-    SessionSettings,
-    SessionState,
     TableChanged,
     TableConfirmed,
     TableRead,
@@ -38,8 +35,9 @@ from controlplane.core.machines.node_session import (
 from controlplane.core.records import Heartbeat, InputPayload, NodeLeaving, NodeLeft, SlotSettings
 from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import ConfigurationError, FencedError, LogUnavailableError
-from controlplane.node.callbacks import Access, Changes, NodeCallbacks, Ownership
+from controlplane.node.callbacks import Access, NodeCallbacks, Ownership, tell
 from controlplane.node.description import NodeDescription, NodeLoad, join_record, load_record
+from controlplane.node.former_lives import last_incarnation
 from controlplane.node.holdings import HoldingBook
 from controlplane.node.metrics import NodeMetrics
 from controlplane.ports import Clock, Delivery, EventWriter, LogReader, Mailbox, OutgoingRecord, Threads
@@ -96,6 +94,7 @@ class NodeAgent:
         self._metrics = metrics or NodeMetrics()
         self._logger = structlog.get_logger().bind(cluster=cluster, node=node.node_id)
         self._session = NodeSession(settings or SessionSettings())
+        self._reader = reader
         self._follower = TableFollower(reader)
         self._book = HoldingBook(node.node_id)
         self._lock = threads.condition()
@@ -105,6 +104,7 @@ class NodeAgent:
         self._stopping = threads.signal()
         self._started_at_wall_ms = clock.wall_ms()
         self._joins_sent = 0
+        self._lacked_table = False
         self._table: RoutingTable | None = None
         self._serve_until_ms = 0
         self._failure: BaseException | None = None
@@ -317,6 +317,14 @@ class NodeAgent:
         self._metrics.serves.set(1 if now_ms < self._serve_until_ms else 0)
         if self._session.last_acknowledged_ms is not None:
             self._metrics.heartbeat_age_ms.set(now_ms - self._session.last_acknowledged_ms)
+        if self._session.table_known_at_ms is not None:
+            self._metrics.table_age_ms.set(now_ms - self._session.table_known_at_ms)
+        lacks_table = self._session.lacks_table(now_ms)
+        if lacks_table and not self._lacked_table:
+            # The cluster sees a member that lives: nobody else could tell why it serves nothing.
+            text = "routing table not read to its end for too long: requests are refused until it is"
+            self._logger.warning(text, epoch=self._book.epoch)
+        self._lacked_table = lacks_table
         with self._lock:
             self._lock.notify_all()
 
@@ -355,7 +363,12 @@ class NodeAgent:
 
     def _first_table(self, table: RoutingTable | None) -> None:
         row = table.nodes.get(self._node.node_id) if table else None
-        self._inbox.put(TableRead(row, self._clock.wall_ms()))
+        if row is None:
+            known = last_incarnation(self._reader, self._node.node_id, self._stopping)
+            self._follower.fetch_anew()
+        else:
+            known = row.incarnation
+        self._inbox.put(TableRead(known, self._clock.wall_ms()))
         while not self._incarnation_known.wait(_RETRY_S):
             if self._stopping.is_set():
                 return
@@ -373,39 +386,15 @@ class NodeAgent:
         self._metrics.slots.labels("leader").set(leads)
         self._metrics.slots.labels("follower").set(follows)
         self._metrics.bundles.set(bundles)
-        self._call_back(changes)
-
-    def _call_back(self, changes: Changes) -> None:
-        parts, gained = changes.gained_of_lost, changes.gained
-        if parts:
-            self._callbacks.on_slots_gained(parts)
-            told = {part.slot_id for part in parts}
-            gained = tuple(each for each in gained if each.slot_id not in told)
-        if changes.lost:
-            self._callbacks.on_slots_lost(changes.lost)
-        if gained:
-            self._callbacks.on_slots_gained(gained)
-        if changes.changed:
-            self._callbacks.on_slots_changed(changes.changed)
-        if changes.bundles_lost:
-            self._callbacks.on_bundles_lost(changes.bundles_lost)
-        if changes.bundles_gained:
-            self._callbacks.on_bundles_gained(changes.bundles_gained)
+        tell(self._callbacks, changes)
 
     # -- the load's thread --------------------------------------------------------------------------------------------
 
     def _run_load(self, load_source: Callable[[], NodeLoad]) -> None:
         while not self._stopping.wait(self._load_interval_ms / 1_000):
             if self._session.state is SessionState.ACTIVE:
-                self._report(load_source())
-
-    def _report(self, load: NodeLoad) -> None:
-        report = load_record(
-            self._node,
-            load,
-            self._session.incarnation,
-            sent_at_ms=self._clock.wall_ms(),
-            started_at_ms=self._started_at_wall_ms,
-        )
-        self._send(LOAD_REPORTS, report)
-        self._metrics.load_reports.inc()
+                load, sent_at_ms, started_at_ms = load_source(), self._clock.wall_ms(), self._started_at_wall_ms
+                incarnation = self._session.incarnation
+                report = load_record(self._node, load, incarnation, sent_at_ms=sent_at_ms, started_at_ms=started_at_ms)
+                self._send(LOAD_REPORTS, report)
+                self._metrics.load_reports.inc()

@@ -147,7 +147,8 @@ class NodeCallbacks:
 
     Calls come one at a time, in the order of the epochs, in the thread that follows the table: while a call runs, the
     agent's table and ``ownership`` stay at the epoch of the call, and heartbeats go on. So return soon, and let threads
-    of your own fetch. An exception ends the agent: heartbeats stop, and the cluster takes the node for dead.
+    of your own fetch: when the silence limit is nearly over the node refuses all requests, because its slots may have
+    gone to others meanwhile. An exception ends the agent: heartbeats stop, and the cluster takes the node for dead.
     """
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
@@ -167,3 +168,22 @@ class NodeCallbacks:
 
     def on_bundles_gained(self, gained: Sequence[Bundle]) -> None:
         """Bundles that this node owns from now on."""
+
+
+def tell(callbacks: NodeCallbacks, changes: Changes) -> None:
+    """Make the calls that one epoch's changes ask for, in the order that :class:`Changes` says."""
+    parts, gained = changes.gained_of_lost, changes.gained
+    if parts:
+        callbacks.on_slots_gained(parts)
+        told = {part.slot_id for part in parts}
+        gained = tuple(each for each in gained if each.slot_id not in told)
+    if changes.lost:
+        callbacks.on_slots_lost(changes.lost)
+    if gained:
+        callbacks.on_slots_gained(gained)
+    if changes.changed:
+        callbacks.on_slots_changed(changes.changed)
+    if changes.bundles_lost:
+        callbacks.on_bundles_lost(changes.bundles_lost)
+    if changes.bundles_gained:
+        callbacks.on_bundles_gained(changes.bundles_gained)

@@ -17,6 +17,11 @@ class NodeMetrics:
             "Time since the last acknowledged heartbeat was sent",
             registry=registry,
         )
+        self.table_age_ms = Gauge(
+            "controlplane_node_table_age_ms",
+            "Time since the last reading of the routing table that came to its end began",
+            registry=registry,
+        )
         self.heartbeats = Counter("controlplane_node_heartbeats", "Heartbeats, by fate", ["fate"], registry=registry)
         self.load_reports = Counter("controlplane_node_load_reports", "Load reports sent", registry=registry)
         self.failed = Gauge("controlplane_node_failed", "1 after the agent ended by an error", registry=registry)

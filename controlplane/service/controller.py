@@ -157,7 +157,8 @@ class Controller:
 
     def _looked(self) -> Looked:
         """What the lease and Kafka say by now; raises what ended the keeper or the ticker, if anything did."""
-        return Looked(None if self._keeper is None else self._keeper.term, self._ticker.silent_for_ms())
+        held_term = None if self._keeper is None else self._keeper.term
+        return Looked(held_term, self._ticker.silent_for_ms(), self._parts.intake.deaf_for_ms())
 
     def _confirm_lease(self) -> LeadingEvent:
         keeper, term = self._keeper, self._machine.state.term

@@ -53,6 +53,7 @@ class Intake:
         self.observed_from: Mapping[TopicPartition, int] = {}
         self.refusals: list[Refusal] = []
         self._settled: tuple[Seq, Observations] | None = None
+        self._heard_at_ms = clock.monotonic_ms()
 
     def start(self, state: State) -> None:
         """Begin where the state's positions say, and look back in ``heartbeats`` over some silence limits."""
@@ -69,6 +70,7 @@ class Intake:
                     )
         reader.assign(positions)
         self._reader = reader
+        self._heard_at_ms = self._clock.monotonic_ms()
         self.observations = Observations(positions=positions)
         self.observed_from = dict(positions)
 
@@ -81,7 +83,12 @@ class Intake:
             decoded = [self._decode(record) for record in records]
             self.observations = observe(self.observations, decoded)
             self._count(records)
+            self._heard_at_ms = self._clock.monotonic_ms()
         return len(records)
+
+    def deaf_for_ms(self) -> int:
+        """How long ago a record was last read; where controllers tick, one comes several times a second."""
+        return self._clock.monotonic_ms() - self._heard_at_ms
 
     def settle(self, state: State) -> None:
         """As a standby: judge heartbeats, drop what the leader took up, keep the refusals that it may not have seen."""

@@ -10,23 +10,19 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from controlplane.core.identifiers import Incarnation
-from controlplane.core.machines.node_session import (
-    FINAL_STATES,
+from controlplane.core.machines.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState, Trigger
+from controlplane.core.machines.session_messages import (
     ConfirmTable,
     DrainAsked,
     HeartbeatAcknowledged,
     LeaveAsked,
-    NodeSession,
     SendHeartbeat,
     SendJoin,
     SessionAction,
     SessionEvent,
-    SessionSettings,
-    SessionState,
     TableChanged,
     TableConfirmed,
     TableRead,
-    Trigger,
     Woke,
 )
 from controlplane.core.membership import NodeStatus
@@ -40,7 +36,16 @@ _NOW_MS: Final = 1_000_000
 SILENCE_LIMIT_MS: Final = 300
 _LONGEST_GAP_MS: Final = 200
 _SETTINGS: Final = SessionSettings(heartbeat_interval_ms=100, join_retry_ms=200, self_fencing_margin_ms=100)
-_TIMES: Final = frozenset({"last_acknowledged_ms", "_member_since_ms", "_lost_at_ms", "_ask_at_ms", "_heartbeat_at_ms"})
+_TIMES: Final = frozenset(
+    {
+        "last_acknowledged_ms",
+        "table_known_at_ms",
+        "_member_since_ms",
+        "_lost_at_ms",
+        "_ask_at_ms",
+        "_heartbeat_at_ms",
+    }
+)
 _ALARMS: Final = frozenset({"_ask_at_ms", "_heartbeat_at_ms"})
 _MEMBERS: Final = (NodeStatus.ACTIVE, NodeStatus.DRAINING)
 
@@ -274,7 +279,8 @@ class Nodes:
         if self._in_all_ways:
             yield "leaves", world, (LeaveAsked("test"),)
         if state is SessionState.STARTING:
-            yield "reads the table for the first time", read, (TableRead(row, 1), TableChanged(row, SILENCE_LIMIT_MS))
+            first = TableRead(row.incarnation if row else 0, 1)
+            yield "reads the table for the first time", read, (first, TableChanged(row, SILENCE_LIMIT_MS))
             return
         yield "wakes", world, (Woke(),)
         if self._in_all_ways:

@@ -9,7 +9,8 @@ from controlplane.core.identifiers import Term
 from controlplane.core.machines import election, leading
 from controlplane.core.machines.election import Acquire, Contender, ElectionEvent, FloorRaised, Holder, LeaseGone
 from controlplane.core.machines.leading import Action, Row, Step, Trigger
-from controlplane.core.machines.node_session import NodeSession, SessionAction
+from controlplane.core.machines.node_session import NodeSession
+from controlplane.core.machines.session_messages import SessionAction
 from tests.exploration.any_lease import TurnUnderAnyLease
 from tests.exploration.search import Explorer, Start
 from tests.exploration.searches import SEARCHES, AnyLeaseSearch, ControllerSearch, NodeSearch, unused_rows
@@ -70,7 +71,7 @@ def _trust_admissions(patch: pytest.MonkeyPatch) -> None:
 
     def acknowledged(session: NodeSession, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
         actions = right(session, now_ms, sent_at_ms)
-        session._is_confirmed = True  # noqa: SLF001 - as above
+        session.table_known_at_ms = session.table_known_at_ms or now_ms
         return actions
 
     patch.setattr(NodeSession, "_acknowledged", acknowledged)
@@ -83,8 +84,16 @@ def _count_from_acknowledgements(patch: pytest.MonkeyPatch) -> None:
 
 
 def _hide_losses(patch: pytest.MonkeyPatch) -> None:
-    """A late acknowledgement makes the node forget that its time was over."""
+    """A late acknowledgement makes the node forget that its time was over, and passes for news of the table as well."""
+    right = NodeSession._acknowledged  # noqa: SLF001 - the bug is in there
+
+    def acknowledged(session: NodeSession, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
+        actions = right(session, now_ms, sent_at_ms)
+        session.table_known_at_ms = session.table_known_at_ms and now_ms
+        return actions
+
     patch.setattr(NodeSession, "_notice_log_loss", lambda *_: None)
+    patch.setattr(NodeSession, "_acknowledged", acknowledged)
 
 
 BUGS = {

@@ -245,7 +245,7 @@ class Turn:
         seen = self._choices.of(*options, "nobody answers")
         if seen == "nobody answers":
             return Trigger.UNREACHABLE, True
-        return Looked(held_term, _LEASE.duration_ms + 1 if seen == "cut off" else 0), False
+        return Looked(held_term, _LEASE.duration_ms + 1 if seen == "cut off" else 0, 0), False
 
     def _confirm_lease(self) -> LeadingEvent:
         term = self.loop.leading.term

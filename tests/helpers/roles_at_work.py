@@ -118,13 +118,14 @@ class SecuredCluster:
 
 
 def node_works(cluster: SecuredCluster, security: Mapping[str, str], lines: list[str]) -> None:
-    """A node joins, beats, reports and follows the table; ``lines`` is what it logs."""
+    """A node of which the table knows nothing joins, beats, reports and follows it; ``lines`` is what it logs."""
     reports = len(cluster.records(LOAD_REPORTS))
     joins = len(_joins(cluster))
+    name = f"n{joins}"
     agent = node_agent(
         cluster.name,
         cluster.servers,
-        "n1",
+        name,
         load_source=lambda: LOAD,
         load_interval_ms=100,
         security=security,
@@ -132,8 +133,8 @@ def node_works(cluster: SecuredCluster, security: Mapping[str, str], lines: list
     ).start()
     try:
         _wait(agent, lines, lambda: len(_joins(cluster)) > joins)
-        cluster.feed.node("n1", incarnation=_joins(cluster)[-1].incarnation).slot(0, "n1").commit()
-        _wait(agent, lines, lambda: agent.table is not None and agent.table.slots[0].leader == "n1")
+        cluster.feed.node(name, incarnation=_joins(cluster)[-1].incarnation).slot(0, name).commit()
+        _wait(agent, lines, lambda: agent.table is not None and agent.table.slots[0].leader == name)
         _wait(agent, lines, lambda: len(cluster.records(LOAD_REPORTS)) > reports)
     finally:
         agent.stop(drain=False)

@@ -5,14 +5,13 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.machines.node_session import (
+from controlplane.core.machines.node_session import LEAST_TABLE_AGE_MS, NodeSession, SessionSettings
+from controlplane.core.machines.session_messages import (
     ConfirmTable,
     HeartbeatAcknowledged,
-    NodeSession,
     SendHeartbeat,
     SendJoin,
     SessionEvent,
-    SessionSettings,
     TableChanged,
     TableConfirmed,
     TableRead,
@@ -35,7 +34,8 @@ def row(status: NodeStatus) -> NodeRow:
 class World:
     """A log, a leader that fences after the silence limit, and one node whose connection and process fail at will.
 
-    The leader's clock is the log's: it goes on while only the node is cut off.
+    The leader's clock is the log's: it goes on while only the node is cut off. The node read the table to its end last
+    at ``read_ms``.
     """
 
     silence_limit_ms: int
@@ -49,6 +49,7 @@ class World:
     queue: list[SendJoin | SendHeartbeat] = field(default_factory=list)
     acknowledged: list[int] = field(default_factory=list)
     confirmations: list[int] = field(default_factory=list)
+    read_ms: int = 0
 
     @property
     def member(self) -> bool:
@@ -90,6 +91,7 @@ class World:
             for committed in self.committed[self.seen :]:
                 self.deliver(TableChanged(committed, self.silence_limit_ms))
             self.seen = len(self.committed)
+            self.read_ms = self.now_ms
             for asked_at_ms in confirmations:
                 self.deliver(TableConfirmed(asked_at_ms))
         self.deliver(Woke())
@@ -115,7 +117,7 @@ turns = st.lists(
 def test_a_fenced_node_does_not_serve(silence_limit_ms: int, drawn: list[dict[str, int]]) -> None:
     """Connections break, processes stall, threads lag: in no order does a node serve that the log has fenced."""
     world = World(silence_limit_ms)
-    world.deliver(TableRead(None, WALL_MS))
+    world.deliver(TableRead(0, WALL_MS))
     for turn in drawn:
         world.connected = bool(turn["connected"])
         for _ in range(turn["steps"]):
@@ -126,7 +128,10 @@ def test_a_fenced_node_does_not_serve(silence_limit_ms: int, drawn: list[dict[st
                     reads_table=bool(turn["reads_table"]),
                     hears_acknowledgements=bool(turn["hears_acknowledgements"]),
                 )
-            assert world.member or world.now_ms >= world.session.serve_until_ms
+            serves = world.now_ms < world.session.serve_until_ms
+            assert world.member or not serves
+            may_be_old_ms = max(silence_limit_ms, LEAST_TABLE_AGE_MS)
+            assert world.now_ms - world.read_ms < may_be_old_ms or not serves, "its slots may have gone to others"
     assert world.session.incarnation == WALL_MS
 
 
@@ -135,7 +140,7 @@ def test_a_fenced_node_does_not_serve(silence_limit_ms: int, drawn: list[dict[st
 def test_a_node_whose_log_is_back_serves_again(silence_limit_ms: int, drawn: list[dict[str, int]]) -> None:
     """Whatever went wrong, three seconds of a working log make the node a serving member again."""
     world = World(silence_limit_ms)
-    world.deliver(TableRead(None, WALL_MS))
+    world.deliver(TableRead(0, WALL_MS))
     for turn in drawn:
         world.connected = bool(turn["connected"])
         for _ in range(turn["steps"]):

@@ -8,17 +8,18 @@ import pytest
 from controlplane.adapters.memory import CommitFault, MemoryTransactionalWriter
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
-from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
+from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import Epoch
+from controlplane.core.identifiers import Epoch, TopicPartition
 from controlplane.core.machines.leading import Step
 from controlplane.core.machines.lease import Lease
 from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.records import Heartbeat, NodeRole
 from controlplane.errors import UnsupportedFeatureLevelError
+from controlplane.node import Access
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
@@ -125,7 +126,7 @@ def test_a_late_contender_fences_a_healthy_leader_and_nothing_is_lost() -> None:
     healthy = script.terms[1][1]
     assert late
     assert healthy != late[0]
-    assert script.leaders == [healthy]
+    script.go_on_until(lambda: script.leaders == [healthy], 100)
     script.go_on_until(lambda: script.world.machines[late[0]].runs, 4_000)
     script.ask("meanwhile", "refresh_table")
     script.go_on_until(lambda: len(script.terms) == 3 and script.answered("meanwhile") and script.is_well(), 8_000)
@@ -298,3 +299,74 @@ def test_a_lease_lost_in_a_pause_is_noticed_before_anything_is_committed() -> No
     script.go_on_until(lambda: script.answered("afterwards") and script.is_well(), 3_000)
     assert len(script.leaders) == 1
     assert script.leaders != [leader]
+
+
+def served(script: Script, name: str) -> list[int]:
+    """The slots that a node would accept requests for, whatever others own by now."""
+    agent = script.world.agents[name]
+    slots = agent.table.slots if agent.table is not None else ()
+    return [slot.slot_id for slot in slots if agent.ownership(slot.slot_id).access is Access.ACCEPT]
+
+
+def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
+    """Its heartbeats arrive, so nobody fences it; its slots are moved away, and it does not come to know."""
+    script = begun()
+    script.go_on_until(lambda: served(script, "n4"), 1_000)
+    held_back = script.world.machines["n4"].network.held_back
+    held_back.add(TopicPartition(ROUTING_TABLE, 0))
+    script.go_on(script.state.silence_limit_ms // 2)
+    assert served(script, "n4"), "a moment without news is no reason to stop"
+    script.ask("move-away", "exclude_node", node="n4")
+    script.go_on_until(lambda: not any("n4" in slot.replicas for slot in script.state.slots), 2_000)
+    script.go_on_until(lambda: not served(script, "n4"), script.state.silence_limit_ms)
+    assert script.events(NodeFenced) == []
+    script.go_on(3 * script.state.silence_limit_ms)
+    assert served(script, "n4") == []
+    assert script.state.nodes["n4"].lives
+    script.ask("move-back", "include_node", node="n4")
+    held_back.clear()
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    assert script.events(NodeFenced) == []
+
+
+def test_a_node_that_left_is_admitted_again_on_a_slower_clock() -> None:
+    """The table knows nothing of it any more, the controllers do: its incarnation has to be above its former one."""
+    script = begun()
+    script.world.stop_node("n4", drain=True)
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
+    script.go_on_until(lambda: "n4" not in script.world.agents, 1_000)
+    former = script.state.nodes["n4"].incarnation
+    script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
+    script.world.start_node("n4")
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    assert script.state.nodes["n4"].incarnation == former + 1
+
+
+def test_a_node_that_was_fenced_is_admitted_again_on_a_slower_clock() -> None:
+    """Its row says under which incarnation it died."""
+    script = begun()
+    script.world.kill("n4")
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 4_000)
+    former = script.state.nodes["n4"].incarnation
+    script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
+    script.world.start_node("n4")
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    assert script.state.nodes["n4"].incarnation == former + 1
+
+
+def test_a_leader_that_appends_and_cannot_read_leaves_the_lease_to_others() -> None:
+    """It would keep its lease and commit whatever it likes, and never see that a node has died."""
+    script = begun()
+    (deaf,) = script.leaders
+    inputs = {TopicPartition(HEARTBEATS, number) for number in range(script.setting.heartbeat_partitions)}
+    unheard = inputs | {TopicPartition(topic, 0) for topic in (DECISIONS, INTENTS, MEMBERSHIP, ROUTING_TABLE)}
+    script.world.machines[deaf].network.held_back |= unheard
+    script.world.kill("n4")
+    blind_ms = 3 * LEASE.duration_ms
+    script.go_on_until(lambda: script.leaders and script.leaders != [deaf], blind_ms + 2 * LEASE.duration_ms)
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 2 * script.state.silence_limit_ms)
+    script.go_on(2 * blind_ms)
+    assert len(script.terms) == 2, "it fences nobody whom it could not follow"
+    script.world.machines[deaf].network.held_back.clear()
+    script.world.start_node("n4")
+    script.go_on_until(script.is_well, 4_000)

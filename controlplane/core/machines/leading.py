@@ -20,6 +20,9 @@ from controlplane.errors import InvariantViolationError
 
 UNANSWERED_LIMIT_MS: Final = 15_000
 """How long a commit may stay without an answer before everything is discarded and the log is asked."""
+_DEAF_FACTOR: Final = 3
+"""Reading may falter for so many times as long as writing: clients find a broker again one by one, and who cannot read
+for a moment commits nothing wrong."""
 
 
 class Step(Enum):
@@ -190,10 +193,17 @@ TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A round is done: whose the lease is by now, and how long ago Kafka last acknowledged anything of ours."""
+    """A round is done.
+
+    Attributes:
+        held_term: under which term the lease is ours by now.
+        silent_for_ms: how long ago Kafka last acknowledged anything of ours.
+        deaf_for_ms: how long ago anything was read of the inputs, into which we tick ourselves.
+    """
 
     held_term: Term | None
     silent_for_ms: int
+    deaf_for_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +245,8 @@ class Leading:
         """A controller that follows.
 
         Args:
-            cut_off_after_ms: without an acknowledged tick for longer than this a leader is cut off from Kafka.
+            cut_off_after_ms: without an acknowledged tick for longer than this a leader is cut off from Kafka; and
+                without any tick that it can read for longer than some times this.
         """
         self.state = LeadingState()
         self.last_trigger = Trigger.DONE
@@ -264,7 +275,9 @@ class Leading:
         match event:
             case Looked(held_term=held_term) if term not in {None, held_term}:
                 return Trigger.LEASE_LOST
-            case Looked(silent_for_ms=silent_for_ms) if silent_for_ms > self._cut_off_after_ms:
+            case Looked(silent_for_ms=silent_for_ms, deaf_for_ms=deaf_for_ms) if (
+                silent_for_ms > self._cut_off_after_ms or deaf_for_ms > _DEAF_FACTOR * self._cut_off_after_ms
+            ):
                 # Without the lease, too: who could not commit must not win a term only to give it back.
                 return Trigger.CUT_OFF
             case Looked(held_term=held_term):

@@ -9,20 +9,43 @@ somebody else may own what it held, it has stopped. It begins and resumes only w
 table, read to its end after that, still shows it as a member: a node that reads late that it was admitted may have been
 fenced since, and an acknowledgement alone does not tell. The limit is the cluster's, and the table tells it: with one
 of its own a node could serve longer than the leader waits.
+
+A leader also takes slots from nodes that live, and waits for none of them. So every acknowledgement asks for the table
+to be read to its end again, and the last such reading is good for the same time, or for the time that readings take
+where the limit is shorter: a node that is heard but does not hear goes on for that long with slots that are others'.
 """
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias, assert_never
+from typing import Final, assert_never
 
 from controlplane.core.identifiers import Incarnation
 from controlplane.core.machines.machine import Output
+from controlplane.core.machines.session_messages import (
+    ConfirmTable,
+    DrainAsked,
+    HeartbeatAcknowledged,
+    LeaveAsked,
+    SendHeartbeat,
+    SendJoin,
+    SendLeaving,
+    SendLeft,
+    SessionAction,
+    SessionEvent,
+    SessionOutput,
+    TableChanged,
+    TableConfirmed,
+    TableRead,
+    Woke,
+)
 from controlplane.core.membership import NodeStatus
 from controlplane.core.routing_table.rows import NodeRow
 from controlplane.errors import ConfigurationError, InvariantViolationError
 
 FOREVER_MS: Final = 1 << 62
 """A monotonic time that never comes."""
+LEAST_TABLE_AGE_MS: Final = 1_500
+"""A reading of the table is good for this at least: its end is found some tenths of a second after the asking."""
 
 
 class OnLogLoss(Enum):
@@ -126,102 +149,6 @@ _MEMBER_STATES: Final = frozenset({_S.ACTIVE, _S.DRAINING, _S.LOST_LOG})
 _ASKING_STATES: Final = frozenset({_S.JOINING, _S.FENCED})
 
 
-@dataclass(frozen=True, slots=True)
-class Woke:
-    """Time has passed; may come early, late or repeatedly."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableRead:
-    """The routing table was read to its end for the first time; ``row`` is the node's own, if it has one."""
-
-    row: NodeRow | None
-    wall_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class TableChanged:
-    """A new table; ``row`` is the node's own, if it has one, and ``silence_limit_ms`` the cluster's."""
-
-    row: NodeRow | None
-    silence_limit_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class TableConfirmed:
-    """The table was read to its end by a fetch that began at ``asked_at_ms`` or later."""
-
-    asked_at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class HeartbeatAcknowledged:
-    """The broker has appended the heartbeat that was sent at ``sent_at_ms`` (monotonic)."""
-
-    sent_at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class DrainAsked:
-    """The node shall be relieved of what it holds, as a preparation for leaving."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class LeaveAsked:
-    """The node goes now."""
-
-    reason: str
-
-
-SessionEvent: TypeAlias = (
-    Woke | TableRead | TableChanged | TableConfirmed | HeartbeatAcknowledged | DrainAsked | LeaveAsked
-)
-
-
-@dataclass(frozen=True, slots=True)
-class SendJoin:
-    """Append a join record."""
-
-    incarnation: Incarnation
-
-
-@dataclass(frozen=True, slots=True)
-class SendHeartbeat:
-    """Append a heartbeat; its acknowledgement names ``sent_at_ms``."""
-
-    incarnation: Incarnation
-    sent_at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class SendLeaving:
-    """Append a leaving record."""
-
-    incarnation: Incarnation
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class SendLeft:
-    """Append a left record."""
-
-    incarnation: Incarnation
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConfirmTable:
-    """Read the routing table to its end by a fetch that begins now, and answer with :class:`TableConfirmed`."""
-
-    asked_at_ms: int
-
-
-SessionAction: TypeAlias = SendJoin | SendHeartbeat | SendLeaving | SendLeft | ConfirmTable
-SessionOutput: TypeAlias = Output[SessionAction]
-
-
 class NodeSession:
     """The machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
 
@@ -229,6 +156,7 @@ class NodeSession:
         state: see :class:`SessionState`.
         incarnation: 0 until the table was read.
         last_acknowledged_ms: when the last acknowledged heartbeat of this membership was sent; None before the first.
+        table_known_at_ms: when the last reading of the table to its end was asked for; None before the first, as above.
     """
 
     def __init__(self, settings: SessionSettings) -> None:
@@ -236,12 +164,12 @@ class NodeSession:
         self.state = SessionState.STARTING
         self.incarnation: Incarnation = 0
         self.last_acknowledged_ms: int | None = None
+        self.table_known_at_ms: int | None = None
         self._settings = settings
         self._row: NodeRow | None = None
         self._silent_for_ms = 0
         self._heartbeat_interval_ms = settings.heartbeat_interval_ms
         self._member_since_ms = 0
-        self._is_confirmed = False
         self._lost_at_ms = 0
         self._ask_at_ms = 0
         self._heartbeat_at_ms = 0
@@ -254,9 +182,20 @@ class NodeSession:
             return 0
         if self._settings.on_log_loss is OnLogLoss.SERVE:
             return FOREVER_MS
-        if self.state is SessionState.LOST_LOG or self.last_acknowledged_ms is None or not self._is_confirmed:
+        acknowledged_ms, known_at_ms = self.last_acknowledged_ms, self.table_known_at_ms
+        if self.state is SessionState.LOST_LOG or acknowledged_ms is None or known_at_ms is None:
             return 0
-        return self.last_acknowledged_ms + self._silent_for_ms
+        return min(acknowledged_ms + self._silent_for_ms, known_at_ms + self._table_good_for_ms)
+
+    def lacks_table(self, now_ms: int) -> bool:
+        """Whether requests are refused although heartbeats are acknowledged: the table was not read for too long."""
+        since_ms = max(self.table_known_at_ms or 0, self._member_since_ms)
+        heard = self.state in (SessionState.ACTIVE, SessionState.DRAINING)
+        return heard and self.serve_until_ms <= now_ms and now_ms >= since_ms + self._table_good_for_ms
+
+    @property
+    def _table_good_for_ms(self) -> int:
+        return max(self._silent_for_ms, LEAST_TABLE_AGE_MS)
 
     def on_event(self, now_ms: int, event: SessionEvent) -> SessionOutput:
         """Take an event up; ``now_ms`` is monotonic.
@@ -272,8 +211,8 @@ class NodeSession:
         match event:
             case Woke():
                 pass
-            case TableRead(row=row, wall_ms=wall_ms):
-                self.incarnation = max(wall_ms, row.incarnation + 1 if row else 0)
+            case TableRead(last_known=last_known, wall_ms=wall_ms):
+                self.incarnation = max(wall_ms, last_known + 1)
                 self._move(now_ms, Trigger.TABLE_READ)
             case TableChanged(row=row, silence_limit_ms=silence_limit_ms):
                 self._row = row
@@ -306,7 +245,7 @@ class NodeSession:
             self._ask_at_ms = now_ms
         if after in _MEMBER_STATES and before in _ASKING_STATES:
             self._member_since_ms = now_ms
-            self._is_confirmed = False
+            self.table_known_at_ms = None
             self.last_acknowledged_ms = None
             self._heartbeat_at_ms = now_ms
         if after is SessionState.LOST_LOG:
@@ -321,17 +260,16 @@ class NodeSession:
         if self.state not in _MEMBER_STATES or sent_at_ms < self._member_since_ms:
             return []
         self.last_acknowledged_ms = max(sent_at_ms, self.last_acknowledged_ms or 0)
-        asks = self.state is SessionState.LOST_LOG or not self._is_confirmed
-        return [ConfirmTable(now_ms)] if asks and now_ms < self._deadline_ms() else []
+        return [ConfirmTable(now_ms)] if now_ms < self._deadline_ms() else []
 
     def _confirmed(self, now_ms: int, asked_at_ms: int) -> None:
         """The table was asked for after an acknowledgement, and what it says of this node was followed just before."""
-        if self.state not in _MEMBER_STATES or asked_at_ms < self._member_since_ms or now_ms >= self._deadline_ms():
+        is_back = self.state is SessionState.LOST_LOG
+        since_ms = self._lost_at_ms if is_back else self._member_since_ms
+        if self.state not in _MEMBER_STATES or asked_at_ms < since_ms or now_ms >= self._deadline_ms():
             return
-        if self.state is not SessionState.LOST_LOG:
-            self._is_confirmed = True
-        elif asked_at_ms >= self._lost_at_ms:
-            self._is_confirmed = True
+        self.table_known_at_ms = asked_at_ms
+        if is_back:
             self._move(now_ms, Trigger.LOG_BACK)
 
     def _follow_table(self, now_ms: int) -> None:

@@ -126,23 +126,23 @@ MUTANTS: Final = (
     Mutant(
         "serves after its limit",
         "controlplane.core.machines.node_session:NodeSession.serve_until_ms",
-        "return self.last_acknowledged_ms + self._silent_for_ms",
+        "return min(acknowledged_ms + self._silent_for_ms, known_at_ms + self._table_good_for_ms)",
         "return FOREVER_MS",
         scene=nodes_stand_still_beyond_their_limit,
     ),
     Mutant(
         "serves again before it has read the table again",
         "controlplane.core.machines.node_session:NodeSession._acknowledged",
-        "return [ConfirmTable(now_ms)] if asks and now_ms < self._deadline_ms() else []",
-        "if asks and now_ms < self._deadline_ms():\n"
-        "        self._is_confirmed = True\n"
+        "return [ConfirmTable(now_ms)] if now_ms < self._deadline_ms() else []",
+        "if now_ms < self._deadline_ms():\n"
+        "        self.table_known_at_ms = now_ms\n"
         "        if self.state is SessionState.LOST_LOG:\n"
         "            self._move(now_ms, Trigger.LOG_BACK)\n    return []",
     ),
     Mutant(
         "takes its clock for its incarnation",
         "controlplane.core.machines.node_session:NodeSession.on_event",
-        "max(wall_ms, row.incarnation + 1 if row else 0)",
+        "max(wall_ms, last_known + 1)",
         "wall_ms",
         scene=a_node_restarts_on_a_slower_clock,
     ),

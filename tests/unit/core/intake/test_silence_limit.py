@@ -1,14 +1,8 @@
 """A silence limit that changes while nodes are cut off: nobody is fenced while he may still serve."""
 
 from controlplane.core.events import NodeFenced, SilenceLimitSettled
-from controlplane.core.machines.node_session import (
-    HeartbeatAcknowledged,
-    NodeSession,
-    SessionSettings,
-    TableChanged,
-    TableConfirmed,
-    TableRead,
-)
+from controlplane.core.machines.node_session import NodeSession, SessionSettings
+from controlplane.core.machines.session_messages import HeartbeatAcknowledged, TableChanged, TableConfirmed, TableRead
 from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import SILENCE_MARGIN_MS, FormerSilenceLimit, Policy
 from controlplane.core.records import NodeRole
@@ -42,7 +36,7 @@ def test_node_that_knows_the_long_limit_only_is_fenced_after_it() -> None:
     """Its agent, cut off before the change, serves until shortly before the long limit is over."""
     world = cut_off_world()
     session = NodeSession(SessionSettings())
-    session.on_event(0, TableRead(None, 1))
+    session.on_event(0, TableRead(0, 1))
     row = NodeRow("n1", 1, NodeRole.DATA, NodeStatus.ACTIVE, (), "", 1, "")
     session.on_event(0, TableChanged(row, LONG_MS))
     session.on_event(0, HeartbeatAcknowledged(0))

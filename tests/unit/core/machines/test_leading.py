@@ -22,7 +22,7 @@ from controlplane.core.machines.machine import Output
 from controlplane.errors import InvariantViolationError
 
 CUT_OFF_AFTER_MS = 2_000
-HELD = Looked(Term(4), 0)
+HELD = Looked(Term(4), 0, 0)
 TAKE_OVER: tuple[LeadingEvent, ...] = (
     HELD,
     LeaseChecked(confirmed=True, held_term=Term(4)),
@@ -87,10 +87,12 @@ def test_a_lease_that_is_ours_under_another_term_is_another_take_over(events: tu
 @pytest.mark.parametrize(
     ("looked", "step"),
     [
-        (Looked(Term(4), CUT_OFF_AFTER_MS), Step.LEADING),
-        (Looked(Term(4), CUT_OFF_AFTER_MS + 1), Step.STEPPING_DOWN),
-        (Looked(None, 0), Step.FOLLOWING),
-        (Looked(Term(5), 0), Step.FOLLOWING),
+        (Looked(Term(4), CUT_OFF_AFTER_MS, 0), Step.LEADING),
+        (Looked(Term(4), CUT_OFF_AFTER_MS + 1, 0), Step.STEPPING_DOWN),
+        (Looked(Term(4), 0, 3 * CUT_OFF_AFTER_MS), Step.LEADING),
+        (Looked(Term(4), 0, 3 * CUT_OFF_AFTER_MS + 1), Step.STEPPING_DOWN),
+        (Looked(None, 0, 0), Step.FOLLOWING),
+        (Looked(Term(5), 0, 0), Step.FOLLOWING),
     ],
 )
 def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(looked: Looked, step: Step) -> None:
@@ -104,7 +106,7 @@ def test_a_standby_that_is_cut_off_does_not_stand() -> None:
     """It would win a term that it could not open: during an outage of Kafka, several each second."""
     machine = Leading(CUT_OFF_AFTER_MS)
     machine.on_event(0, Trigger.DONE)
-    output = machine.on_event(0, Looked(None, CUT_OFF_AFTER_MS + 1))
+    output = machine.on_event(0, Looked(None, CUT_OFF_AFTER_MS + 1, 0))
     assert (machine.state.step, output.actions) == (Step.STEPPING_DOWN, (Action.STAND_ASIDE, Action.PAUSE))
 
 
@@ -113,7 +115,7 @@ def test_nothing_is_decided_while_a_commit_has_no_answer() -> None:
     machine = _after(TAKE_OVER)
     machine.on_event(0, HELD)
     machine.on_event(1_000, Trigger.UNANSWERED)
-    for now_ms, looked in ((2_000, HELD), (1_000 + UNANSWERED_LIMIT_MS, Looked(Term(4), CUT_OFF_AFTER_MS + 1))):
+    for now_ms, looked in ((2_000, HELD), (1_000 + UNANSWERED_LIMIT_MS, Looked(Term(4), CUT_OFF_AFTER_MS + 1, 0))):
         assert machine.on_event(now_ms, looked).actions == (Action.ASK_FOR_OUTCOME,)
         assert machine.on_event(now_ms, Trigger.UNANSWERED).actions == (Action.OBSERVE,)
         assert machine.state == LeadingState(Step.AWAITING_ANSWER, Term(4), 1_000)

@@ -7,24 +7,27 @@ import pytest
 from controlplane.core.machines.machine import Output
 from controlplane.core.machines.node_session import (
     FOREVER_MS,
+    LEAST_TABLE_AGE_MS,
     TRANSITIONS,
+    NodeSession,
+    OnLogLoss,
+    SessionSettings,
+    SessionState,
+    Trigger,
+)
+from controlplane.core.machines.session_messages import (
     ConfirmTable,
     DrainAsked,
     HeartbeatAcknowledged,
     LeaveAsked,
-    NodeSession,
-    OnLogLoss,
     SendHeartbeat,
     SendJoin,
     SendLeaving,
     SendLeft,
     SessionEvent,
-    SessionSettings,
-    SessionState,
     TableChanged,
     TableConfirmed,
     TableRead,
-    Trigger,
     Woke,
 )
 from controlplane.core.membership import NodeStatus
@@ -46,7 +49,7 @@ ACTIVE, DRAINING, FENCED = (
     for status in (NodeStatus.ACTIVE, NodeStatus.DRAINING, NodeStatus.FENCED)
 )
 SUPERSEDED = TableChanged(row(NodeStatus.ACTIVE, WALL_MS + 1), SILENCE_LIMIT_MS)
-READ = TableRead(None, WALL_MS)
+READ = TableRead(0, WALL_MS)
 
 
 def session_after(*events: tuple[int, SessionEvent], settings: SessionSettings | None = None) -> NodeSession:
@@ -116,7 +119,7 @@ def test_final_states_answer_nothing(last_event: SessionEvent) -> None:
 
 def test_the_incarnation_grows_even_if_the_wall_clock_fell() -> None:
     """A restart on a machine whose clock was set back must still be taken for the newer process."""
-    last_known = row(NodeStatus.ACTIVE, WALL_MS + 500)
+    last_known = WALL_MS + 500
     assert session_after((0, TableRead(last_known, WALL_MS))).incarnation == WALL_MS + 501
     assert session_after((0, TableRead(last_known, WALL_MS + 9_000))).incarnation == WALL_MS + 9_000
 
@@ -137,7 +140,7 @@ def test_heartbeats_keep_their_interval_whatever_else_happens() -> None:
     assert session.on_event(11, HeartbeatAcknowledged(10)).actions == (ConfirmTable(11),)
     assert session.on_event(12, TableConfirmed(11)).actions == ()
     assert session.on_event(1_010, Woke()).actions == (SendHeartbeat(WALL_MS, 1_010),)
-    assert session.on_event(1_011, HeartbeatAcknowledged(1_010)).actions == ()
+    assert session.on_event(1_011, HeartbeatAcknowledged(1_010)).actions == (ConfirmTable(1_011),)
     assert session.on_event(2_700, Woke()) == Output(3_010, (SendHeartbeat(WALL_MS, 2_700),))
 
 
@@ -160,6 +163,41 @@ def test_a_node_that_reads_late_that_it_was_admitted_does_not_serve() -> None:
     session.on_event(9_003, TableConfirmed(9_001))
     assert session.serve_until_ms == 0
     assert session.state is SessionState.FENCED
+
+
+def test_a_member_that_cannot_read_the_table_stops_though_its_heartbeats_arrive() -> None:
+    """Its slots may have gone to others, and nobody fences it: what it has read last is good for one limit."""
+    session = session_after(*SERVING)
+    for sent_at_ms in (1_010, 2_010, 3_010):
+        session.on_event(sent_at_ms, Woke())
+        asked_at_ms = sent_at_ms + 5
+        assert session.on_event(asked_at_ms, HeartbeatAcknowledged(sent_at_ms)).actions == (ConfirmTable(asked_at_ms),)
+    assert session.state is SessionState.ACTIVE
+    assert session.serve_until_ms == 20 + 2_500 - 500
+    assert not session.lacks_table(2_019)
+    assert session.lacks_table(2_020)
+    session.on_event(3_100, TableConfirmed(1_015))
+    assert session.lacks_table(3_100), "that reading began too long ago"
+    session.on_event(3_101, TableConfirmed(3_015))
+    assert session.serve_until_ms == 3_010 + 2_500 - 500
+    assert not session.lacks_table(3_101)
+
+
+def test_a_short_limit_leaves_the_time_that_reading_takes() -> None:
+    """The end of the table is found some tenths of a second after the asking: nobody may refuse requests for that."""
+    admitted = TableChanged(row(NodeStatus.ACTIVE), 500)
+    session = session_after((0, READ), (10, admitted), (20, HeartbeatAcknowledged(10)), (21, TableConfirmed(20)))
+    for sent_at_ms in range(200, 2_000, 200):
+        session.on_event(sent_at_ms + 5, HeartbeatAcknowledged(sent_at_ms))
+        assert session.serve_until_ms == min(sent_at_ms + 250, 20 + LEAST_TABLE_AGE_MS)
+
+
+def test_a_member_without_the_log_does_not_lack_the_table_alone() -> None:
+    """What is told of a table that cannot be read must not hide that nothing can be reached."""
+    assert not session_after(*WAYS[SessionState.LOST_LOG]).lacks_table(9_000)
+    assert session_after(*SERVING).lacks_table(2_020)
+    settings = SessionSettings(on_log_loss=OnLogLoss.SERVE)
+    assert not session_after(*SERVING, settings=settings).lacks_table(9_000), "it was asked to serve on"
 
 
 def test_a_table_that_was_asked_for_in_an_earlier_membership_confirms_nothing() -> None:
