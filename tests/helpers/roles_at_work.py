@@ -29,7 +29,7 @@ from controlplane.config import (
 from controlplane.core.events import IntentAnswered
 from controlplane.core.identifiers import TopicPartition
 from controlplane.core.records import Intent, IntentKind, NodeJoined, ResourceUsage
-from controlplane.node import NodeAgent, NodeLoad, NodeMetrics
+from controlplane.node import Access, NodeAgent, NodeLoad, NodeMetrics
 from controlplane.ports import OutgoingRecord, RawRecord
 from controlplane.routing import RoutingMetrics
 from tests.helpers.table_feed import TableFeed
@@ -134,7 +134,8 @@ def node_works(cluster: SecuredCluster, security: Mapping[str, str], lines: list
     try:
         _wait(agent, lines, lambda: len(_joins(cluster)) > joins)
         cluster.feed.node(name, incarnation=_joins(cluster)[-1].incarnation).slot(0, name).commit()
-        _wait(agent, lines, lambda: agent.table is not None and agent.table.slots[0].leader == name)
+        # Not before a heartbeat was acknowledged and the table read to its end after that.
+        _wait(agent, lines, lambda: agent.ownership(0).access is not Access.MOVED)
         _wait(agent, lines, lambda: len(cluster.records(LOAD_REPORTS)) > reports)
     finally:
         agent.stop(drain=False)
