@@ -68,8 +68,8 @@ class Controller:
 
         Raises:
             StopError: going on would do harm; the message says what to look at.
-            ConfigurationError: the slot policy refuses the options that the log gives it, or Kafka or Redis refuses
-                this client's login or request.
+            ConfigurationError: the slot policy refuses the options that the log gives it, Kafka refuses this client's
+                login or request, or Redis does with the first one.
         """
         performers = self._performers(stop)
         try:
