@@ -64,7 +64,8 @@ class MemoryLeaseStore:
         """See :meth:`controlplane.ports.LeaseStore.acquire`."""
         self._require_answer()
         with self._server.lock:
-            now_ms, before = self._now_ms(), self._server.lease
+            now_ms = self._now_ms()
+            self._server.lease = before = self._server.lease.mended(now_ms)
             known = self._server.contenders.present(now_ms, duration_ms)
             contenders = known.without(owner) if priority is None else known.seen(now_ms, owner, priority)
             self._server.contenders = contenders
@@ -98,6 +99,7 @@ class MemoryLeaseStore:
             return [
                 Contending(name, each.priority, now_ms - each.since_ms, now_ms - each.seen_ms)
                 for name, each in sorted(known.items())
+                if each.seen_ms <= now_ms
             ]
 
     def release(self, owner: ControllerId, term: Term) -> bool:

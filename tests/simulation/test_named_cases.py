@@ -22,6 +22,7 @@ from controlplane.errors import UnsupportedFeatureLevelError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
+from tests.simulation.network import SimulatedClock
 from tests.simulation.recreated import STOPPED, run_recreated
 from tests.simulation.script import Script, begun
 from tests.simulation.setting import CONTROLLERS, LEASE
@@ -210,6 +211,22 @@ def test_two_lease_stores_and_one_kafka_never_have_two_leaders_in_a_term() -> No
         machine.leases = world.leases
     script.go_on_until(lambda: all(script.answered(f"split-{number}") for number in range(8)), 8_000)
     script.go_on_until(script.is_well, 4_000)
+
+
+def test_a_lease_store_whose_clock_was_set_back_still_elects() -> None:
+    """The dead leader's lease would last an hour more; a leader that lives keeps its own through such a step."""
+    script = begun()
+    clock = script.world.leases.clock
+    assert isinstance(clock, SimulatedClock)
+    clock.wall_step_ms -= 3_600_000
+    script.go_on(3 * LEASE.duration_ms)
+    assert len(script.terms) == 1
+    (leader,) = script.leaders
+    script.world.kill(leader)
+    clock.wall_step_ms -= 3_600_000
+    script.go_on_until(lambda: len(script.terms) == 2, 2 * LEASE.duration_ms)
+    script.go_on_until(lambda: len(script.leaders) == 1, 1_000)
+    assert script.leaders != [leader]
 
 
 @pytest.mark.parametrize("drop_tombstones", [False, True])
