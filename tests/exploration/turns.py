@@ -21,6 +21,8 @@ from controlplane.core.machines.election import (
     ElectionState,
     FloorRaised,
     GiveBackAsked,
+    GivenBack,
+    GivingBack,
     Granted,
     HeldByOther,
     Holder,
@@ -134,6 +136,8 @@ class Turn:
     def _now_ms(self, event: ElectionEvent, state: ElectionState) -> int:
         if isinstance(event, Renewed) and event.outranked_by is not None:
             return _LEASE.handover_after_ms
+        if isinstance(event, Woke) and isinstance(state, GivingBack):
+            return {"waits": 0, "has waited": state.ask_at_ms}[self._choices.of("waits", "has waited")]
         if self._controller == 1 and isinstance(event, StoreSilent) and isinstance(state, Holder):
             return {"before the deadline": 0, "after it": state.deadline_ms}[
                 self._choices.of("before the deadline", "after it")
@@ -162,7 +166,7 @@ class Turn:
                 after = self.lease.renewed(0, owner, term, HELD_MS)
             case Release(term=term):
                 self.lease = self.lease.released(0, owner, term) or self.lease
-                return None
+                return GivenBack()
         if after is not None:
             self.lease = after
             return Granted(after.term, 0) if isinstance(action, Acquire) else self._renewed(after.term)

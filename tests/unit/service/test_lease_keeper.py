@@ -5,10 +5,14 @@ import time
 import pytest
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import MemoryLeaseStore
-from controlplane.errors import ConfigurationError
+from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
+from controlplane.config import LeaseConfig
+from controlplane.core.machines.election import ElectionEvent, GiveBackAsked, StoreSilent, Woke
+from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
+from controlplane.service.lease_profiles import OwnLease
 from tests.helpers.memory_cluster import MemoryCluster, RunningController
 
+LEASE = LeaseConfig()
 ROTATED = "Redis refuses the credentials of user 'controller'"
 
 
@@ -66,6 +70,39 @@ def test_a_take_over_that_is_refused_the_logs_name_is_tried_again(monkeypatch: p
             time.sleep(0.1)
         assert second.alive
         world.wait_until(lambda: world.decisions()[-1].controller_id == "c2")
+
+
+def test_others_wait_no_whole_lease_for_one_that_was_given_back_in_vain() -> None:
+    """The store did not hear of it, or could not say so: it is told again while its last holder stands aside."""
+    clock = VirtualClock()
+    server = MemoryLeaseServer(clock)
+    giving, other = _profile("c1", server, clock), _profile("c2", server, clock)
+    _tell(giving, Woke())
+    server.available = False
+    _tell(giving, GiveBackAsked(60_000))
+    server.available = True
+    clock.advance(LEASE.renew_interval_ms)
+    assert giving.next_wake_at_ms == clock.monotonic_ms()
+    _tell(giving, Woke())
+    assert giving.next_wake_at_ms == 60_000
+    _tell(other, Woke())
+    assert other.term == 2
+
+
+def _profile(name: str, server: MemoryLeaseServer, clock: VirtualClock) -> OwnLease:
+    store = MemoryLeaseStore(server)
+    return OwnLease(store, clock, name, LEASE, stop_when_store_is_lost=False, is_ready=lambda: True)
+
+
+def _tell(profile: OwnLease, event: ElectionEvent) -> None:
+    """As the keeper does."""
+    waiting = list(profile.on_event(event))
+    while waiting:
+        try:
+            answer = profile.perform(waiting.pop(0))
+        except LeaseStoreUnavailableError:
+            answer = StoreSilent()
+        waiting += profile.on_event(answer) if answer is not None else ()
 
 
 def _wait_for_end(controller: RunningController) -> None:
