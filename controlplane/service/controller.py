@@ -165,14 +165,15 @@ class Controller:
             raise InvariantViolationError("an observer has no lease to confirm")
         return LeaseChecked(keeper.confirm(term), keeper.term)
 
-    def _open_writer(self) -> None:
+    def _open_writer(self) -> LeadingEvent | None:
         term = self._machine.state.term
         if term is None:
             raise InvariantViolationError("a controller without a term must not fence anybody")
         self._began_at_ms = self._parts.clock.monotonic_ms()
         _log.info("taking over", term=term)
         self._attempt = TakeOver(self._parts, term)
-        self._attempt.open_writer()
+        log_term = self._attempt.open_writer()
+        return None if log_term is None else LogRead(log_term)
 
     def _read_log(self) -> LeadingEvent:
         return LogRead(self._take_over.read_log())

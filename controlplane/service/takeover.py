@@ -100,8 +100,11 @@ class TakeOver:
         """Whether the term is open: *term opened* is committed."""
         return self._leadership is not None and self._leadership.term == self._term
 
-    def open_writer(self) -> None:
+    def open_writer(self) -> Term | None:
         """Fence every earlier writer, once the log has been read: who cannot follow it must not fence one who can.
+
+        Returns:
+            None, or the log's term if that is ours or a higher one: then nobody was fenced, because nobody could lead.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
@@ -110,9 +113,12 @@ class TakeOver:
             ConfigurationError: the slot policy refuses its options.
             FencedError: a later contender initialised its transactions meanwhile.
         """
-        self.read_log()
+        log_term = self.read_log()
+        if log_term >= self._term:
+            return log_term
         require_slot_policy(self._parts, self._parts.follower.state)
         self._writer.open()
+        return None
 
     def read_log(self) -> Term:
         """Fold the log to its end and return the term of its last decision.

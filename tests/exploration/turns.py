@@ -265,6 +265,11 @@ class Turn:
 
     def _open_writer(self) -> tuple[LeadingEvent, bool]:
         self._require_confirmation("opens a writer")
+        log_term, term = self.kafka.log_term, self.loop.leading.term
+        used = term is not None and log_term >= term
+        if used and self._choices.of("the log holds the term", "was read before") == "the log holds the term":
+            self.loop = self.loop._replace(read_term=log_term)
+            return LogRead(log_term), False
         overtaken = ("opened, then a late opening arrives",) if self.kafka.late_opening else ("opening comes late",)
         what = self._choices.of("opened", "opening lost", "opening's answer lost", *overtaken)
         if what == "opening comes late":

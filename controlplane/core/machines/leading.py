@@ -6,6 +6,9 @@ began after that -> a term that the log holds already is given up for a higher o
 lease confirmed again -> *term opened* committed. All effects are commits and commits are fenced by Kafka, so a wrong
 belief about the lease costs time, never safety.
 
+The log is read before the writer is opened, too. That makes nothing safe, because it may go on until the opening; but
+whoever finds there that its term is used, as after a loss of the lease store's data, fences nobody for nothing.
+
 The driver performs the actions in order and brings back what the last of them found, as the next event; an action that
 finds that Kafka or the lease store does not answer, or that Kafka refuses the writer, ends the others.
 """
@@ -30,7 +33,8 @@ class Step(Enum):
     CONFIRMING_LEASE = "confirming lease"
     """Holds the lease and asks the store whether that is still so, before it fences anybody."""
     OPENING_WRITER = "opening writer"
-    """Reads the log, so as to fence nobody if it cannot follow it, and then fences every earlier writer."""
+    """Reads the log, so as to fence nobody if it cannot follow it or its term is used, and then fences every earlier
+    writer."""
     READING_LOG = "reading log"
     """Reads the log to its end, to which nobody else can add any more."""
     CATCHING_UP = "catching up"
@@ -79,7 +83,8 @@ class Action(Enum):
     CONFIRM_LEASE = "confirm lease"
     """Ask the store whether the lease is ours under the machine's term; bring :class:`LeaseChecked`."""
     OPEN_WRITER = "open writer"
-    """Open a new transactional writer, once the log that is there can be followed."""
+    """Open a new transactional writer, once the log that is there can be followed; or none if it holds our term or a
+    higher one already: bring :class:`LogRead` then."""
     READ_LOG = "read log"
     """Fold the log to its end with a reader that begins now; bring :class:`LogRead`."""
     RAISE_FLOOR = "raise floor"
@@ -120,6 +125,7 @@ class Row(NamedTuple):
 _S, _T, _A = Step, Trigger, Action
 _FOLLOW: Final = Row(_S.FOLLOWING, (_A.FOLLOW,))
 _LOSE: Final = Row(_S.FOLLOWING, (_A.DISCARD, _A.FOLLOW))
+_RAISE_FLOOR: Final = Row(_S.FOLLOWING, (_A.DISCARD, _A.RAISE_FLOOR, _A.FOLLOW))
 _LEAVE: Final = Row(_S.STEPPING_DOWN, (_A.GIVE_LEASE_BACK,))
 _STEP_DOWN: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.GIVE_LEASE_BACK))
 _STEP_DOWN_PAUSED: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.GIVE_LEASE_BACK, _A.PAUSE))
@@ -139,11 +145,12 @@ TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
     (_S.CONFIRMING_LEASE, _T.LEASE_LOST): _FOLLOW,
     (_S.CONFIRMING_LEASE, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.OPENING_WRITER, _T.DONE): Row(_S.READING_LOG, (_A.READ_LOG,)),
+    (_S.OPENING_WRITER, _T.TERM_USED): _RAISE_FLOOR,
     (_S.OPENING_WRITER, _T.FENCED): _STEP_DOWN,
     (_S.OPENING_WRITER, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
     (_S.OPENING_WRITER, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.READING_LOG, _T.TERM_UNUSED): Row(_S.CATCHING_UP, (_A.CATCH_UP,)),
-    (_S.READING_LOG, _T.TERM_USED): Row(_S.FOLLOWING, (_A.DISCARD, _A.RAISE_FLOOR, _A.FOLLOW)),
+    (_S.READING_LOG, _T.TERM_USED): _RAISE_FLOOR,
     (_S.READING_LOG, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
     (_S.READING_LOG, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CATCHING_UP, _T.DONE): Row(_S.CONFIRMING_AGAIN, (_A.CONFIRM_LEASE,)),

@@ -58,9 +58,13 @@ def test_a_take_over_runs_through_every_step_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("log_term", [4, 5])
-def test_a_term_that_the_log_holds_is_never_opened(log_term: int) -> None:
-    """The store lost its data and counts from the beginning: the election hears of it, and nothing is committed."""
-    machine = _after(TAKE_OVER[:3])
+@pytest.mark.parametrize("events", [TAKE_OVER[:2], TAKE_OVER[:3]])
+def test_a_term_that_the_log_holds_is_never_opened(events: tuple[LeadingEvent, ...], log_term: int) -> None:
+    """The store lost its data and counts from the beginning: the election hears of it, and nothing is committed.
+
+    Whether that is known before anybody is fenced, or the log went on until then.
+    """
+    machine = _after(events)
     output = machine.on_event(0, LogRead(Term(log_term)))
     assert output == Output(None, (Action.DISCARD, Action.RAISE_FLOOR, Action.FOLLOW))
     assert machine.state == LeadingState()
