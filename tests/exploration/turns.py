@@ -54,7 +54,14 @@ _LEASE = LeaseConfig()
 _LOCAL = frozenset({Action.ANNOUNCE, Action.READ_BACK, Action.PAUSE})
 """Actions that ask nobody and change nothing here: they belong to the turn that leads to them."""
 _OF_LEASE = frozenset(
-    {Action.CONFIRM_LEASE, Action.RAISE_FLOOR, Action.GIVE_LEASE_BACK, Action.STAND_ASIDE, Action.HAND_OVER}
+    {
+        Action.CONFIRM_LEASE,
+        Action.RAISE_FLOOR,
+        Action.GIVE_LEASE_BACK,
+        Action.LET_OTHERS_TRY,
+        Action.STAND_ASIDE,
+        Action.HAND_OVER,
+    }
 )
 """Actions that ask the lease store."""
 _OF_THREAD = frozenset({Action.FOLLOW, Action.OBSERVE})
@@ -236,7 +243,7 @@ class Turn:
                 return self._commit(opens_term=False)
             case Action.ASK_FOR_OUTCOME:
                 return self._ask_for_outcome(), False
-            case Action.GIVE_LEASE_BACK | Action.STAND_ASIDE | Action.HAND_OVER:
+            case Action.GIVE_LEASE_BACK | Action.LET_OTHERS_TRY | Action.STAND_ASIDE | Action.HAND_OVER:
                 if self.thread.held_term is not None:
                     self._elect(GiveBackAsked(1))
             case _:

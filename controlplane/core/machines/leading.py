@@ -48,7 +48,7 @@ class Step(Enum):
     AWAITING_ANSWER = "awaiting answer"
     """Asks what became of a commit; decides nothing meanwhile."""
     STEPPING_DOWN = "stepping down"
-    """Gives the lease back, and stands again after a random wait."""
+    """Gives the lease back, and stands again after a random wait; a longer one if it has not led."""
 
 
 class Trigger(Enum):
@@ -107,6 +107,9 @@ class Action(Enum):
     """Give the writer back with everything that is uncommitted."""
     GIVE_LEASE_BACK = "give lease back"
     """Give the lease back if it is ours, and stand again after a random wait."""
+    LET_OTHERS_TRY = "let others try"
+    """Give the lease back if it is ours, and stand again after a random wait, which grows until a term of ours is
+    opened: whoever cannot lead must not be waited for again and again because it is preferred."""
     STAND_ASIDE = "stand aside"
     """Give the lease back if it is ours, and do not stand before this was looked at again."""
     HAND_OVER = "hand over"
@@ -129,6 +132,8 @@ _RAISE_FLOOR: Final = Row(_S.FOLLOWING, (_A.DISCARD, _A.RAISE_FLOOR, _A.FOLLOW))
 _LEAVE: Final = Row(_S.STEPPING_DOWN, (_A.GIVE_LEASE_BACK,))
 _STEP_DOWN: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.GIVE_LEASE_BACK))
 _STEP_DOWN_PAUSED: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.GIVE_LEASE_BACK, _A.PAUSE))
+_FAIL: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.LET_OTHERS_TRY))
+_FAIL_PAUSED: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.LET_OTHERS_TRY, _A.PAUSE))
 _HAND_OVER: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.HAND_OVER))
 _LEAD_ON: Final = Row(_S.LEADING, (_A.READ_BACK, _A.OBSERVE))
 _SHUT_DOWN: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD,))
@@ -138,7 +143,7 @@ TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
     (_S.FOLLOWING, _T.NO_LEASE): _FOLLOW,
     (_S.FOLLOWING, _T.LEASE_HELD): Row(_S.CONFIRMING_LEASE, (_A.CONFIRM_LEASE,)),
     (_S.FOLLOWING, _T.CUT_OFF): Row(_S.STEPPING_DOWN, (_A.STAND_ASIDE, _A.PAUSE)),
-    (_S.FOLLOWING, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_A.GIVE_LEASE_BACK, _A.PAUSE)),
+    (_S.FOLLOWING, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_A.LET_OTHERS_TRY, _A.PAUSE)),
     (_S.FOLLOWING, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CONFIRMING_LEASE, _T.LEASE_CONFIRMED): Row(_S.OPENING_WRITER, (_A.OPEN_WRITER,)),
     (_S.CONFIRMING_LEASE, _T.LEASE_UNCONFIRMED): _LEAVE,
@@ -146,26 +151,26 @@ TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
     (_S.CONFIRMING_LEASE, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.OPENING_WRITER, _T.DONE): Row(_S.READING_LOG, (_A.READ_LOG,)),
     (_S.OPENING_WRITER, _T.TERM_USED): _RAISE_FLOOR,
-    (_S.OPENING_WRITER, _T.FENCED): _STEP_DOWN,
-    (_S.OPENING_WRITER, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.OPENING_WRITER, _T.FENCED): _FAIL,
+    (_S.OPENING_WRITER, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.OPENING_WRITER, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.READING_LOG, _T.TERM_UNUSED): Row(_S.CATCHING_UP, (_A.CATCH_UP,)),
     (_S.READING_LOG, _T.TERM_USED): _RAISE_FLOOR,
-    (_S.READING_LOG, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.READING_LOG, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.READING_LOG, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CATCHING_UP, _T.DONE): Row(_S.CONFIRMING_AGAIN, (_A.CONFIRM_LEASE,)),
-    (_S.CATCHING_UP, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.CATCHING_UP, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.CATCHING_UP, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CONFIRMING_AGAIN, _T.LEASE_CONFIRMED): Row(_S.OPENING_TERM, (_A.OPEN_TERM,)),
     (_S.CONFIRMING_AGAIN, _T.LEASE_UNCONFIRMED): _STEP_DOWN,
     (_S.CONFIRMING_AGAIN, _T.LEASE_LOST): _LOSE,
     (_S.CONFIRMING_AGAIN, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.OPENING_TERM, _T.COMMITTED): Row(_S.LEADING, (_A.ANNOUNCE, _A.OBSERVE)),
-    (_S.OPENING_TERM, _T.ABORTED): _STEP_DOWN,
+    (_S.OPENING_TERM, _T.ABORTED): _FAIL,
     (_S.OPENING_TERM, _T.UNANSWERED): Row(_S.OPENING_TERM, (_A.ASK_FOR_OUTCOME,)),
-    (_S.OPENING_TERM, _T.UNANSWERED_FOR_LONG): _STEP_DOWN,
-    (_S.OPENING_TERM, _T.FENCED): _STEP_DOWN,
-    (_S.OPENING_TERM, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.OPENING_TERM, _T.UNANSWERED_FOR_LONG): _FAIL,
+    (_S.OPENING_TERM, _T.FENCED): _FAIL,
+    (_S.OPENING_TERM, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.OPENING_TERM, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.LEADING, _T.LEASE_HELD): Row(_S.LEADING, (_A.DECIDE,)),
     (_S.LEADING, _T.LEASE_LOST): _LOSE,

@@ -162,6 +162,15 @@ def test_the_table_asks_before_it_acts() -> None:
             assert row.actions[0] is Action.DISCARD
 
 
+def test_only_whoever_has_led_stands_again_soon() -> None:
+    """A take-over that fails may fail again, and a preferred controller would have every turn."""
+    taking_over = {Step.OPENING_WRITER, Step.READING_LOG, Step.CATCHING_UP, Step.OPENING_TERM}
+    led = {Step.LEADING, Step.AWAITING_ANSWER}
+    for (before, _), row in TRANSITIONS.items():
+        assert Action.GIVE_LEASE_BACK not in row.actions or before not in taking_over
+        assert Action.LET_OTHERS_TRY not in row.actions or before not in led
+
+
 def test_every_step_can_be_shut_down_and_every_step_is_reached() -> None:
     """Processes end at any time; a step that no row leads to would be dead."""
     assert {step for step, trigger in TRANSITIONS if trigger is Trigger.SHUT_DOWN} == set(Step)
