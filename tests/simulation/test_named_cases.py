@@ -23,7 +23,6 @@ from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.clients import SimulatedTransactionalWriter
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
-from tests.simulation.network import SimulatedClock
 from tests.simulation.recreated import STOPPED, run_recreated
 from tests.simulation.script import Script, begun
 from tests.simulation.setting import CONTROLLERS, LEASE
@@ -244,8 +243,7 @@ def test_two_lease_stores_and_one_kafka_never_have_two_leaders_in_a_term() -> No
 def test_a_lease_store_whose_clock_was_set_back_still_elects() -> None:
     """The dead leader's lease would last an hour more; a leader that lives keeps its own through such a step."""
     script = begun()
-    clock = script.world.leases.clock
-    assert isinstance(clock, SimulatedClock)
+    clock = script.world.lease_clock
     clock.wall_step_ms -= 3_600_000
     script.go_on(3 * LEASE.duration_ms)
     assert len(script.terms) == 1
