@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from controlplane.core.identifiers import ControllerId, Term
 from controlplane.core.machines.contenders import Contenders, yields_ms
 from controlplane.core.machines.lease import Lease
-from controlplane.errors import LeaseStoreUnavailableError
+from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import (
     AcquireOutcome,
     Clock,
@@ -25,11 +25,13 @@ class MemoryLeaseServer:
 
     Attributes:
         available: False makes every request of every store fail, as a dead Redis does; the data stays.
+        refusal: where it says something, every request is refused with it, as by a Redis whose users were changed.
     """
 
     def __init__(self, clock: Clock) -> None:
         """Begin empty; ``clock`` is the server's own time."""
         self.available = True
+        self.refusal = ""
         self.clock = clock
         self.lock = threading.Lock()
         self.lease = Lease()
@@ -62,7 +64,8 @@ class MemoryLeaseStore:
         """See :meth:`controlplane.ports.LeaseStore.acquire`."""
         self._require_answer()
         with self._server.lock:
-            now_ms, before = self._now_ms(), self._server.lease
+            now_ms = self._now_ms()
+            self._server.lease = before = self._server.lease.mended(now_ms)
             known = self._server.contenders.present(now_ms, duration_ms)
             contenders = known.without(owner) if priority is None else known.seen(now_ms, owner, priority)
             self._server.contenders = contenders
@@ -96,6 +99,7 @@ class MemoryLeaseStore:
             return [
                 Contending(name, each.priority, now_ms - each.since_ms, now_ms - each.seen_ms)
                 for name, each in sorted(known.items())
+                if each.seen_ms <= now_ms
             ]
 
     def release(self, owner: ControllerId, term: Term) -> bool:
@@ -131,6 +135,8 @@ class MemoryLeaseStore:
     def _require_answer(self) -> None:
         if not (self.connected and self._server.available):
             raise LeaseStoreUnavailableError("the in-memory lease store was made unavailable: make it available again")
+        if self._server.refusal:
+            raise ConfigurationError(self._server.refusal)
 
     def _now_ms(self) -> int:
         return self._server.clock.wall_ms()

@@ -64,11 +64,12 @@ class RedisLeaseStore:
 
     def contenders(self) -> Sequence[Contending]:
         """See :meth:`controlplane.ports.LeaseStore.contenders`."""
-        now_ms, *entries = self._run(self._contenders)
-        found = []
+        first, *entries = self._run(self._contenders)
+        now_ms, found = int(first), []
         for owner, entry in sorted(zip(entries[::2], entries[1::2], strict=True)):
             priority, since_ms, seen_ms = map(int, entry.split())
-            found.append(Contending(owner, priority, int(now_ms) - since_ms, int(now_ms) - seen_ms))
+            if seen_ms <= now_ms:
+                found.append(Contending(owner, priority, now_ms - since_ms, now_ms - seen_ms))
         return found
 
     def release(self, owner: ControllerId, term: Term) -> bool:

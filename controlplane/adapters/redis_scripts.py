@@ -1,10 +1,14 @@
 """The lease's compare-and-set operations as Lua, run by Redis one at a time.
 
 The lease is one hash: ``owner`` (empty when given back), ``term``, ``expires_at_ms`` by Redis's own clock (when it was
-given back: that time). The key
+given back: that time), ``duration_ms`` that it was granted or renewed for. The key
 has no Redis expiry on purpose: a script judges expiry, so that the term survives the end of every lease and falls
 only if Redis loses its data, where the floor from the log takes over (Kleppmann, "How to do distributed locking",
 2016: a lock needs a fencing token that only grows).
+
+That clock may be set back. A lease that ends further ahead than its duration, or is free since a time ahead, is judged
+as if it had just been stored, and whoever asked in the future has not asked: so nobody waits for longer than a lease,
+however far the step was.
 
 Every script takes the lease key as ``KEYS[1]`` and reads the time itself; no client's clock counts. Numbers travel as
 decimal strings.
@@ -16,10 +20,12 @@ asked again and again, and when it asked last, separated by spaces.
 _NOW = """
 local time = redis.call('TIME')
 local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local stored = redis.call('HMGET', KEYS[1], 'owner', 'term', 'expires_at_ms')
+local stored = redis.call('HMGET', KEYS[1], 'owner', 'term', 'expires_at_ms', 'duration_ms')
 local owner = stored[1] or ''
 local term = tonumber(stored[2] or '0')
-local remaining_ms = tonumber(stored[3] or '0') - now_ms
+local ends_in_ms = tonumber(stored[3] or '0') - now_ms
+local longest_ms = owner == '' and 0 or tonumber(stored[4] or '') or ends_in_ms
+local remaining_ms = math.min(ends_in_ms, longest_ms)
 if remaining_ms <= 0 then owner = '' end
 """
 """Common beginning: who holds the lease now (``owner`` is empty when nobody does), its term and remaining time."""
@@ -31,7 +37,8 @@ local function outranking(name, priority, lasts_ms)
     for i = 1, #entries, 2 do
         local rank, since, seen = string.match(entries[i + 1], '^(%d+) (%d+) (%d+)$')
         rank = tonumber(rank)
-        if now_ms - tonumber(seen) > lasts_ms then
+        local ago_ms = now_ms - tonumber(seen)
+        if ago_ms < 0 or ago_ms > lasts_ms then
             redis.call('HDEL', KEYS[2], entries[i])
         elseif entries[i] ~= name and rank > priority
             and (not above or rank > above_priority or (rank == above_priority and entries[i] < above)) then
@@ -48,6 +55,9 @@ ACQUIRE = (
     + _OUTRANKING
     + """
 local duration_ms = tonumber(ARGV[3])
+if remaining_ms < ends_in_ms then
+    redis.call('HSET', KEYS[1], 'expires_at_ms', string.format('%d', now_ms + remaining_ms))
+end
 local above = outranking(ARGV[1], tonumber(ARGV[4]) or 0, duration_ms)
 if ARGV[4] == '' then
     redis.call('HDEL', KEYS[2], ARGV[1])
@@ -66,7 +76,7 @@ end
 redis.call('HDEL', KEYS[2], ARGV[1])
 local new_term = string.format('%d', math.max(term, tonumber(ARGV[2])) + 1)
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'term', new_term,
-    'expires_at_ms', string.format('%d', now_ms + tonumber(ARGV[3])))
+    'expires_at_ms', string.format('%d', now_ms + duration_ms), 'duration_ms', string.format('%d', duration_ms))
 return {'granted', new_term}
 """
 )
@@ -83,8 +93,10 @@ if owner == '' then return {'missing'} end
 if owner ~= ARGV[1] or term ~= tonumber(ARGV[2]) then
     return {'held', owner, string.format('%d', term), string.format('%d', remaining_ms)}
 end
-redis.call('HSET', KEYS[1], 'expires_at_ms', string.format('%d', now_ms + tonumber(ARGV[3])))
-local above, present_ms = outranking(ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[3]))
+local duration_ms = tonumber(ARGV[3])
+redis.call('HSET', KEYS[1], 'expires_at_ms', string.format('%d', now_ms + duration_ms),
+    'duration_ms', string.format('%d', duration_ms))
+local above, present_ms = outranking(ARGV[1], tonumber(ARGV[4]), duration_ms)
 return {'renewed', string.format('%d', term), above or '', present_ms or '0'}
 """
 )

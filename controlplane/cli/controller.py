@@ -107,6 +107,9 @@ def run(  # noqa: PLR0913 - one parameter for each option
     with stop_on_signals() as stop:
         with readers.lease_store(invocation.cluster, config.redis_url) as store:
             reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
+            if not follow_only:
+                # A right that is missing is an error now; in a take-over it counts as no answer.
+                reach(invocation.redis_place, invocation.connect_timeout_s, store.read_log_id)
         with reading(invocation) as reader:
             # Read only where there is something to compare.
             ruling = states.read_state(reader) if policy_settings else State()

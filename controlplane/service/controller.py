@@ -30,6 +30,8 @@ from controlplane.service.ticker import Ticker
 
 _POLL_MS: Final = 50
 _PAUSE_MS: Final = 200
+_WAIT_DOUBLES_AT_MOST: Final = 3
+"""Whoever fails at every take-over stands aside for four to eight leases."""
 _READ_BACK_INTERVAL_MS: Final = 1_000
 _ANSWERS: Final = {
     CommitOutcome.COMMITTED: Trigger.COMMITTED,
@@ -55,6 +57,7 @@ class Controller:
         self._machine = Leading(parts.config.lease.duration_ms)
         self._attempt: TakeOver | None = None
         self._began_at_ms = 0
+        self._failures_in_a_row = 0
         self._read_back_at_ms = 0
         self._shown: State | None = None
 
@@ -68,8 +71,8 @@ class Controller:
 
         Raises:
             StopError: going on would do harm; the message says what to look at.
-            ConfigurationError: the slot policy refuses the options that the log gives it, or Kafka or Redis refuses
-                this client's login or request.
+            ConfigurationError: the slot policy refuses the options that the log gives it, Kafka refuses this client's
+                login or request, or Redis does with the first one.
         """
         performers = self._performers(stop)
         try:
@@ -133,6 +136,7 @@ class Controller:
             Action.READ_BACK: self._read_back,
             Action.DISCARD: self._discard,
             Action.GIVE_LEASE_BACK: self._give_lease_back,
+            Action.LET_OTHERS_TRY: self._let_others_try,
             Action.STAND_ASIDE: self._stand_aside,
             Action.HAND_OVER: self._hand_over,
             Action.PAUSE: partial(_pause, stop),
@@ -166,14 +170,15 @@ class Controller:
             raise InvariantViolationError("an observer has no lease to confirm")
         return LeaseChecked(keeper.confirm(term), keeper.term)
 
-    def _open_writer(self) -> None:
+    def _open_writer(self) -> LeadingEvent | None:
         term = self._machine.state.term
         if term is None:
             raise InvariantViolationError("a controller without a term must not fence anybody")
         self._began_at_ms = self._parts.clock.monotonic_ms()
         _log.info("taking over", term=term)
         self._attempt = TakeOver(self._parts, term)
-        self._attempt.open_writer()
+        log_term = self._attempt.open_writer()
+        return None if log_term is None else LogRead(log_term)
 
     def _read_log(self) -> LeadingEvent:
         return LogRead(self._take_over.read_log())
@@ -192,6 +197,7 @@ class Controller:
 
     def _announce(self) -> None:
         leadership = self._take_over.leadership
+        self._failures_in_a_row = 0
         elapsed_ms = self._parts.clock.monotonic_ms() - self._began_at_ms
         _log.info("leading", term=leadership.term, seq=leadership.state.seq, elapsed_ms=elapsed_ms)
         structlog.contextvars.bind_contextvars(term=leadership.term)
@@ -239,8 +245,20 @@ class Controller:
         attempt.close()
 
     def _give_lease_back(self) -> None:
+        """Different for each controller, so that two that failed together do not meet again."""
+        duration_ms = self._parts.config.lease.duration_ms
         if self._keeper is not None and self._keeper.term is not None:
-            self._keeper.give_back(self._random_wait_ms())
+            self._keeper.give_back(self._random.randrange(duration_ms // 4, duration_ms))
+
+    def _let_others_try(self) -> None:
+        """At least a whole lease, in which each of the others asks several times, and more if they fail as well."""
+        if self._keeper is not None and self._keeper.term is not None:
+            self._failures_in_a_row += 1
+            leases = 2 ** min(self._failures_in_a_row, _WAIT_DOUBLES_AT_MOST)
+            longest_ms = leases * self._parts.config.lease.duration_ms
+            wait_ms = self._random.randrange(longest_ms // 2, longest_ms)
+            _log.warning("no take-over, letting others try", failures=self._failures_in_a_row, wait_ms=wait_ms)
+            self._keeper.give_back(wait_ms)
 
     def _stand_aside(self) -> None:
         """For longer than the pause that follows, after which this is done again or over."""
@@ -251,11 +269,6 @@ class Controller:
         """A whole lease, in which each of the others asks several times."""
         if self._keeper is not None and self._keeper.term is not None:
             self._keeper.give_back(self._parts.config.lease.duration_ms)
-
-    def _random_wait_ms(self) -> int:
-        """Different for each controller, so that two that failed together do not meet again."""
-        duration_ms = self._parts.config.lease.duration_ms
-        return self._random.randrange(duration_ms // 4, duration_ms)
 
     def _show(self, state: State, *, leading: bool) -> None:
         metrics = self._parts.metrics

@@ -1,4 +1,9 @@
-"""Drives an election machine against its store in a thread of its own, so that no commit delays a renewal."""
+"""Drives an election machine against its store in a thread of its own, so that no commit delays a renewal.
+
+A store that refuses this client's login or request ends the process only as long as it has never answered: that is a
+setting that never was right. Later on it is a slip at the store, and counts as no answer: were it an end, it would be
+that of every controller at once.
+"""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,7 +12,7 @@ import structlog
 
 from controlplane.core.identifiers import Term
 from controlplane.core.machines.election import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent, Woke
-from controlplane.errors import LeaseStoreUnavailableError
+from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import Clock, Threads
 from controlplane.service.lease_profiles import AnyProfile, CommonEvent
 
@@ -41,7 +46,8 @@ class LeaseKeeper:
         self._rest_ms = rest_ms
         self._condition = threads.condition()
         self._inbox: deque[CommonEvent] = deque()
-        self._store_silent = False
+        self._has_answered = False
+        self._silence: str | None = None
         self._failure: BaseException | None = None
         self._stopping = False
         self._thread = threads.thread(self._run, "lease-keeper")
@@ -144,9 +150,18 @@ class LeaseKeeper:
         try:
             answer = self._profile.perform(action)
         except LeaseStoreUnavailableError as error:
-            if not self._store_silent:
+            if self._silence != "":
                 _log.warning("lease store does not answer", error=str(error))
-            self._store_silent = True
+            self._silence = ""
             return StoreSilent()
-        self._store_silent = False
+        except ConfigurationError as error:
+            if not self._has_answered:
+                raise
+            if self._silence != str(error):
+                _log.error("lease store refuses", error=str(error))
+            self._silence = str(error)
+            return StoreSilent()
+        if self._silence is not None:
+            _log.info("lease store answers again")
+        self._has_answered, self._silence = True, None
         return answer

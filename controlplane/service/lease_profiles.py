@@ -15,6 +15,7 @@ from controlplane.core.machines.election import (
     ElectionEvent,
     FloorRaised,
     GiveBackAsked,
+    GivenBack,
     Granted,
     HeldByOther,
     LeaseGone,
@@ -168,7 +169,7 @@ class OwnLease:
                         return LeaseGone()
             case Release(term=term):
                 self._store.release(self._owner, term)
-                return None
+                return GivenBack()
 
 
 class SofaLease:

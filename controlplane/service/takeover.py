@@ -17,6 +17,7 @@ from controlplane.core.slot_policies import check_slot_policy
 from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
 from controlplane.errors import (
+    ConfigurationError,
     InvariantViolationError,
     LeaseStoreUnavailableError,
     LogContinuityError,
@@ -99,8 +100,11 @@ class TakeOver:
         """Whether the term is open: *term opened* is committed."""
         return self._leadership is not None and self._leadership.term == self._term
 
-    def open_writer(self) -> None:
+    def open_writer(self) -> Term | None:
         """Fence every earlier writer, once the log has been read: who cannot follow it must not fence one who can.
+
+        Returns:
+            None, or the log's term if that is ours or a higher one: then nobody was fenced, because nobody could lead.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
@@ -109,9 +113,12 @@ class TakeOver:
             ConfigurationError: the slot policy refuses its options.
             FencedError: a later contender initialised its transactions meanwhile.
         """
-        self.read_log()
+        log_term = self.read_log()
+        if log_term >= self._term:
+            return log_term
         require_slot_policy(self._parts, self._parts.follower.state)
         self._writer.open()
+        return None
 
     def read_log(self) -> Term:
         """Fold the log to its end and return the term of its last decision.
@@ -127,7 +134,7 @@ class TakeOver:
 
         Raises:
             LogUnavailableError: Kafka did not answer in time, or a later contender leads already.
-            LeaseStoreUnavailableError: Redis did not.
+            LeaseStoreUnavailableError: Redis did not, or refused.
             LogContinuityError: log, table and lease store do not belong together: nobody may lead this.
             UnsupportedFeatureLevelError: a newer version wrote the table.
             UnknownSlotPolicyError: this controller could not decide under the log's policy.
@@ -139,7 +146,7 @@ class TakeOver:
             replica = _read_table(reader, parts.clock)
             ends = reader.end_offsets(HEARTBEATS)
         try:
-            _check_identity(state, replica, parts.lease_store.read_log_id())
+            _check_identity(state, replica, _stored_log_id(parts.lease_store))
         except LogContinuityError:
             self._require_end_of_log()
             raise
@@ -198,11 +205,23 @@ class TakeOver:
         self._writer.close()
 
 
+def _stored_log_id(store: LeaseStore) -> str | None:
+    """A refusal counts as no answer: the lease is from this store, so what is wrong there ends no controller.
+
+    Raises:
+        LeaseStoreUnavailableError: no answer, or a refusal.
+    """
+    try:
+        return store.read_log_id()
+    except ConfigurationError as error:
+        raise LeaseStoreUnavailableError(str(error)) from error
+
+
 def _remember_log_id(store: LeaseStore, log_id: str) -> None:
     """Only after the commit: a controller that dies between the two must not make an empty log look deleted."""
     try:
         store.write_log_id(log_id)
-    except LeaseStoreUnavailableError as error:
+    except (LeaseStoreUnavailableError, ConfigurationError) as error:
         _log.warning("the lease store does not remember the log id yet", error=str(error))
 
 

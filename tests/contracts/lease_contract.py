@@ -15,6 +15,7 @@ from tests.helpers.lease_worlds import LeaseWorld
 
 LONG_MS = 60_000
 SHORT_MS = 150
+HOUR_MS = 3_600_000
 
 
 class LeaseContract:
@@ -154,6 +155,61 @@ class LeaseContract:
         assert isinstance(again, LeaseRenewed)
         assert again.outranked_by is not None
         assert again.outranked_by.present_ms < 100
+
+    def test_a_clock_that_was_set_back_makes_nobody_wait_for_longer_than_a_lease(self, world: LeaseWorld) -> None:
+        """A dead holder's lease would last for as long as the step; no lease ends later than it was granted for."""
+        store = world.open_store()
+        store.acquire("a", Term(0), 1_000)
+        world.set_clock_back(HOUR_MS)
+        for told in (store.read(), store.acquire("b", Term(0), LONG_MS)):
+            assert isinstance(told, LeaseHeld)
+            assert (told.owner, told.term) == ("a", Term(1))
+            assert 500 < told.remaining_ms <= 1_000
+        world.let_time_pass(1_050)
+        assert store.read() == LeaseMissing()
+        assert store.acquire("b", Term(0), LONG_MS) == LeaseGranted(Term(2))
+
+    def test_a_holder_keeps_its_lease_when_the_clock_was_set_back(self, world: LeaseWorld) -> None:
+        """It lives: a clock is no reason for another leader."""
+        store = world.open_store()
+        store.acquire("a", Term(0), 1_000)
+        world.set_clock_back(HOUR_MS)
+        assert isinstance(store.acquire("b", Term(0), LONG_MS), LeaseHeld)
+        assert store.renew("a", Term(1), 1_000) == LeaseRenewed(Term(1))
+        world.set_clock_back(HOUR_MS)
+        assert store.renew("a", Term(1), 1_000) == LeaseRenewed(Term(1))
+        held = store.read()
+        assert isinstance(held, LeaseHeld)
+        assert held.remaining_ms <= 1_000
+        world.set_clock_back(HOUR_MS)
+        assert store.release("a", Term(1))
+        assert store.read() == LeaseMissing()
+
+    def test_who_asked_in_the_future_has_not_asked(self, world: LeaseWorld) -> None:
+        """A preferred contender that is gone would be waited for, and handed the lease, for as long as the step."""
+        store = world.open_store()
+        store.acquire("a", Term(0), LONG_MS)
+        store.acquire("preferred", Term(0), LONG_MS, 5)
+        store.acquire("here", Term(0), LONG_MS, 3)
+        world.set_clock_back(HOUR_MS)
+        assert store.contenders() == []
+        store.acquire("here", Term(0), LONG_MS, 3)
+        told = store.renew("a", Term(1), LONG_MS)
+        assert isinstance(told, LeaseRenewed)
+        assert told.outranked_by is not None
+        assert told.outranked_by.owner == "here"
+        assert 0 <= told.outranked_by.present_ms < 5_000
+        assert store.release("a", Term(1))
+        assert store.acquire("here", Term(0), LONG_MS, 3) == LeaseGranted(Term(2))
+
+    def test_a_lease_that_was_given_back_in_the_future_is_free(self, world: LeaseWorld) -> None:
+        """Nobody knows since when; whoever is preferred has half a lease from the first question on."""
+        store = world.open_store()
+        store.acquire("a", Term(0), LONG_MS)
+        assert store.release("a", Term(1))
+        world.set_clock_back(HOUR_MS)
+        assert store.read() == LeaseMissing()
+        assert store.acquire("b", Term(0), LONG_MS, 1) == LeaseGranted(Term(2))
 
     def test_contenders_can_be_looked_at(self, world: LeaseWorld) -> None:
         """By name, without the holder, and without who does not want to be counted on."""

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 from controlplane.core.identifiers import Term
-from controlplane.core.machines.election import Contender, ElectionState, Holder
+from controlplane.core.machines.election import Contender, ElectionState, GivingBack, Holder
 from controlplane.core.machines.leading import Action, LeadingState
 from controlplane.core.machines.lease import Lease
-from tests.exploration.stores import HELD_MS, Kafka
+from tests.exploration.stores import HELD_MS, WAITED_MS, Kafka
 
 
 class LeaseThread(NamedTuple):
@@ -55,4 +55,10 @@ class Parts(NamedTuple):
 
 def timeless(state: ElectionState) -> ElectionState:
     """Any wake-up may come at any time, so when it is due does not matter; nor how far away the deadline is."""
-    return Holder(state.term, HELD_MS, 0, 0) if isinstance(state, Holder) else Contender(state.floor, 0)
+    match state:
+        case Holder(term=term):
+            return Holder(term, HELD_MS, 0, 0)
+        case GivingBack(floor=floor, term=term):
+            return GivingBack(floor, WAITED_MS, term, 0)
+        case Contender(floor=floor):
+            return Contender(floor, 0)

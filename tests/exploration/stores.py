@@ -11,6 +11,8 @@ from controlplane.core.identifiers import ControllerId, Term
 
 HELD_MS = 1
 """The explored time stands at 0: a lease that ends then has run out, one that ends at this time has not."""
+WAITED_MS = 1
+"""Whoever has given the lease back asks for it anew at this time, and until then says again that it gives it back."""
 
 
 class Decision(NamedTuple):

@@ -124,7 +124,7 @@ BUGS = {
     ),
     "the term of the log is forgotten": (
         _forget(FloorRaised),
-        ControllerSearch(2, Start.LED, 8),
+        ControllerSearch(2, Start.LED, 7),
         "asks for a term above 0",
     ),
     "a leader forgets its own term when the lease is gone": (

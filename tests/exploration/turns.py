@@ -21,6 +21,8 @@ from controlplane.core.machines.election import (
     ElectionState,
     FloorRaised,
     GiveBackAsked,
+    GivenBack,
+    GivingBack,
     Granted,
     HeldByOther,
     Holder,
@@ -52,7 +54,14 @@ _LEASE = LeaseConfig()
 _LOCAL = frozenset({Action.ANNOUNCE, Action.READ_BACK, Action.PAUSE})
 """Actions that ask nobody and change nothing here: they belong to the turn that leads to them."""
 _OF_LEASE = frozenset(
-    {Action.CONFIRM_LEASE, Action.RAISE_FLOOR, Action.GIVE_LEASE_BACK, Action.STAND_ASIDE, Action.HAND_OVER}
+    {
+        Action.CONFIRM_LEASE,
+        Action.RAISE_FLOOR,
+        Action.GIVE_LEASE_BACK,
+        Action.LET_OTHERS_TRY,
+        Action.STAND_ASIDE,
+        Action.HAND_OVER,
+    }
 )
 """Actions that ask the lease store."""
 _OF_THREAD = frozenset({Action.FOLLOW, Action.OBSERVE})
@@ -134,6 +143,8 @@ class Turn:
     def _now_ms(self, event: ElectionEvent, state: ElectionState) -> int:
         if isinstance(event, Renewed) and event.outranked_by is not None:
             return _LEASE.handover_after_ms
+        if isinstance(event, Woke) and isinstance(state, GivingBack):
+            return {"waits": 0, "has waited": state.ask_at_ms}[self._choices.of("waits", "has waited")]
         if self._controller == 1 and isinstance(event, StoreSilent) and isinstance(state, Holder):
             return {"before the deadline": 0, "after it": state.deadline_ms}[
                 self._choices.of("before the deadline", "after it")
@@ -162,7 +173,7 @@ class Turn:
                 after = self.lease.renewed(0, owner, term, HELD_MS)
             case Release(term=term):
                 self.lease = self.lease.released(0, owner, term) or self.lease
-                return None
+                return GivenBack()
         if after is not None:
             self.lease = after
             return Granted(after.term, 0) if isinstance(action, Acquire) else self._renewed(after.term)
@@ -232,7 +243,7 @@ class Turn:
                 return self._commit(opens_term=False)
             case Action.ASK_FOR_OUTCOME:
                 return self._ask_for_outcome(), False
-            case Action.GIVE_LEASE_BACK | Action.STAND_ASIDE | Action.HAND_OVER:
+            case Action.GIVE_LEASE_BACK | Action.LET_OTHERS_TRY | Action.STAND_ASIDE | Action.HAND_OVER:
                 if self.thread.held_term is not None:
                     self._elect(GiveBackAsked(1))
             case _:
@@ -261,6 +272,11 @@ class Turn:
 
     def _open_writer(self) -> tuple[LeadingEvent, bool]:
         self._require_confirmation("opens a writer")
+        log_term, term = self.kafka.log_term, self.loop.leading.term
+        used = term is not None and log_term >= term
+        if used and self._choices.of("the log holds the term", "was read before") == "the log holds the term":
+            self.loop = self.loop._replace(read_term=log_term)
+            return LogRead(log_term), False
         overtaken = ("opened, then a late opening arrives",) if self.kafka.late_opening else ("opening comes late",)
         what = self._choices.of("opened", "opening lost", "opening's answer lost", *overtaken)
         if what == "opening comes late":

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, cast
 
 import redis
 
@@ -20,6 +20,9 @@ class LeaseWorld(Protocol):
 
     def let_time_pass(self, milliseconds: int) -> None:
         """Let the store's clock go on."""
+
+    def set_clock_back(self, milliseconds: int) -> None:
+        """The store's clock is set back: all that is stored is that much further in its future."""
 
     def lose_data(self) -> None:
         """The store forgets the cluster, as after a restart without persistence."""
@@ -48,6 +51,10 @@ class MemoryLeaseWorld:
     def let_time_pass(self, milliseconds: int) -> None:
         """See :meth:`LeaseWorld.let_time_pass`."""
         self._clock.advance(milliseconds)
+
+    def set_clock_back(self, milliseconds: int) -> None:
+        """See :meth:`LeaseWorld.set_clock_back`."""
+        self._clock.step_wall(-milliseconds)
 
     def lose_data(self) -> None:
         """See :meth:`LeaseWorld.lose_data`."""
@@ -99,6 +106,17 @@ class RedisLeaseWorld:
     def let_time_pass(self, milliseconds: int) -> None:
         """See :meth:`LeaseWorld.let_time_pass`."""
         time.sleep(milliseconds / 1_000)
+
+    def set_clock_back(self, milliseconds: int) -> None:
+        """See :meth:`LeaseWorld.set_clock_back`: the clock is the machine's, so what is stored is moved instead."""
+        with redis.Redis.from_url(self._redis_url, decode_responses=True) as connection:
+            if connection.exists(self.cluster.lease_key):
+                connection.hincrby(self.cluster.lease_key, "expires_at_ms", milliseconds)
+            entries = cast("dict[str, str]", connection.hgetall(self.cluster.contenders_key))
+            for owner, entry in entries.items():
+                priority, since_ms, seen_ms = map(int, entry.split())
+                moved = f"{priority} {since_ms + milliseconds} {seen_ms + milliseconds}"
+                connection.hset(self.cluster.contenders_key, owner, moved)
 
     def lose_data(self) -> None:
         """See :meth:`LeaseWorld.lose_data`; the scripts that the server knows are lost, too."""

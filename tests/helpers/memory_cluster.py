@@ -154,6 +154,7 @@ class MemoryCluster:
         handover_after_ms: int = 60_000,
         snapshots: SnapshotConfig = SnapshotConfig(),  # noqa: B008 - it never changes
         snapshot_writer: EventWriter | None = None,
+        transactions: type[MemoryTransactionalWriter] = MemoryTransactionalWriter,
     ) -> RunningController:
         """A controller that runs until the end of the test; it ticks through ``tick_writer`` if one is given."""
         config = ControllerConfig(
@@ -179,7 +180,7 @@ class MemoryCluster:
             lease_stores=(MemoryLeaseStore(self.leases), MemoryLeaseStore(self.leases)),
             lock_store=lock_store,
             open_reader=self.reader,
-            open_transactions=lambda: MemoryTransactionalWriter(self.cluster, self.broker),
+            open_transactions=lambda: transactions(self.cluster, self.broker),
             event_writers=(
                 tick_writer or self.event_writer(),
                 self.event_writer(),

@@ -46,3 +46,4 @@ class FaultKind(Enum):
     NODE_CLOCK_STEPPED = "node's wall clock stepped"
     NODE_CLOCK_DRIFTS = "node's clock drifts"
     NODE_SLOW = "node's network slow"
+    LEASE_STORE_CLOCK_STEPPED = "lease store's clock stepped"

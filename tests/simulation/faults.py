@@ -99,6 +99,7 @@ class Injector:
             kinds.NODE_CLOCK_STEPPED: lambda choose, _: self._step_clock(choose, self._node(choose)),
             kinds.NODE_CLOCK_DRIFTS: lambda choose, _: self._drift(choose, self._node(choose)),
             kinds.NODE_SLOW: lambda choose, _: self._slow(choose, self._node(choose)),
+            kinds.LEASE_STORE_CLOCK_STEPPED: self._step_leases,
         }
 
     # -- processes ---------------------------------------------------------------------------------------------------
@@ -156,6 +157,9 @@ class Injector:
 
     def _restore_leases(self) -> None:
         self._world.leases.lease = copy.copy(self._lease_copy)
+
+    def _step_leases(self, choose: random.Random, _: str) -> None:
+        self._world.lease_clock.wall_step_ms += choose.choice((-3_600_000, -1_000, 1_000, 3_600_000))
 
     def _split_leases(self, choose: random.Random, _: str) -> None:
         misled = choose.sample(CONTROLLERS, choose.randint(1, 2))

@@ -21,6 +21,7 @@ from controlplane.core.records import Heartbeat, NodeRole
 from controlplane.errors import UnsupportedFeatureLevelError
 from controlplane.node import Access
 from controlplane.ports import CommitOutcome, OutgoingRecord
+from tests.simulation.clients import SimulatedTransactionalWriter
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
 from tests.simulation.mutants.scenes import let_reader_lag_over_compaction
@@ -57,7 +58,10 @@ def readable(script: Script, topic: str) -> bool:
 
 
 def test_an_empty_lease_store_and_a_stale_floor_reuse_no_term() -> None:
-    """A contender that knows nothing is granted term 1 by a store that knows nothing; the log holds 1 and 2 already."""
+    """A contender that knows nothing is granted term 1 by a store that knows nothing; the log holds 1 and 2 already.
+
+    It finds that out before it fences anybody.
+    """
     script = begun()
     kill_leader(script)
     script.go_on_until(lambda: len(script.terms) == 2 and script.is_well(), 6_000)
@@ -68,9 +72,10 @@ def test_an_empty_lease_store_and_a_stale_floor_reuse_no_term() -> None:
     script.world.kill(leader)
     script.world.leases.lose_data()
     script.world.start_controller("c3")
-    script.when(Step.READING_LOG, lambda _: granted.append(script.world.leases.lease))
+    for step in (Step.OPENING_WRITER, Step.READING_LOG):
+        script.when(step, lambda _: granted.append(script.world.leases.lease))
     script.go_on_until(lambda: len(script.terms) == 3, 6_000)
-    assert [(lease.owner, lease.term) for lease in granted] == [("c3", 1)]
+    assert [(lease.owner, lease.term) for lease in granted] == [("c3", 1), ("c3", 3)]
     assert [term for term, _ in script.terms] == [1, 2, 3]
     assert script.terms[2][1] == "c3"
 
@@ -111,8 +116,8 @@ def test_a_leader_fenced_by_its_own_time_out_is_followed_by_another_term() -> No
     assert script.log.answers["lost"] == 1
 
 
-def test_a_late_contender_fences_a_healthy_leader_and_nothing_is_lost() -> None:
-    """It won the lease, stood still before it fenced anybody, and wakes when another has led for a while."""
+def test_a_late_contender_finds_that_another_has_led_and_fences_nobody() -> None:
+    """It won the lease, stood still before it read the log, and wakes when another has led for a while."""
     script = begun()
     late: list[str] = []
 
@@ -121,6 +126,29 @@ def test_a_late_contender_fences_a_healthy_leader_and_nothing_is_lost() -> None:
         script.pause(name, 4_000)
 
     script.when(Step.OPENING_WRITER, stand_still)
+    kill_leader(script)
+    script.go_on_until(lambda: len(script.terms) == 2, 6_000)
+    script.go_on_until(lambda: script.world.machines[late[0]].runs, 4_000)
+    script.go_on(2_000)
+    assert len(script.terms) == 2
+    assert script.leaders == [script.terms[1][1]] != late
+    assert script.is_well()
+
+
+def test_a_late_contender_fences_a_healthy_leader_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It won the lease, stood still just before it fenced anybody, and wakes when another has led for a while."""
+    script = begun()
+    late: list[str] = []
+    right = SimulatedTransactionalWriter.open
+
+    def stand_still(writer: SimulatedTransactionalWriter) -> None:
+        if not late:
+            running = script.world.running.items()
+            late.extend(name for name, each in running if each.controller.step is Step.OPENING_WRITER)
+            script.pause(late[0], 4_000)
+        right(writer)
+
+    monkeypatch.setattr(SimulatedTransactionalWriter, "open", stand_still)
     kill_leader(script)
     script.go_on_until(lambda: len(script.terms) == 2, 6_000)
     healthy = script.terms[1][1]
@@ -212,6 +240,21 @@ def test_two_lease_stores_and_one_kafka_never_have_two_leaders_in_a_term() -> No
         machine.leases = world.leases
     script.go_on_until(lambda: all(script.answered(f"split-{number}") for number in range(8)), 8_000)
     script.go_on_until(script.is_well, 4_000)
+
+
+def test_a_lease_store_whose_clock_was_set_back_still_elects() -> None:
+    """The dead leader's lease would last an hour more; a leader that lives keeps its own through such a step."""
+    script = begun()
+    clock = script.world.lease_clock
+    clock.wall_step_ms -= 3_600_000
+    script.go_on(3 * LEASE.duration_ms)
+    assert len(script.terms) == 1
+    (leader,) = script.leaders
+    script.world.kill(leader)
+    clock.wall_step_ms -= 3_600_000
+    script.go_on_until(lambda: len(script.terms) == 2, 2 * LEASE.duration_ms)
+    script.go_on_until(lambda: len(script.leaders) == 1, 1_000)
+    assert script.leaders != [leader]
 
 
 @pytest.mark.parametrize("drop_tombstones", [False, True])

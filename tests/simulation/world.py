@@ -87,9 +87,9 @@ class World:
         self.cluster = ClusterConfig("simulated")
         self.clock = SimulatedClock(self.scheduler)
         self.broker = MemoryBroker(self.clock)
-        lease_clock = SimulatedClock(self.scheduler)
-        self.leases = MemoryLeaseServer(lease_clock)
-        self.other_leases = MemoryLeaseServer(lease_clock)
+        self.lease_clock = SimulatedClock(self.scheduler)
+        self.leases = MemoryLeaseServer(self.lease_clock)
+        self.other_leases = MemoryLeaseServer(self.lease_clock)
         self.stores = Stores(
             self.cluster, self.broker, self.leases, self.other_leases, News(self.scheduler), setting.fetch_records
         )

@@ -40,8 +40,10 @@ class Contenders:
     by_owner: Mapping[ControllerId, Presence] = field(default_factory=lambda: MappingProxyType({}))
 
     def present(self, now_ms: int, lasts_ms: int) -> Self:
-        """Without those that have not asked for longer than ``lasts_ms``."""
-        return type(self)({name: each for name, each in self.by_owner.items() if now_ms - each.seen_ms <= lasts_ms})
+        """Without those that have not asked for longer than ``lasts_ms``, or in the future: the clock was set back."""
+        return type(self)(
+            {name: each for name, each in self.by_owner.items() if 0 <= now_ms - each.seen_ms <= lasts_ms}
+        )
 
     def seen(self, now_ms: int, owner: ControllerId, priority: int) -> Self:
         """With this contender's request."""

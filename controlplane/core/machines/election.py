@@ -34,7 +34,7 @@ class Renew:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give the lease back; no answer is awaited."""
+    """Give the lease back; nothing if it is another's, or ours under another term."""
 
     term: Term
 
@@ -86,6 +86,11 @@ class LeaseGone:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenBack:
+    """The store has heard that we give the lease back."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoreSilent:
     """The store did not answer in time."""
 
@@ -116,6 +121,7 @@ ElectionEvent: TypeAlias = (
     | HeldByOther
     | LeftToOther
     | LeaseGone
+    | GivenBack
     | StoreSilent
     | FloorRaised
     | GiveBackAsked
@@ -132,6 +138,19 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
+class GivingBack:
+    """Has given the lease back under ``term``, and says so again at ``release_at_ms`` unless the store answers.
+
+    Otherwise a contender: who did not hear of it would wait for the end of a lease that is nobody's.
+    """
+
+    floor: Term
+    ask_at_ms: int
+    term: Term
+    release_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Holder:
     """Holds the lease since ``since_ms``; unless renewed others may take it after ``deadline_ms``."""
 
@@ -141,7 +160,7 @@ class Holder:
     since_ms: int
 
 
-ElectionState: TypeAlias = Contender | Holder
+ElectionState: TypeAlias = Contender | GivingBack | Holder
 ElectionOutput: TypeAlias = Output[ElectionAction]
 
 
@@ -214,8 +233,9 @@ def _stand_by(rules: _Rules, state: ElectionState, now_ms: int, event: HeldByOth
     return _Next(Contender(Term(max(_floor(state), event.term)), now_ms + wait_ms))
 
 
-def _ask_again_later(rules: _Rules, contender: Contender, now_ms: int, _: ElectionEvent) -> _Next:
-    return _Next(_contend(rules, contender.floor, now_ms))
+def _ask_again_later(rules: _Rules, contender: Contender, now_ms: int, _: StoreSilent) -> _Next:
+    """No sooner than it had to: it may have been asked to wait for longer."""
+    return _Next(replace(contender, ask_at_ms=max(contender.ask_at_ms, now_ms + rules.lease.renew_interval_ms)))
 
 
 def _ask_for_a_new_one(rules: _Rules, holder: Holder, now_ms: int, _: LeaseGone) -> _Next:
@@ -228,8 +248,8 @@ def _hold_on(rules: _Rules, holder: Holder, now_ms: int, _: StoreSilent) -> _Nex
     return _Next(holder)
 
 
-def _note_floor(_: _Rules, contender: Contender, __: int, event: FloorRaised) -> _Next:
-    return _Next(Contender(Term(max(contender.floor, event.floor)), contender.ask_at_ms))
+def _note_floor(_: _Rules, state: Contender | GivingBack, __: int, event: FloorRaised) -> _Next:
+    return _Next(replace(state, floor=Term(max(state.floor, event.floor))))
 
 
 def _ask_above_floor(rules: _Rules, holder: Holder, now_ms: int, event: FloorRaised) -> _Next:
@@ -237,12 +257,30 @@ def _ask_above_floor(rules: _Rules, holder: Holder, now_ms: int, event: FloorRai
     return _Next(_contend(rules, floor, now_ms), (Acquire(floor),))
 
 
-def _wait(_: _Rules, contender: Contender, now_ms: int, event: GiveBackAsked) -> _Next:
-    return _Next(Contender(contender.floor, max(contender.ask_at_ms, now_ms + event.wait_ms)))
+def _wait(_: _Rules, state: Contender | GivingBack, now_ms: int, event: GiveBackAsked) -> _Next:
+    return _Next(replace(state, ask_at_ms=max(state.ask_at_ms, now_ms + event.wait_ms)))
 
 
-def _give_back(_: _Rules, holder: Holder, now_ms: int, event: GiveBackAsked) -> _Next:
-    return _Next(Contender(holder.term, now_ms + event.wait_ms), (Release(holder.term),))
+def _give_back(rules: _Rules, holder: Holder, now_ms: int, event: GiveBackAsked) -> _Next:
+    term, release_at_ms = holder.term, now_ms + rules.lease.renew_interval_ms
+    return _Next(GivingBack(term, now_ms + event.wait_ms, term, release_at_ms), (Release(term),))
+
+
+def _give_back_when_due(rules: _Rules, state: GivingBack, now_ms: int, event: Woke) -> _Next:
+    """The time to ask comes first: what is asked for then must not be given back."""
+    if now_ms >= state.ask_at_ms:
+        return _ask_when_due(rules, Contender(state.floor, state.ask_at_ms), now_ms, event)
+    if now_ms < state.release_at_ms:
+        return _Next(state)
+    return _Next(replace(state, release_at_ms=now_ms + rules.lease.renew_interval_ms), (Release(state.term),))
+
+
+def _give_back_later(rules: _Rules, state: GivingBack, now_ms: int, _: StoreSilent) -> _Next:
+    return _Next(replace(state, release_at_ms=now_ms + rules.lease.renew_interval_ms))
+
+
+def _contend_when_due(_: _Rules, state: GivingBack, __: int, ___: GivenBack) -> _Next:
+    return _Next(Contender(state.floor, state.ask_at_ms))
 
 
 def _ignore(_: _Rules, state: ElectionState, __: int, ___: ElectionEvent) -> _Next:
@@ -258,13 +296,19 @@ TRANSITIONS: Final[dict[tuple[type[ElectionState], type[ElectionEvent]], Row]] =
     (Contender, FloorRaised): Row(_note_floor, (Contender,)),
     (Contender, GiveBackAsked): Row(_wait, (Contender,)),
     (Contender, ConfirmationAsked): Row(_ignore, (Contender,)),
+    (GivingBack, Woke): Row(_give_back_when_due, (GivingBack, Contender), (Release, Acquire)),
+    (GivingBack, GivenBack): Row(_contend_when_due, (Contender,)),
+    (GivingBack, StoreSilent): Row(_give_back_later, (GivingBack,)),
+    (GivingBack, FloorRaised): Row(_note_floor, (GivingBack,)),
+    (GivingBack, GiveBackAsked): Row(_wait, (GivingBack,)),
+    (GivingBack, ConfirmationAsked): Row(_ignore, (GivingBack,)),
     (Holder, Woke): Row(_renew_when_due, (Holder,), (Renew,)),
-    (Holder, Renewed): Row(_prolong, (Holder, Contender), (Release,)),
+    (Holder, Renewed): Row(_prolong, (Holder, GivingBack), (Release,)),
     (Holder, HeldByOther): Row(_stand_by, (Contender,)),
     (Holder, LeaseGone): Row(_ask_for_a_new_one, (Contender,), (Acquire,)),
     (Holder, StoreSilent): Row(_hold_on, (Holder, Contender)),
     (Holder, FloorRaised): Row(_ask_above_floor, (Contender,), (Acquire,)),
-    (Holder, GiveBackAsked): Row(_give_back, (Contender,), (Release,)),
+    (Holder, GiveBackAsked): Row(_give_back, (GivingBack,), (Release,)),
     (Holder, ConfirmationAsked): Row(_renew, (Holder,), (Renew,)),
 }
 """(kind of state, kind of event) to what follows. What is not here is an error, and so is what a row does not declare;
@@ -307,7 +351,13 @@ class Election:
     @property
     def next_wake_at_ms(self) -> int:
         """When the machine wants a :class:`Woke` next."""
-        return self.state.renew_at_ms if isinstance(self.state, Holder) else self.state.ask_at_ms
+        match self.state:
+            case Holder(renew_at_ms=renew_at_ms):
+                return renew_at_ms
+            case GivingBack(ask_at_ms=ask_at_ms, release_at_ms=release_at_ms):
+                return min(ask_at_ms, release_at_ms)
+            case Contender(ask_at_ms=ask_at_ms):
+                return ask_at_ms
 
 
 def _floor(state: ElectionState) -> Term:

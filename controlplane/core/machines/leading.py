@@ -6,6 +6,9 @@ began after that -> a term that the log holds already is given up for a higher o
 lease confirmed again -> *term opened* committed. All effects are commits and commits are fenced by Kafka, so a wrong
 belief about the lease costs time, never safety.
 
+The log is read before the writer is opened, too. That makes nothing safe, because it may go on until the opening; but
+whoever finds there that its term is used, as after a loss of the lease store's data, fences nobody for nothing.
+
 The driver performs the actions in order and brings back what the last of them found, as the next event; an action that
 finds that Kafka or the lease store does not answer, or that Kafka refuses the writer, ends the others.
 """
@@ -33,7 +36,8 @@ class Step(Enum):
     CONFIRMING_LEASE = "confirming lease"
     """Holds the lease and asks the store whether that is still so, before it fences anybody."""
     OPENING_WRITER = "opening writer"
-    """Reads the log, so as to fence nobody if it cannot follow it, and then fences every earlier writer."""
+    """Reads the log, so as to fence nobody if it cannot follow it or its term is used, and then fences every earlier
+    writer."""
     READING_LOG = "reading log"
     """Reads the log to its end, to which nobody else can add any more."""
     CATCHING_UP = "catching up"
@@ -47,7 +51,7 @@ class Step(Enum):
     AWAITING_ANSWER = "awaiting answer"
     """Asks what became of a commit; decides nothing meanwhile."""
     STEPPING_DOWN = "stepping down"
-    """Gives the lease back, and stands again after a random wait."""
+    """Gives the lease back, and stands again after a random wait; a longer one if it has not led."""
 
 
 class Trigger(Enum):
@@ -82,7 +86,8 @@ class Action(Enum):
     CONFIRM_LEASE = "confirm lease"
     """Ask the store whether the lease is ours under the machine's term; bring :class:`LeaseChecked`."""
     OPEN_WRITER = "open writer"
-    """Open a new transactional writer, once the log that is there can be followed."""
+    """Open a new transactional writer, once the log that is there can be followed; or none if it holds our term or a
+    higher one already: bring :class:`LogRead` then."""
     READ_LOG = "read log"
     """Fold the log to its end with a reader that begins now; bring :class:`LogRead`."""
     RAISE_FLOOR = "raise floor"
@@ -105,6 +110,9 @@ class Action(Enum):
     """Give the writer back with everything that is uncommitted."""
     GIVE_LEASE_BACK = "give lease back"
     """Give the lease back if it is ours, and stand again after a random wait."""
+    LET_OTHERS_TRY = "let others try"
+    """Give the lease back if it is ours, and stand again after a random wait, which grows until a term of ours is
+    opened: whoever cannot lead must not be waited for again and again because it is preferred."""
     STAND_ASIDE = "stand aside"
     """Give the lease back if it is ours, and do not stand before this was looked at again."""
     HAND_OVER = "hand over"
@@ -123,9 +131,12 @@ class Row(NamedTuple):
 _S, _T, _A = Step, Trigger, Action
 _FOLLOW: Final = Row(_S.FOLLOWING, (_A.FOLLOW,))
 _LOSE: Final = Row(_S.FOLLOWING, (_A.DISCARD, _A.FOLLOW))
+_RAISE_FLOOR: Final = Row(_S.FOLLOWING, (_A.DISCARD, _A.RAISE_FLOOR, _A.FOLLOW))
 _LEAVE: Final = Row(_S.STEPPING_DOWN, (_A.GIVE_LEASE_BACK,))
 _STEP_DOWN: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.GIVE_LEASE_BACK))
 _STEP_DOWN_PAUSED: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.GIVE_LEASE_BACK, _A.PAUSE))
+_FAIL: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.LET_OTHERS_TRY))
+_FAIL_PAUSED: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.LET_OTHERS_TRY, _A.PAUSE))
 _HAND_OVER: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _A.HAND_OVER))
 _LEAD_ON: Final = Row(_S.LEADING, (_A.READ_BACK, _A.OBSERVE))
 _SHUT_DOWN: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD,))
@@ -135,33 +146,34 @@ TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
     (_S.FOLLOWING, _T.NO_LEASE): _FOLLOW,
     (_S.FOLLOWING, _T.LEASE_HELD): Row(_S.CONFIRMING_LEASE, (_A.CONFIRM_LEASE,)),
     (_S.FOLLOWING, _T.CUT_OFF): Row(_S.STEPPING_DOWN, (_A.STAND_ASIDE, _A.PAUSE)),
-    (_S.FOLLOWING, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_A.GIVE_LEASE_BACK, _A.PAUSE)),
+    (_S.FOLLOWING, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_A.LET_OTHERS_TRY, _A.PAUSE)),
     (_S.FOLLOWING, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CONFIRMING_LEASE, _T.LEASE_CONFIRMED): Row(_S.OPENING_WRITER, (_A.OPEN_WRITER,)),
     (_S.CONFIRMING_LEASE, _T.LEASE_UNCONFIRMED): _LEAVE,
     (_S.CONFIRMING_LEASE, _T.LEASE_LOST): _FOLLOW,
     (_S.CONFIRMING_LEASE, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.OPENING_WRITER, _T.DONE): Row(_S.READING_LOG, (_A.READ_LOG,)),
-    (_S.OPENING_WRITER, _T.FENCED): _STEP_DOWN,
-    (_S.OPENING_WRITER, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.OPENING_WRITER, _T.TERM_USED): _RAISE_FLOOR,
+    (_S.OPENING_WRITER, _T.FENCED): _FAIL,
+    (_S.OPENING_WRITER, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.OPENING_WRITER, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.READING_LOG, _T.TERM_UNUSED): Row(_S.CATCHING_UP, (_A.CATCH_UP,)),
-    (_S.READING_LOG, _T.TERM_USED): Row(_S.FOLLOWING, (_A.DISCARD, _A.RAISE_FLOOR, _A.FOLLOW)),
-    (_S.READING_LOG, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.READING_LOG, _T.TERM_USED): _RAISE_FLOOR,
+    (_S.READING_LOG, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.READING_LOG, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CATCHING_UP, _T.DONE): Row(_S.CONFIRMING_AGAIN, (_A.CONFIRM_LEASE,)),
-    (_S.CATCHING_UP, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.CATCHING_UP, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.CATCHING_UP, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CONFIRMING_AGAIN, _T.LEASE_CONFIRMED): Row(_S.OPENING_TERM, (_A.OPEN_TERM,)),
     (_S.CONFIRMING_AGAIN, _T.LEASE_UNCONFIRMED): _STEP_DOWN,
     (_S.CONFIRMING_AGAIN, _T.LEASE_LOST): _LOSE,
     (_S.CONFIRMING_AGAIN, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.OPENING_TERM, _T.COMMITTED): Row(_S.LEADING, (_A.ANNOUNCE, _A.OBSERVE)),
-    (_S.OPENING_TERM, _T.ABORTED): _STEP_DOWN,
+    (_S.OPENING_TERM, _T.ABORTED): _FAIL,
     (_S.OPENING_TERM, _T.UNANSWERED): Row(_S.OPENING_TERM, (_A.ASK_FOR_OUTCOME,)),
-    (_S.OPENING_TERM, _T.UNANSWERED_FOR_LONG): _STEP_DOWN,
-    (_S.OPENING_TERM, _T.FENCED): _STEP_DOWN,
-    (_S.OPENING_TERM, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.OPENING_TERM, _T.UNANSWERED_FOR_LONG): _FAIL,
+    (_S.OPENING_TERM, _T.FENCED): _FAIL,
+    (_S.OPENING_TERM, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.OPENING_TERM, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.LEADING, _T.LEASE_HELD): Row(_S.LEADING, (_A.DECIDE,)),
     (_S.LEADING, _T.LEASE_LOST): _LOSE,

@@ -18,11 +18,14 @@ class Lease:
         owner: who was granted it last; empty when it was given back or never granted.
         term: the last term that was granted.
         expires_at_ms: until when it is the owner's, or since when nobody's.
+        duration_ms: what it was granted or renewed for. If it ends further ahead, or is free since a time ahead, then
+            the store's clock was set back: it is judged as if it had just been stored.
     """
 
     owner: ControllerId = ""
     term: Term = field(default=Term(0))
     expires_at_ms: int = 0
+    duration_ms: int = 0
 
     def holder(self, now_ms: int) -> ControllerId:
         """Whose it is now; empty if nobody's."""
@@ -30,19 +33,23 @@ class Lease:
 
     def remaining_ms(self, now_ms: int) -> int:
         """For how long it still is the owner's; 0 or less once it has run out."""
-        return self.expires_at_ms - now_ms
+        return min(self.expires_at_ms - now_ms, self.duration_ms if self.owner else 0)
+
+    def mended(self, now_ms: int) -> Self:
+        """As a contender leaves it: ending no later than it can, also if it is looked at again."""
+        return replace(self, expires_at_ms=now_ms + self.remaining_ms(now_ms))
 
     def acquired(self, now_ms: int, owner: ControllerId, floor: Term, duration_ms: int) -> Self | None:
         """Granted to ``owner`` under a term above ``floor`` and the last one; None while it is another's."""
         if self.holder(now_ms) not in {"", owner}:
             return None
-        return replace(self, owner=owner, term=Term(max(self.term, floor) + 1), expires_at_ms=now_ms + duration_ms)
+        return type(self)(owner, Term(max(self.term, floor) + 1), now_ms + duration_ms, duration_ms)
 
     def renewed(self, now_ms: int, owner: ControllerId, term: Term, duration_ms: int) -> Self | None:
         """Prolonged; None unless it is this owner's now, under this term."""
         if (self.holder(now_ms), self.term) != (owner, term):
             return None
-        return replace(self, expires_at_ms=now_ms + duration_ms)
+        return replace(self, expires_at_ms=now_ms + duration_ms, duration_ms=duration_ms)
 
     def released(self, now_ms: int, owner: ControllerId, term: Term) -> Self | None:
         """Given back; None unless it is this owner's now, under this term. The term stays."""

@@ -12,9 +12,9 @@ from tests.simulation.mutants.scenes import (
 MUTANTS: Final = (
     Mutant(
         "skips the term check: leads under a term that the log holds already",
-        "controlplane.core.machines.leading:Leading._trigger",
-        "return Trigger.TERM_USED if term is None or log_term >= term else Trigger.TERM_UNUSED",
-        "return Trigger.TERM_UNUSED",
+        "controlplane.service.takeover:TakeOver.read_log",
+        "return self._parts.follower.state.term",
+        "return Term(0)",
     ),
     Mutant(
         "forgets the floor: the store grants a term without a look at what the log holds",

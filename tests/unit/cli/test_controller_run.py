@@ -2,9 +2,11 @@
 
 import pytest
 
+from controlplane.adapters.memory import MemoryLeaseStore
 from controlplane.bootstrap import controllers
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import SnapshotConfig
+from controlplane.errors import ConfigurationError
 from tests.helpers.commands import RunCommand
 
 
@@ -31,6 +33,22 @@ def test_a_policy_that_rules_already_is_not_worth_a_word(cluster_command: RunCom
     """A service manager starts a controller with the same words again and again."""
     ran = cluster_command("controller", "run", "--policy", "slot_count=16", "--policy", "slot_policy=minimal")
     assert (ran.status, "counts only" in ran.err) == (ExitStatus.DONE, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "status"), [((), ExitStatus.CALLED_WRONGLY), (("--follow-only",), ExitStatus.DONE)]
+)
+def test_a_right_that_only_leading_needs_is_missed_at_the_start(
+    cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], status: ExitStatus
+) -> None:
+    """Later on a refusal is no reason to end; an observer never asks for the log's name."""
+
+    def refuse(_: MemoryLeaseStore) -> str:
+        raise ConfigurationError("user 'c' may not run GET")
+
+    monkeypatch.setattr(MemoryLeaseStore, "read_log_id", refuse)
+    ran = cluster_command("controller", "run", *options)
+    assert (ran.status, "may not run GET" in ran.err) == (status, not options)
 
 
 def test_when_snapshots_are_written_is_a_setting(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,15 @@ import time
 from collections.abc import Mapping
 
 import pytest
+from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
+from controlplane.adapters.memory import (
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+    VirtualClock,
+)
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, SNAPSHOTS, ClusterConfig
 from controlplane.core.events import NodeAdmitted, NodeFenced
@@ -47,6 +54,15 @@ class BrokenTicks(MemoryEventWriter):
     def partition_count(self, topic: str) -> int:
         """See :meth:`controlplane.ports.EventWriter.partition_count`."""
         raise PrerequisiteError(f"there is no topic {topic}")
+
+
+class NoTransactions(MemoryTransactionalWriter):
+    """A writer to whom the coordinator of its transactions does not answer."""
+
+    def open(self) -> None:
+        """See :meth:`controlplane.ports.TransactionalWriter.open`."""
+        time.sleep(0.4)
+        raise LogUnavailableError("no answer from the coordinator")
 
 
 class LateCluster(MemoryCluster):
@@ -113,6 +129,22 @@ def test_a_controller_that_is_cut_off_from_kafka_leaves_the_lease_to_others() ->
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
         assert {decision.controller_id for decision in world.decisions()[before:]} == {"connected"}
+
+
+def test_preferred_controllers_that_cannot_lead_leave_it_to_one_that_can() -> None:
+    """Two: the one would be waited for while the other tries, and the third would never have its turn."""
+    with MemoryCluster() as world, capture_logs() as logs:
+        for name in ("preferred 1", "preferred 2"):
+            world.start(name, priority=5, transactions=NoTransactions)
+        world.wait_until(lambda: world.leases.lease.term >= 3)
+        world.start("able", priority=1)
+        world.wait_until(world.decisions)
+        assert world.decisions()[0].controller_id == "able"
+    waits = [(each["failures"], each["wait_ms"]) for each in logs if each["event"].startswith("no take-over")]
+    assert {failures for failures, _ in waits} >= {1, 2}
+    for failures, wait_ms in waits:
+        leases_ms = 300 * 2 ** min(failures, 3)
+        assert leases_ms // 2 <= wait_ms < leases_ms
 
 
 def test_a_standby_whose_ticks_have_ended_for_good_ends_with_them() -> None:

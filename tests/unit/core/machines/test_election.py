@@ -19,6 +19,8 @@ from controlplane.core.machines.election import (
     ElectionEvent,
     FloorRaised,
     GiveBackAsked,
+    GivenBack,
+    GivingBack,
     Granted,
     HeldByOther,
     Holder,
@@ -113,7 +115,10 @@ def test_a_holder_hands_over_to_a_preferred_contender_of_some_age(
     election = _holder()
     now_ms = 1_000 + held_ms
     output = election.on_event(now_ms, Renewed(Term(4), now_ms, Outranking("c9", present_ms)))
-    assert output == (Output(now_ms + CONFIG.duration_ms, (Release(Term(4)),)) if hands_over else Output(now_ms + 500))
+    assert output.actions == ((Release(Term(4)),) if hands_over else ())
+    if hands_over:
+        output = election.on_event(now_ms, GivenBack())
+    assert output == Output(now_ms + (CONFIG.duration_ms if hands_over else 500))
     assert election.term == (None if hands_over else 4)
 
 
@@ -153,9 +158,44 @@ def test_a_floor_in_the_log_gives_the_term_up() -> None:
 def test_a_holder_that_is_asked_to_gives_back_and_waits() -> None:
     """Others can take over at once, and this one does not win it straight back."""
     election = _holder()
-    assert election.on_event(1_200, GiveBackAsked(1_500)) == Output(2_700, (Release(Term(4)),))
+    assert election.on_event(1_200, GiveBackAsked(1_500)).actions == (Release(Term(4)),)
+    assert election.term is None
+    assert election.on_event(1_210, GivenBack()) == Output(2_700)
     assert election.on_event(2_699, Woke()).actions == ()
     assert election.on_event(2_700, Woke()).actions == (Acquire(Term(4)),)
+
+
+def test_no_answer_shortens_a_wait_that_was_asked_for() -> None:
+    """Whoever is to stand aside stands aside, whether or not the store answers."""
+    election = _contender()
+    election.on_event(0, GiveBackAsked(1_500))
+    assert election.on_event(100, StoreSilent()) == Output(1_500)
+    election = _contender()
+    election.on_event(0, Woke())
+    assert election.on_event(400, StoreSilent()) == Output(900)
+
+
+def test_giving_back_is_said_again_until_the_store_has_heard_it() -> None:
+    """Or everybody else would wait for the end of a lease that is nobody's; asking for it anew comes no sooner."""
+    election = _holder()
+    assert election.on_event(1_200, GiveBackAsked(1_500)) == Output(1_700, (Release(Term(4)),))
+    assert election.term is None
+    assert election.on_event(1_600, StoreSilent()) == Output(2_100)
+    assert election.on_event(2_099, Woke()).actions == ()
+    assert election.on_event(2_100, FloorRaised(Term(7))) == Output(2_100)
+    assert election.on_event(2_100, Woke()).actions == (Release(Term(4)),)
+    assert election.on_event(2_110, GivenBack()) == Output(2_700)
+    assert election.on_event(2_200, GiveBackAsked(1_500)) == Output(3_700)
+    assert election.on_event(3_700, Woke()).actions == (Acquire(Term(7)),)
+
+
+def test_a_release_without_an_answer_ends_with_the_wait() -> None:
+    """Then the lease is asked for, and nothing is given back that may have been granted anew."""
+    election = _holder()
+    election.on_event(1_200, GiveBackAsked(1_500))
+    election.on_event(1_600, StoreSilent())
+    assert election.on_event(2_700, Woke()) == Output(3_200, (Acquire(Term(4)),))
+    assert election.state == Contender(Term(4), 3_200)
 
 
 @pytest.mark.parametrize("stop", [False, True])
@@ -177,9 +217,16 @@ def test_an_answer_that_nobody_asked_for_is_an_error(election: Election, event: 
 
 def test_the_table_has_a_row_for_everything_that_others_may_tell_at_any_time() -> None:
     """Only answers belong to one kind of state: who asked."""
-    answers = {Granted: {Contender}, LeftToOther: {Contender}, Renewed: {Holder}, LeaseGone: {Holder}}
+    answers = {
+        Granted: {Contender},
+        LeftToOther: {Contender},
+        Renewed: {Holder},
+        LeaseGone: {Holder},
+        HeldByOther: {Contender, Holder},
+        GivenBack: {GivingBack},
+    }
     kinds = get_args(ElectionEvent)
-    expected = {(state, event) for event in kinds for state in answers.get(event, {Contender, Holder})}
+    expected = {(state, event) for event in kinds for state in answers.get(event, {Contender, GivingBack, Holder})}
     assert set(TRANSITIONS) == expected
 
 
@@ -203,6 +250,8 @@ def test_every_history_asks_above_every_term_it_has_seen(
     now_ms, greatest = 0, 0
     for elapsed_ms, event, store_answers in history:
         now_ms += elapsed_ms
+        if isinstance(event, HeldByOther) and isinstance(election.state, GivingBack):
+            continue  # it has not asked whose the lease is
         held_before = election.term
         output = election.on_event(now_ms, event)
         if isinstance(event, HeldByOther):
@@ -226,5 +275,6 @@ def test_every_history_asks_above_every_term_it_has_seen(
                         assert acquire == Acquire(term)
                         assert election.term is None
                 case Release(term=term):
-                    assert term == held_before
+                    assert term == held_before or (held_before is None and term <= greatest)
                     assert election.term is None
+                    election.on_event(now_ms, GivenBack() if store_answers else StoreSilent())

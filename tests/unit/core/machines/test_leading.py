@@ -58,9 +58,13 @@ def test_a_take_over_runs_through_every_step_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("log_term", [4, 5])
-def test_a_term_that_the_log_holds_is_never_opened(log_term: int) -> None:
-    """The store lost its data and counts from the beginning: the election hears of it, and nothing is committed."""
-    machine = _after(TAKE_OVER[:3])
+@pytest.mark.parametrize("events", [TAKE_OVER[:2], TAKE_OVER[:3]])
+def test_a_term_that_the_log_holds_is_never_opened(events: tuple[LeadingEvent, ...], log_term: int) -> None:
+    """The store lost its data and counts from the beginning: the election hears of it, and nothing is committed.
+
+    Whether that is known before anybody is fenced, or the log went on until then.
+    """
+    machine = _after(events)
     output = machine.on_event(0, LogRead(Term(log_term)))
     assert output == Output(None, (Action.DISCARD, Action.RAISE_FLOOR, Action.FOLLOW))
     assert machine.state == LeadingState()
@@ -158,6 +162,15 @@ def test_the_table_asks_before_it_acts() -> None:
     for (before, _), row in TRANSITIONS.items():
         if before in with_writer and row.step not in with_writer:
             assert row.actions[0] is Action.DISCARD
+
+
+def test_only_whoever_has_led_stands_again_soon() -> None:
+    """A take-over that fails may fail again, and a preferred controller would have every turn."""
+    taking_over = {Step.OPENING_WRITER, Step.READING_LOG, Step.CATCHING_UP, Step.OPENING_TERM}
+    led = {Step.LEADING, Step.AWAITING_ANSWER}
+    for (before, _), row in TRANSITIONS.items():
+        assert Action.GIVE_LEASE_BACK not in row.actions or before not in taking_over
+        assert Action.LET_OTHERS_TRY not in row.actions or before not in led
 
 
 def test_every_step_can_be_shut_down_and_every_step_is_reached() -> None:

@@ -1,0 +1,111 @@
+"""The keeper of the lease between its machine and a store that refuses what it is asked."""
+
+import time
+
+import pytest
+from structlog.testing import capture_logs
+
+from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
+from controlplane.config import LeaseConfig
+from controlplane.core.machines.election import ElectionEvent, GiveBackAsked, StoreSilent, Woke
+from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
+from controlplane.service.lease_profiles import OwnLease
+from tests.helpers.memory_cluster import MemoryCluster, RunningController
+
+LEASE = LeaseConfig()
+ROTATED = "Redis refuses the credentials of user 'controller'"
+
+
+def test_a_controller_that_is_refused_from_the_beginning_ends() -> None:
+    """Nobody has to look for the reason in a log: the process says it and is gone."""
+    with MemoryCluster() as world:
+        world.leases.refusal = ROTATED
+        refused = world.start("c1")
+        _wait_for_end(refused)
+        assert isinstance(refused.failure, ConfigurationError)
+        assert str(refused.failure) == ROTATED
+
+
+def test_a_store_that_begins_to_refuse_ends_nobody() -> None:
+    """A password that was changed, or rights for a moment: the leader leads on, and elections go on afterwards."""
+    with MemoryCluster() as world, capture_logs() as logs:
+        leader = world.start("c1")
+        world.wait_until(world.table)
+        standby = world.start("c2")
+        time.sleep(0.5)  # it has asked
+        for refusal in (ROTATED, "Redis does not allow user 'controller' what is needed"):
+            world.leases.refusal = refusal
+            time.sleep(0.5)  # longer than the lease
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        assert {decision.term for decision in world.decisions()} == {1}
+        assert leader.alive
+        assert standby.alive
+        told = [each for each in logs if each["event"] == "lease store refuses"]
+        assert len(told) == 4  # two controllers, two refusals
+        assert all(each["log_level"] == "error" for each in told)
+        assert {each["error"] for each in told} == {ROTATED, refusal}
+        world.leases.refusal = ""
+        leader.end()
+        world.wait_until(lambda: world.decisions()[-1].controller_id == "c2")
+
+
+def test_a_take_over_that_is_refused_the_logs_name_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store has granted the lease, so it is a slip there: were it an end, the controllers would end one by one."""
+    asked: list[str] = []
+
+    def refuse(_: MemoryLeaseStore) -> str:
+        asked.append("log id")
+        raise ConfigurationError(ROTATED)
+
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.wait_until(world.table)
+        second = world.start("c2")
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryLeaseStore, "read_log_id", refuse)
+            patch.setattr(MemoryLeaseStore, "write_log_id", lambda store, _: refuse(store))
+            first.end()
+            world.wait_until(lambda: asked)
+            time.sleep(0.1)
+        assert second.alive
+        world.wait_until(lambda: world.decisions()[-1].controller_id == "c2")
+
+
+def test_others_wait_no_whole_lease_for_one_that_was_given_back_in_vain() -> None:
+    """The store did not hear of it, or could not say so: it is told again while its last holder stands aside."""
+    clock = VirtualClock()
+    server = MemoryLeaseServer(clock)
+    giving, other = _profile("c1", server, clock), _profile("c2", server, clock)
+    _tell(giving, Woke())
+    server.available = False
+    _tell(giving, GiveBackAsked(60_000))
+    server.available = True
+    clock.advance(LEASE.renew_interval_ms)
+    assert giving.next_wake_at_ms == clock.monotonic_ms()
+    _tell(giving, Woke())
+    assert giving.next_wake_at_ms == 60_000
+    _tell(other, Woke())
+    assert other.term == 2
+
+
+def _profile(name: str, server: MemoryLeaseServer, clock: VirtualClock) -> OwnLease:
+    store = MemoryLeaseStore(server)
+    return OwnLease(store, clock, name, LEASE, stop_when_store_is_lost=False, is_ready=lambda: True)
+
+
+def _tell(profile: OwnLease, event: ElectionEvent) -> None:
+    """As the keeper does."""
+    waiting = list(profile.on_event(event))
+    while waiting:
+        try:
+            answer = profile.perform(waiting.pop(0))
+        except LeaseStoreUnavailableError:
+            answer = StoreSilent()
+        waiting += profile.on_event(answer) if answer is not None else ()
+
+
+def _wait_for_end(controller: RunningController) -> None:
+    deadline_s = time.monotonic() + 10
+    while controller.alive and time.monotonic() < deadline_s:
+        time.sleep(0.02)
