@@ -81,7 +81,7 @@ MUTANTS: Final = (
     Mutant(
         "fences by the wall clock",
         "controlplane.core.intake.expiry:silent_nodes",
-        "silence_ms = min(silence_ms, observations.unheard_ms(node.admitted_at_offset, read_until_ms))",
+        "silence_ms = min(silence_ms, observations.membership_ms(node_id, node.incarnation, *since))",
         "heard_ms = [view.heard[node_id, node.incarnation].append_time_ms for view in observations.partitions.values()"
         " if (node_id, node.incarnation) in view.heard]\n"
         "        silence_ms = observations.now_ms - max(heard_ms) if heard_ms else silence_ms",
