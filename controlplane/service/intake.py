@@ -55,13 +55,25 @@ class Intake:
         self._settled: tuple[Seq, Observations] | None = None
 
     def start(self, state: State) -> None:
-        """Begin where the state's positions say, and look back in ``heartbeats`` over some silence limits."""
+        """Begin where the state's positions say, and look back in ``heartbeats`` over some silence limits.
+
+        Nobody waits for a partition that nobody answers for: it is read on from the state's position, when it is back.
+        """
         reader = self._open_reader()
         since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.silence_limit_ms
-        positions = dict(reader.offsets_at_time(HEARTBEATS, since_ms))
+        firsts = reader.offsets_at_time(HEARTBEATS, since_ms, only_answering=True)
         for topic in (MEMBERSHIP, INTENTS):
-            for place, first in reader.start_offsets(topic).items():
-                wanted = state.positions.get(position_key(place), 0)
+            firsts |= reader.start_offsets(topic, only_answering=True)
+        positions = {}
+        for place in _partitions(reader, HEARTBEATS, MEMBERSHIP, INTENTS):
+            wanted = state.positions.get(position_key(place), 0)
+            first = firsts.get(place)
+            if first is None:
+                _log.warning("nobody answers for an input partition", at=place, read_from=wanted)
+                positions[place] = wanted
+            elif place.topic == HEARTBEATS:
+                positions[place] = first
+            else:
                 positions[place] = max(first, wanted)
                 if first > wanted:
                     _log.error(
@@ -114,6 +126,10 @@ class Intake:
     def _count(self, records: Sequence[RawRecord]) -> None:
         for topic, count in Counter(record.topic for record in records).items():
             self._metrics.inputs.labels(topic).inc(count)
+
+
+def _partitions(reader: LogReader, *topics: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for topic in topics for number in range(reader.partition_count(topic))]
 
 
 def _is_settled(state: State, refusal: Refusal) -> bool:

@@ -123,7 +123,7 @@ class TakeOver:
         return self._parts.follower.state.term
 
     def catch_up(self) -> None:
-        """Compare the log with table and lease store, and observe every heartbeat that stands in it by now.
+        """Compare the log with table and lease store, and observe every heartbeat that can be read by now.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time, or a later contender leads already.
@@ -137,7 +137,7 @@ class TakeOver:
         state = parts.follower.state
         with closing(parts.open_reader()) as reader:
             replica = _read_table(reader, parts.clock)
-            ends = reader.end_offsets(HEARTBEATS)
+            ends = reader.end_offsets(HEARTBEATS, only_answering=True)
         try:
             _check_identity(state, replica, parts.lease_store.read_log_id())
         except LogContinuityError:
@@ -229,7 +229,7 @@ def _read_table(reader: LogReader, clock: Clock) -> TableReplica:
 
 
 def _catch_up(intake: Intake, ends: Mapping[TopicPartition, int], clock: Clock) -> None:
-    """Observe every heartbeat and tick that stands in the log by now.
+    """Observe every heartbeat and tick that stands in the log by now, where anybody answers for it.
 
     A leader that decided on half the past would date the nodes that it admits into that past, and then count the other
     half against them.

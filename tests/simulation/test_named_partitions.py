@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from controlplane.adapters.memory_broker import partition_of
-from controlplane.config import HEARTBEATS
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.events import NodeFenced
 from tests.simulation.audit import what_the_audit_finds
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
 from tests.simulation.script import Script, begun
-from tests.simulation.setting import NODES
+from tests.simulation.setting import CONTROLLERS, NODES
 
 pytestmark = pytest.mark.slow
 
@@ -55,3 +55,30 @@ def test_a_node_dies_while_another_partition_is_away(partition: int) -> None:
     script.go_on_until(script.is_well, 5_000)
     assert fenced(script) == [victim]
     assert what_the_audit_finds(script.world) == []
+
+
+@pytest.mark.parametrize(("topic", "partition"), [(HEARTBEATS, 0), (HEARTBEATS, 1), (MEMBERSHIP, 0), (INTENTS, 0)])
+def test_a_cold_leader_takes_over_while_an_input_partition_is_away(topic: str, partition: int) -> None:
+    """It needs the log of decisions only; what stands in that partition is taken up where decisions had come to."""
+    script = begun()
+    world, name = script.world, script.world.cluster.topic(topic)
+    script.ask("before", "refresh_table")
+    script.go_on_until(lambda: script.answered("before"), 1_000)
+    world.broker.lose_leader(name, partition)
+    for controller in CONTROLLERS:
+        world.kill(controller)
+    world.start_controller("c1")
+    script.go_on_until(lambda: len(script.terms) == 2, 6_000)
+    victim = next(node for node in NODES if topic != HEARTBEATS or partition_of(node.encode(), 2) != partition)
+    script.go_on(20_000)
+    assert fenced(script) == []
+    world.kill(victim)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    script.ask("meanwhile", "refresh_table")
+    world.broker.elect_leader(name, partition)
+    script.go_on_until(lambda: script.answered("meanwhile"), 2_000)
+    script.go_on(5_000)
+    world.start_node(victim)
+    script.go_on_until(script.is_well, 5_000)
+    assert fenced(script) == [victim]
+    assert what_the_audit_finds(world) == []
