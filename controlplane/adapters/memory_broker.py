@@ -121,6 +121,12 @@ class MemoryBroker:
         with self.lock:
             self._topics[name] = _Topic([MemoryPartition() for _ in range(partition_count)])
 
+    def add_partitions(self, topic: str, partition_count: int) -> None:
+        """Give a topic so many partitions; the new ones are empty, and keys go elsewhere from now on."""
+        with self.lock:
+            partitions = self.partitions(topic)
+            partitions.extend(MemoryPartition() for _ in range(partition_count - len(partitions)))
+
     def compact(self, topic: str, *, active_from: int | None = None, drop_tombstones: bool = False) -> None:
         """Compact every partition of a topic now; see :meth:`MemoryPartition.compact`."""
         with self.lock:

@@ -159,6 +159,7 @@ class Controller:
 
     def _looked(self) -> Looked:
         """What the lease and Kafka say by now; raises what ended the keeper or the ticker, if anything did."""
+        self._ticker.cover(self._parts.intake.known_partitions)
         return Looked(None if self._keeper is None else self._keeper.term, self._ticker.silent_for_ms())
 
     def _confirm_lease(self) -> LeadingEvent:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -11,12 +12,13 @@ from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.decide import settle
 from controlplane.core.identifiers import Coordinates, Seq, TopicPartition
-from controlplane.core.intake.observations import Observations, observe
+from controlplane.core.intake.observations import WINDOW_MS, Observations, observe
 from controlplane.core.records import InputRecord, Refusal
-from controlplane.core.state import State, position_key
-from controlplane.errors import InvalidInputError
+from controlplane.core.state import State, place_of, position_key
+from controlplane.errors import InvalidInputError, InvariantViolationError
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 
 _log = structlog.get_logger(__name__)
 
@@ -84,6 +86,63 @@ class Intake:
         self.observations = Observations(positions=positions)
         self.observed_from = dict(positions)
 
+    def count_partitions(self) -> int:
+        """How many partitions ``heartbeats`` has by now.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+            InvariantViolationError: nothing is read yet.
+        """
+        if self._reader is None:
+            raise InvariantViolationError("an intake that reads nothing has nobody to ask")
+        return self._reader.partition_count(HEARTBEATS)
+
+    @property
+    def known_partitions(self) -> int:
+        """How many partitions of ``heartbeats`` are read."""
+        return sum(place.topic == HEARTBEATS for place in self.observations.positions)
+
+    def take_in_partitions(self, count: int) -> bool:
+        """Read the partitions of ``heartbeats`` that are new among so many, too; whether there are any.
+
+        Nodes go to new partitions without a word, and look silent where they were heard before. So this does not return
+        before what they have sent there is read, as far as anybody answers. What was sent a window before can be left.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+        """
+        if count <= self.known_partitions:
+            return False
+        since_ms = max((self.observations.now_ms or 0) - 2 * WINDOW_MS, 0)
+        # A new reader: the client of the present one could take minutes to hear of the partitions.
+        reader = self._open_reader()
+        try:
+            firsts = reader.offsets_at_time(HEARTBEATS, since_ms, only_answering=True)
+            ends = reader.end_offsets(HEARTBEATS, only_answering=True)
+            known = self.observations.positions
+            added = {place: firsts.get(place, 0) for place in _partitions(reader, HEARTBEATS) if place not in known}
+            reader.assign({**known, **added})
+        except BaseException:
+            reader.close()
+            raise
+        self.close()
+        self._reader = reader
+        self.observations = replace(self.observations, positions={**known, **added})
+        self.observed_from = {**self.observed_from, **added}
+        _log.info("partitions were added", topic=HEARTBEATS, read_from=added)
+        self.catch_up(ends)
+        return bool(added)
+
+    def catch_up(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Fold everything before these offsets.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+        """
+        patience = Patience(self._clock, f"the end of topic {HEARTBEATS}", READ_LIMIT_MS, STALL_LIMIT_MS)
+        while any(offset < ends.get(place, 0) for place, offset in self.observations.positions.items()):
+            patience.check(progress=self.poll(50) > 0)
+
     def poll(self, timeout_ms: int) -> int:
         """Fold at most one batch; returns the number of records."""
         if self._reader is None:
@@ -96,9 +155,16 @@ class Intake:
         return len(records)
 
     def settle(self, state: State) -> None:
-        """As a standby: judge heartbeats, drop what the leader took up, keep the refusals that it may not have seen."""
+        """As a standby: judge heartbeats, drop what the leader took up, keep the refusals that it may not have seen.
+
+        Partitions that the leader has found are read too.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+        """
         if self._settled is not None and self._settled[0] == state.seq and self._settled[1] is self.observations:
             return
+        self.take_in_partitions(sum(place_of(key).topic == HEARTBEATS for key in state.positions))
         self.observations, refused = settle(state, self.observations)
         self._settled = (state.seq, self.observations)
         self.refusals.extend(refused)

@@ -1,6 +1,7 @@
 """Partitions of the inputs that are away or new, while the others go on; every invariant is looked at."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from controlplane.core.events import NodeFenced
 from tests.simulation.audit import what_the_audit_finds
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
-from tests.simulation.script import Script, begun
+from tests.simulation.script import USUAL, Script, begun
 from tests.simulation.setting import CONTROLLERS, NODES
 
 pytestmark = pytest.mark.slow
@@ -82,3 +83,60 @@ def test_a_cold_leader_takes_over_while_an_input_partition_is_away(topic: str, p
     script.go_on_until(script.is_well, 5_000)
     assert fenced(script) == [victim]
     assert what_the_audit_finds(world) == []
+
+
+def add_partitions(script: Script, count: int) -> None:
+    """An operator gives heartbeats so many partitions; every node's next heartbeat goes where its key belongs now."""
+    script.world.broker.add_partitions(script.world.cluster.topic(HEARTBEATS), count)
+
+
+def movers(count: int) -> list[str]:
+    """The nodes whose heartbeats go to a new partition when there are so many instead of two."""
+    return [name for name in NODES if partition_of(name.encode(), count) >= 2]
+
+
+@pytest.mark.parametrize("silence_limit_ms", [1_100, 2_000])
+def test_nodes_that_move_to_partitions_that_were_added_live_on(silence_limit_ms: int) -> None:
+    """Where they were heard before they look dead; and when they die, the ticks of the new ones tell."""
+    script = begun(replace(USUAL, policy=replace(USUAL.policy, silence_limit_ms=silence_limit_ms)))
+    moved = movers(4)
+    assert len(moved) >= 2
+    add_partitions(script, 4)
+    script.go_on(15_000)
+    assert fenced(script) == []
+    assert script.is_well()
+    script.world.kill(moved[0])
+    script.go_on_until(lambda: fenced(script) == moved[:1], silence_limit_ms + 500)
+    kill_everybody_who_leads(script)
+    script.go_on_until(lambda: len(script.terms) == 2, 6_000)
+    script.world.kill(moved[1])
+    script.go_on_until(lambda: fenced(script) == moved[:2], silence_limit_ms + 500)
+    for name in moved[:2]:
+        script.world.start_node(name)
+    script.go_on_until(script.is_well, 5_000)
+    assert fenced(script) == moved[:2]
+    assert what_the_audit_finds(script.world) == []
+
+
+def kill_everybody_who_leads(script: Script) -> None:
+    """The leader's process dies for good."""
+    for name in script.leaders:
+        script.world.kill(name)
+
+
+def test_partitions_that_are_added_while_nobody_leads_fence_nobody() -> None:
+    """The next leader finds them when it takes over, before it judges anybody."""
+    script = begun()
+    script.world.leases.available = False
+    kill_everybody_who_leads(script)
+    add_partitions(script, 4)
+    script.go_on(10_000)
+    script.world.leases.available = True
+    script.go_on_until(lambda: len(script.terms) == 2, 6_000)
+    script.go_on(10_000)
+    assert fenced(script) == []
+    assert script.is_well()
+    victim = movers(4)[0]
+    script.world.kill(victim)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    assert what_the_audit_finds(script.world) == []

@@ -95,8 +95,8 @@ MUTANTS: Final = (
     Mutant(
         "counts silence from its take-over",
         "controlplane.service.takeover:TakeOver.catch_up",
-        "_catch_up(parts.intake, ends, parts.clock)",
-        "_catch_up(parts.intake, ends, parts.clock)\n"
+        "parts.intake.catch_up(ends)",
+        "parts.intake.catch_up(ends)\n"
         "    from controlplane.core.intake.observations import Observations\n"
         "    parts.intake.observations = Observations(positions=parts.intake.observations.positions)",
     ),
