@@ -29,6 +29,8 @@ _LOOK_BACK_LIMITS: Final = 3
 What it therefore does not know, its *term opened* tells: the audit begins where it did (decision 0011).
 """
 _REFUSALS_KEPT: Final = 10_000
+_MOST_PENDING: Final = 20_000
+"""Inputs that no decision has taken up: joins that nodes repeat while nobody leads. More of them stay in the log."""
 
 
 class Intake:
@@ -51,6 +53,7 @@ class Intake:
         self._metrics = metrics
         self._framing = framing
         self._reader: LogReader | None = None
+        self._holds_back = False
         self.observations = Observations()
         self.observed_from: Mapping[TopicPartition, int] = {}
         self.refusals: list[Refusal] = []
@@ -127,6 +130,7 @@ class Intake:
             raise
         self.close()
         self._reader = reader
+        self._holds_back = False
         self.observations = replace(self.observations, positions={**known, **added})
         self.observed_from = {**self.observed_from, **added}
         _log.info("partitions were added", topic=HEARTBEATS, read_from=added)
@@ -147,12 +151,28 @@ class Intake:
         """Fold at most one batch; returns the number of records."""
         if self._reader is None:
             return 0
+        self._hold_back(self._reader)
         records = self._reader.poll(_MAX_RECORDS, timeout_ms).records
         if records:
             decoded = [self._decode(record) for record in records]
             self.observations = observe(self.observations, decoded)
             self._count(records)
         return len(records)
+
+    def _hold_back(self, reader: LogReader) -> None:
+        """Leave inputs that wait for decisions where they are while very many do; the others are read on.
+
+        None of those that were read may be left out for a later one: whoever decides again would see it.
+        """
+        pending = len(self.observations.pending)
+        holds_back = pending >= (_MOST_PENDING // 2 if self._holds_back else _MOST_PENDING)
+        if holds_back == self._holds_back:
+            return
+        self._holds_back = holds_back
+        positions = self.observations.positions
+        read_on = {place: offset for place, offset in positions.items() if place.topic == HEARTBEATS or not holds_back}
+        reader.assign(read_on)
+        _log.warning("inputs wait for decisions", pending=pending, read_on=not holds_back)
 
     def settle(self, state: State) -> None:
         """As a standby: judge heartbeats, drop what the leader took up, keep the refusals that it may not have seen.

@@ -1,4 +1,4 @@
-"""Partitions of the inputs that are away or new, while the others go on; every invariant is looked at."""
+"""Partitions of the inputs that are away, new, or not taken up, while the others go on; each with every invariant."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,11 +8,12 @@ import pytest
 from controlplane.adapters.memory_broker import partition_of
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.events import NodeFenced
+from controlplane.service import intake
 from tests.simulation.audit import what_the_audit_finds
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
 from tests.simulation.script import USUAL, Script, begun
-from tests.simulation.setting import CONTROLLERS, NODES
+from tests.simulation.setting import CONTROLLERS, NODES, SPARE_NODES
 
 pytestmark = pytest.mark.slow
 
@@ -140,3 +141,26 @@ def test_partitions_that_are_added_while_nobody_leads_fence_nobody() -> None:
     script.world.kill(victim)
     script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
     assert what_the_audit_finds(script.world) == []
+
+
+def test_joins_that_nobody_takes_up_for_long_stay_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes repeat them while nobody leads; whoever leads then takes them up in rounds, and misses none."""
+    monkeypatch.setattr(intake, "_MOST_PENDING", 6)
+    script = begun()
+    world = script.world
+    world.leases.available = False
+    kill_everybody_who_leads(script)
+    for name in SPARE_NODES:
+        world.start_node(name)
+    script.go_on(20_000)
+    joins = world.broker.partitions(world.cluster.topic(MEMBERSHIP))[0].end_offset
+    assert joins > len(NODES) + 10
+    for running in world.running.values():
+        assert len(running.controller._parts.intake.observations.pending) < 10  # noqa: SLF001 - what it keeps
+    script.ask("behind them", "refresh_table")
+    world.leases.available = True
+    script.go_on_until(lambda: script.answered("behind them"), 8_000)
+    script.go_on_until(lambda: all(name in script.state.nodes for name in SPARE_NODES), 3_000)
+    script.go_on(3_000)
+    assert fenced(script) == []
+    assert what_the_audit_finds(world) == []
