@@ -73,8 +73,7 @@ class FencingWatch:
             elif isinstance(event, NodeAdmitted):
                 member = event.node.node_id, event.node.incarnation
                 # When it was decided, not when it was committed: an answer may be long in coming.
-                admitted_at_ms = self._appended_ms(0, self._partitions[0].next_offset - 1)
-                self._last_sign[member] = _Sign(0, admitted_at_ms, is_admission=True)
+                self._last_sign[member] = _Sign(0, self._read_until_ms(), is_admission=True)
                 for partition in self._partitions:
                     partition.heard[member] = partition.clock_ms
         if not after.evictions_frozen:
@@ -82,8 +81,9 @@ class FencingWatch:
 
     def _judge_fencing(self, decision: Decision, event: NodeFenced, limit_ms: int) -> None:
         """The node was not heard for a limit before the last record of its partition that the decision knows."""
-        number, last_ms, _ = self._last_sign[event.node_id, event.incarnation]
-        silence_ms = self._appended_ms(number, self._partitions[number].next_offset - 1) - last_ms
+        number, last_ms, is_admission = self._last_sign[event.node_id, event.incarnation]
+        last_read_ms = self._appended_ms(number, self._partitions[number].next_offset - 1)
+        silence_ms = (self._read_until_ms() if is_admission else last_read_ms) - last_ms
         self._verdicts.judge(
             HEARD_IN_TIME,
             silence_ms >= limit_ms,
@@ -128,6 +128,10 @@ class FencingWatch:
                 sign = _Sign(number, self._appended_ms(number, record.offset))
                 if member not in self._last_sign or self._last_sign[member].at_ms <= sign.at_ms:
                     self._last_sign[member] = sign
+
+    def _read_until_ms(self) -> int:
+        """When the last record that the decision knows was appended, in virtual time, wherever it stands."""
+        return max(self._appended_ms(number, each.next_offset - 1) for number, each in enumerate(self._partitions))
 
     def _appended_ms(self, number: int, offset: int) -> int:
         """When a record was appended, in virtual time."""
