@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -12,7 +13,7 @@ from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.decide import settle
 from controlplane.core.identifiers import Coordinates, Seq, TopicPartition
-from controlplane.core.intake.observations import WINDOW_MS, Observations, observe
+from controlplane.core.intake.observations import Observations, observe
 from controlplane.core.records import InputRecord, Refusal
 from controlplane.core.state import State, place_of, position_key
 from controlplane.errors import InvalidInputError, InvariantViolationError
@@ -28,6 +29,8 @@ _LOOK_BACK_LIMITS: Final = 3
 
 What it therefore does not know, its *term opened* tells: the audit begins where it did (decision 0011).
 """
+_LOOK_BACK_RECORDS: Final = 100_000
+"""More than a window of one partition; not by time, because brokers' clocks may differ, or step, when it is added."""
 _REFUSALS_KEPT: Final = 10_000
 _MOST_PENDING: Final = 20_000
 """Inputs that no decision has taken up: joins that nodes repeat while nobody leads. More of them stay in the log."""
@@ -109,21 +112,24 @@ class Intake:
         """Read the partitions of ``heartbeats`` that are new among so many, too; whether there are any.
 
         Nodes go to new partitions without a word, and look silent where they were heard before. So this does not return
-        before what they have sent there is read, as far as anybody answers. What was sent a window before can be left.
+        before what they have sent there is read, as far as anybody answers; of very many records, the last.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
         """
         if count <= self.known_partitions:
             return False
-        since_ms = max((self.observations.now_ms or 0) - 2 * WINDOW_MS, 0)
         # A new reader: the client of the present one could take minutes to hear of the partitions.
         reader = self._open_reader()
         try:
-            firsts = reader.offsets_at_time(HEARTBEATS, since_ms, only_answering=True)
+            starts = reader.start_offsets(HEARTBEATS, only_answering=True)
             ends = reader.end_offsets(HEARTBEATS, only_answering=True)
             known = self.observations.positions
-            added = {place: firsts.get(place, 0) for place in _partitions(reader, HEARTBEATS) if place not in known}
+            added = {
+                place: max(starts.get(place, 0), ends.get(place, 0) - _LOOK_BACK_RECORDS)
+                for place in _partitions(reader, HEARTBEATS)
+                if place not in known
+            }
             reader.assign({**known, **added})
         except BaseException:
             reader.close()
@@ -136,6 +142,29 @@ class Intake:
         _log.info("partitions were added", topic=HEARTBEATS, read_from=added)
         self.catch_up(ends)
         return bool(added)
+
+    def begin_again(self, state: State, answering: AbstractSet[TopicPartition]) -> None:
+        """Go on at the state's positions in partitions of ``heartbeats`` that are not read so far and do not answer.
+
+        What was read of them before is forgotten. A leader that knew less than its log says that it does could not be
+        audited; one that began later can be.
+        """
+        positions, recorded = self.observations.positions, state.positions
+        behind = {
+            place: recorded[key]
+            for place, offset in positions.items()
+            if place.topic == HEARTBEATS
+            and place not in answering
+            and offset < recorded.get(key := position_key(place), 0)
+        }
+        if not behind or self._reader is None:
+            return
+        views = self.observations.partitions
+        left = {number: view for number, view in views.items() if TopicPartition(HEARTBEATS, number) not in behind}
+        self.observations = replace(self.observations, partitions=left, positions={**positions, **behind})
+        self.observed_from = {**self.observed_from, **behind}
+        self._holds_back = False
+        self._reader.assign(self.observations.positions)
 
     def catch_up(self, ends: Mapping[TopicPartition, int]) -> None:
         """Fold everything before these offsets.

@@ -147,6 +147,7 @@ class TakeOver:
         # A leader that decided on half the past would date the nodes that it admits into that past, and then count the
         # other half against them.
         parts.intake.take_in_partitions(partitions)
+        parts.intake.begin_again(state, ends.keys())
         parts.intake.catch_up(ends)
         self._leadership = Leadership(
             state,

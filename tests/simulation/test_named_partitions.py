@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.adapters.memory_broker import partition_of
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.events import NodeFenced
+from controlplane.core.identifiers import TopicPartition
+from controlplane.core.partitioning import partition_of
 from controlplane.service import intake
 from tests.simulation.audit import what_the_audit_finds
 from tests.simulation.many import prepare
@@ -163,4 +164,28 @@ def test_joins_that_nobody_takes_up_for_long_stay_in_the_log(monkeypatch: pytest
     script.go_on_until(lambda: all(name in script.state.nodes for name in SPARE_NODES), 3_000)
     script.go_on(3_000)
     assert fenced(script) == []
+    assert what_the_audit_finds(world) == []
+
+
+def test_a_standby_that_had_not_read_all_of_a_partition_takes_over_while_it_is_away() -> None:
+    """The log says that more was read than it knows: it begins there anew, and what it decides can be taken again."""
+    script = begun()
+    world = script.world
+    for name in CONTROLLERS:
+        if name not in script.leaders:
+            world.machines[name].network.held_back.add(TopicPartition(HEARTBEATS, 1))
+    script.go_on(1_500)
+    script.ask("ahead", "refresh_table")
+    script.go_on_until(lambda: script.answered("ahead"), 1_000)
+    victim = lose_leader(script, 1)[0]
+    kill_everybody_who_leads(script)
+    script.go_on_until(lambda: len(script.terms) == 2, 6_000)
+    world.kill(victim)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    for name in world.running:
+        world.machines[name].network.held_back.clear()
+    elect_leader(script, 1)
+    world.start_node(victim)
+    script.go_on_until(script.is_well, 5_000)
+    assert fenced(script) == [victim]
     assert what_the_audit_finds(world) == []
