@@ -8,10 +8,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from controlplane.adapters.memory_broker import CommitFault, MemoryBroker, PendingSend, partition_of, unavailable
+from controlplane.adapters.memory_broker import CommitFault, MemoryBroker, PendingSend, unavailable
 from controlplane.adapters.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
 from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import TopicPartition
+from controlplane.core.partitioning import partition_of
 from controlplane.errors import (
     ConfigurationError,
     FencedError,

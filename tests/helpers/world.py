@@ -10,6 +10,7 @@ from controlplane.core.draft import SealedDecision
 from controlplane.core.events import IntentAnswered
 from controlplane.core.identifiers import Coordinates, Epoch, Term, TopicPartition
 from controlplane.core.intake.observations import Observations, observe
+from controlplane.core.partitioning import partition_of
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.records import (
     Address,
@@ -125,7 +126,7 @@ class World:
     ) -> None:
         """A node says that it is alive, always in the same partition."""
         beat = Heartbeat(node_id, incarnation, self.now_ms, Epoch(table_epoch), role)
-        partition = sum(node_id.encode()) % PARTITIONS
+        partition = partition_of(node_id.encode(), PARTITIONS)
         if partition not in self.standing:
             self.append(HEARTBEATS, partition, beat)
 

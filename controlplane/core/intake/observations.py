@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from controlplane.config import HEARTBEATS, MAX_TICK_GAP_MS
 from controlplane.core.identifiers import ControllerId, Incarnation, NodeId, Seq, TopicPartition
+from controlplane.core.partitioning import partition_of
 from controlplane.core.records import Heartbeat, InputRecord, SlotReport, Tick
 
 _FIRST_HEARTBEAT_PARTITION: Final = TopicPartition(HEARTBEATS, 0)
@@ -178,10 +179,15 @@ class Observations:
 
         What has passed in the member's own partition since its status changed, which it did not before its admission,
         counts in any case: partition 0 may be the one without ticks.
+
+        Nothing counts while no tick was read of the partition that the member's key chooses. It may have gone there
+        from where it was heard, when partitions were added.
         """
+        known = [place.partition for place in self.positions if place.topic == HEARTBEATS]
+        if self.partitions.get(partition_of(node_id.encode(), max(len(known), 1)), _NOTHING_READ).last_tick_ms is None:
+            return 0
         member = node_id, incarnation
         heard_in = [view for view in self.partitions.values() if member in view.heard]
-        known = [place.partition for place in self.positions if place.topic == HEARTBEATS]
         places = heard_in or [self.partitions.get(partition, _NOTHING_READ) for partition in known]
         first = self.partitions.get(0, _NOTHING_READ)
         admitted_at_ms = first.time_at_offset(admitted_at_offset)

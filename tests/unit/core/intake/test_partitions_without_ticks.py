@@ -2,12 +2,17 @@
 
 import pytest
 
+from controlplane.config import HEARTBEATS
 from controlplane.core.events import NodeFenced
+from controlplane.core.identifiers import Epoch
 from controlplane.core.policy import Policy
+from controlplane.core.records import Heartbeat, NodeRole
 from tests.helpers.world import World
 
-NODES = ("n1", "n2", "n3", "n4", "n5", "n6")
+NODES = ("n3", "n1", "n2", "n9", "n5", "n4")
 """They send their heartbeats to partitions 0, 1, 2, 0, 1, 2."""
+NEWCOMERS = ("n10", "n6", "n8")
+"""Theirs go to partitions 0, 1, 2."""
 LIMIT_MS = 2_500
 
 
@@ -26,7 +31,7 @@ def fenced(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize("outage_ms", [3_000, 24_000, 60_000])
-@pytest.mark.parametrize(("standing", "dead"), [(0, ("n2", "n3")), (1, ("n1", "n3")), (2, ("n1", "n2"))])
+@pytest.mark.parametrize(("standing", "dead"), [(0, ("n1", "n2")), (1, ("n3", "n2")), (2, ("n3", "n1"))])
 def test_nodes_of_other_partitions_are_fenced_as_soon_as_ever(
     outage_ms: int, standing: int, dead: tuple[str, ...]
 ) -> None:
@@ -43,7 +48,7 @@ def test_nodes_of_other_partitions_are_fenced_as_soon_as_ever(
     assert sorted(fenced(world)) == sorted(dead)
 
 
-@pytest.mark.parametrize(("standing", "dead"), [(0, "n2"), (1, "n1"), (2, "n1")])
+@pytest.mark.parametrize(("standing", "dead"), [(0, "n1"), (1, "n3"), (2, "n3")])
 def test_a_leader_that_began_during_the_outage_fences_too(standing: int, dead: str) -> None:
     """It has seen no tick of that partition at all, and never heard of its nodes."""
     world = fleet()
@@ -64,7 +69,7 @@ def test_a_node_that_was_admitted_during_the_outage_is_fenced_when_it_dies(stand
     world = fleet()
     world.standing = {standing}
     world.run(5_000, NODES)
-    newcomer = ("n7", "n8", "n9")[(standing + 1) % 3]
+    newcomer = NEWCOMERS[(standing + 1) % 3]
     world.admit(newcomer)
     world.run(LIMIT_MS, (*NODES, newcomer))
     world.run(LIMIT_MS + 200, NODES)
@@ -93,7 +98,7 @@ def test_a_node_that_could_not_be_heard_yet_is_not_fenced_when_its_partition_is_
     """Admitted during the outage, it has no heartbeat; the time in which it could send none is not counted."""
     world = fleet()
     world.standing = {standing}
-    newcomer = ("n7", "n8", "n9")[standing]
+    newcomer = NEWCOMERS[standing]
     world.join(newcomer)
     world.run(30_000, NODES)
     assert world.state.nodes[newcomer].lives
@@ -102,3 +107,18 @@ def test_a_node_that_could_not_be_heard_yet_is_not_fenced_when_its_partition_is_
     assert world.state.nodes[newcomer].lives
     world.run(500, NODES)
     assert fenced(world) == [newcomer]
+
+
+def test_a_node_that_may_have_gone_to_an_unread_partition_is_not_fenced() -> None:
+    """Its key belongs there, since partitions were added; where it was heard before, it has not been for long."""
+    world = fleet()
+    world.standing = {2}
+    world.run(10_000, NODES)
+    world.append(HEARTBEATS, 1, Heartbeat("n2", 1, 0, Epoch(0), NodeRole.DATA))
+    world.run(5_000, NODES)
+    world.take_over(3 * LIMIT_MS)
+    world.run(5_000, NODES)
+    assert fenced(world) == []
+    world.standing = set()
+    world.run(5_000, tuple(name for name in NODES if name != "n2"))
+    assert fenced(world) == ["n2"]
