@@ -29,6 +29,8 @@ _NOTHING = PolledBatch((), frozenset())
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own codes begin with an underscore
 _MOST_PER_CONSUME = 1_000_000
 _RETRY_PAUSE_S = 0.05
+_LEADER_WAIT_S = 1.0
+"""An election takes less as a rule; a partition that has no leader after it is left out where it may be."""
 _FETCH_WAIT_MS = 100
 """How long the broker keeps an idle fetch open. Records come at once whatever it is (measured: 2 ms after a commit);
 the end of a partition is noticed after it, and an idle reader asks that often."""
@@ -65,22 +67,24 @@ class KafkaLogReader:
         Raises:
             PrerequisiteError: there is no such topic.
         """
-        return self._ask(topic, lambda asking, remaining_s: _count_partitions(asking, self._name(topic), remaining_s))
+        return len(self._ask(topic, lambda asking, remaining_s: _partitions(asking, self._name(topic), remaining_s)))
 
-    def offsets_at_time(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
+    def offsets_at_time(self, topic: str, time_ms: int, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.offsets_at_time`."""
         # The end is asked for first: what is appended in between belongs after it and must not be left out.
-        ends = self.end_offsets(topic)
-        found = self._offsets(topic, time_ms)
-        return {place: offset if offset >= 0 else ends[place] for place, offset in found.items()}
+        ends = self._offsets(topic, OFFSET_END, only_answering=only_answering)
+        found = self._offsets(topic, time_ms, only_answering=only_answering)
+        # A partition can get a leader, or lose it, between the two.
+        answered = [place for place in found if place in ends or not only_answering]
+        return {place: found[place] if found[place] >= 0 else ends[place] for place in answered}
 
-    def start_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def start_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.start_offsets`."""
-        return self._offsets(topic, OFFSET_BEGINNING)
+        return self._offsets(topic, OFFSET_BEGINNING, only_answering=only_answering)
 
-    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def end_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.end_offsets`; Kafka answers the last stable offset."""
-        return self._offsets(topic, OFFSET_END)
+        return self._offsets(topic, OFFSET_END, only_answering=only_answering)
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """See :meth:`controlplane.ports.LogReader.assign`.
@@ -158,13 +162,19 @@ class KafkaLogReader:
         elif broken is not None and self._broken is None:
             self._broken = broken
 
-    def _offsets(self, topic: str, time_ms_or_end: int) -> dict[TopicPartition, int]:
+    def _offsets(self, topic: str, time_ms_or_end: int, *, only_answering: bool) -> dict[TopicPartition, int]:
         """One request for all partitions of a topic; -1 and -2 stand for end and start, as in Kafka's protocol."""
         name = self._name(topic)
+        waits_until = time.monotonic() + _LEADER_WAIT_S
 
         def ask(asking: Consumer, remaining_s: float) -> dict[TopicPartition, int]:
-            count = _count_partitions(asking, name, remaining_s)
-            wanted = [KafkaPosition(name, partition, time_ms_or_end) for partition in range(count)]
+            has_leader = _partitions(asking, name, remaining_s)
+            if only_answering and not all(has_leader.values()) and time.monotonic() < waits_until:
+                raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            numbers = [number for number in sorted(has_leader) if has_leader[number] or not only_answering]
+            if not numbers:
+                return {}
+            wanted = [KafkaPosition(name, number, time_ms_or_end) for number in numbers]
             found = asking.offsets_for_times(wanted, timeout=remaining_s)
             for position in found:
                 if position.error is not None:
@@ -232,7 +242,8 @@ class KafkaLogReader:
         return Consumer(client_settings(self._cluster, self._kafka, self._ear, "reader", own))
 
 
-def _count_partitions(asking: Consumer, name: str, remaining_s: float) -> int:
+def _partitions(asking: Consumer, name: str, remaining_s: float) -> dict[int, bool]:
+    """The partitions of a topic, and whether each has a leader."""
     found = asking.list_topics(name, timeout=remaining_s).topics[name]
     if found.error is not None:
         if is_missing(found.error):
@@ -240,4 +251,4 @@ def _count_partitions(asking: Consumer, name: str, remaining_s: float) -> int:
                 f"there is no topic {name}: create the cluster's topics with 'controlplane topics apply'"
             )
         raise KafkaException(found.error)
-    return len(found.partitions)
+    return {number: partition.leader >= 0 for number, partition in found.partitions.items()}

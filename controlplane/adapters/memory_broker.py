@@ -14,8 +14,6 @@ from controlplane.adapters.memory_partition import MemoryPartition, MemoryTransa
 from controlplane.errors import FencedError, LogUnavailableError, PrerequisiteError
 from controlplane.ports import Clock, Delivery
 
-_UINT32 = 0xFFFFFFFF
-
 
 class CommitFault(Enum):
     """What becomes of the next commit instead of success; see :meth:`MemoryBroker.fail_next_commit`."""
@@ -56,26 +54,6 @@ class PendingSend:
 @dataclass(slots=True)
 class _Topic:
     partitions: list[MemoryPartition] = field(default_factory=list)
-
-
-def partition_of(key: bytes, partition_count: int) -> int:
-    """The partition that Kafka's default partitioner (Java ``DefaultPartitioner``: murmur2) gives a key."""
-    return (murmur2(key) & 0x7FFFFFFF) % partition_count
-
-
-def murmur2(data: bytes) -> int:
-    """MurmurHash2 by Austin Appleby, 32 bit, with the seed 0x9747b28c that Kafka's clients use."""
-    multiplier = 0x5BD1E995
-    state = (0x9747B28C ^ len(data)) & _UINT32
-    whole = len(data) - len(data) % 4
-    for start in range(0, whole, 4):
-        word = int.from_bytes(data[start : start + 4], "little") * multiplier & _UINT32
-        word = (word ^ word >> 24) * multiplier & _UINT32
-        state = state * multiplier & _UINT32 ^ word
-    if rest := data[whole:]:
-        state = (state ^ int.from_bytes(rest, "little")) * multiplier & _UINT32
-    state = (state ^ state >> 13) * multiplier & _UINT32
-    return state ^ state >> 15
 
 
 class MemoryBroker:
@@ -120,6 +98,12 @@ class MemoryBroker:
         """Create an empty topic, in place of one with that name: deleted and recreated, offsets begin at 0 again."""
         with self.lock:
             self._topics[name] = _Topic([MemoryPartition() for _ in range(partition_count)])
+
+    def add_partitions(self, topic: str, partition_count: int) -> None:
+        """Give a topic so many partitions; the new ones are empty, and keys go elsewhere from now on."""
+        with self.lock:
+            partitions = self.partitions(topic)
+            partitions.extend(MemoryPartition() for _ in range(partition_count - len(partitions)))
 
     def compact(self, topic: str, *, active_from: int | None = None, drop_tombstones: bool = False) -> None:
         """Compact every partition of a topic now; see :meth:`MemoryPartition.compact`."""

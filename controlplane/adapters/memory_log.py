@@ -8,10 +8,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from controlplane.adapters.memory_broker import CommitFault, MemoryBroker, PendingSend, partition_of, unavailable
+from controlplane.adapters.memory_broker import CommitFault, MemoryBroker, PendingSend, unavailable
 from controlplane.adapters.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
 from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import TopicPartition
+from controlplane.core.partitioning import partition_of
 from controlplane.errors import (
     ConfigurationError,
     FencedError,
@@ -49,17 +50,17 @@ class MemoryLogReader:
         """See :meth:`controlplane.ports.LogReader.partition_count`."""
         return len(self._partitions(topic))
 
-    def offsets_at_time(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
+    def offsets_at_time(self, topic: str, time_ms: int, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.offsets_at_time`."""
-        return self._of_each(topic, lambda partition: partition.offset_at_time(time_ms))
+        return self._of_each(topic, lambda partition: partition.offset_at_time(time_ms), only_answering=only_answering)
 
-    def start_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def start_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.start_offsets`."""
-        return self._of_each(topic, lambda partition: partition.start_offset)
+        return self._of_each(topic, lambda partition: partition.start_offset, only_answering=only_answering)
 
-    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def end_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.end_offsets`."""
-        return self._of_each(topic, lambda partition: partition.last_stable_offset)
+        return self._of_each(topic, lambda partition: partition.last_stable_offset, only_answering=only_answering)
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """See :meth:`controlplane.ports.LogReader.assign`.
@@ -129,14 +130,19 @@ class MemoryLogReader:
             raise unavailable(topic)
         return self._broker.partitions(self._cluster.topic(topic))
 
-    def _of_each(self, topic: str, offset: Callable[[MemoryPartition], int]) -> dict[TopicPartition, int]:
+    def _of_each(
+        self, topic: str, offset: Callable[[MemoryPartition], int], *, only_answering: bool
+    ) -> dict[TopicPartition, int]:
         with self._broker.lock:
             partitions = self._partitions(topic)
-            if not all(
-                self._broker.has_leader(self._cluster.topic(topic), number) for number in range(len(partitions))
-            ):
+            led = {
+                TopicPartition(topic, number): offset(partition)
+                for number, partition in enumerate(partitions)
+                if self._broker.has_leader(self._cluster.topic(topic), number)
+            }
+            if len(led) < len(partitions) and not only_answering:
                 raise unavailable(topic)
-            return {TopicPartition(topic, number): offset(partition) for number, partition in enumerate(partitions)}
+            return led
 
 
 class MemoryTransactionalWriter:

@@ -7,7 +7,7 @@ where its leader observed, the decision is only followed.
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane.bootstrap import readers
@@ -21,7 +21,7 @@ from controlplane.core.events import TermOpened
 from controlplane.core.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.intake.observations import Observations, observe
 from controlplane.core.records import InputRecord
-from controlplane.core.state import position_key
+from controlplane.core.state import place_of, position_key
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.ports import LogReader, RawRecord
 
@@ -186,6 +186,7 @@ class Auditor:
 
     def _observe(self, decision: Decision) -> str:
         """Observe up to the decision's positions; why that is not what its leader observed, or nothing."""
+        self._take_in_partitions(decision)
         wanted = self._places(decision.positions)
         self._fold(wanted)
         opened = next((event for event in decision.events if isinstance(event, TermOpened)), None)
@@ -202,6 +203,29 @@ class Auditor:
             return "the heartbeats that its leader had observed are no longer kept"
         lost = [place for place in wanted if place.topic != HEARTBEATS and self._is_lost(place, wanted[place])]
         return f"records of {lost[0].topic} that it may have taken up are no longer kept" if lost else ""
+
+    def _take_in_partitions(self, decision: Decision) -> None:
+        """Observe what the leader found while it led, too: a partition of heartbeats that no decision named before.
+
+        It began there with everything that anybody can have sent there lately.
+        """
+        known = self._observations.positions
+        added = [
+            place
+            for key in decision.positions
+            if key not in self._audit.state.positions
+            and (place := place_of(key)).topic == HEARTBEATS
+            and place not in known
+        ]
+        if not added or not known:
+            return
+        if any(place not in self._kept for place in added):
+            self._kept = self._tape.first_kept()
+        begins = {place: self._kept[place] for place in added if place in self._kept}
+        self._began = {**self._began, **begins}
+        self._leader_began = {**self._leader_began, **begins}
+        self._observations = replace(self._observations, positions={**known, **begins})
+        self._tape.seek(self._observations.positions)
 
     def _places(self, offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
         """The partitions that there are among the named ones."""

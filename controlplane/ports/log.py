@@ -45,15 +45,19 @@ class LogReader(Protocol):
         """How many partitions the topic has."""
         ...
 
-    def offsets_at_time(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
-        """For each partition the first offset appended at or after the time; the end where there is none."""
+    def offsets_at_time(self, topic: str, time_ms: int, *, only_answering: bool = False) -> dict[TopicPartition, int]:
+        """For each partition the first offset appended at or after the time; the end where there is none.
+
+        A partition without a leader makes this, and the two that follow, raise ``LogUnavailableError``; with
+        ``only_answering`` it is left out.
+        """
         ...
 
-    def start_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def start_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """The first offset that is still kept, for each partition."""
         ...
 
-    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def end_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """The offset after the last committed record (the last stable offset), for each partition."""
         ...
 

@@ -26,6 +26,7 @@ from controlplane.errors import FencedError, InvariantViolationError, RetryableE
 from controlplane.ports import CommitOutcome, Signal
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.takeover import Parts, TakeOver, require_slot_policy
+from controlplane.service.tick_watch import TickWatch
 from controlplane.service.ticker import Ticker
 
 _POLL_MS: Final = 50
@@ -54,6 +55,7 @@ class Controller:
         self._keeper = keeper
         self._ticker = ticker
         self._random = random_source
+        self._tick_watch = TickWatch(parts.clock, parts.metrics)
         self._machine = Leading(parts.config.lease.duration_ms)
         self._attempt: TakeOver | None = None
         self._began_at_ms = 0
@@ -161,6 +163,7 @@ class Controller:
 
     def _looked(self) -> Looked:
         """What the lease and Kafka say by now; raises what ended the keeper or the ticker, if anything did."""
+        self._ticker.cover(self._parts.intake.known_partitions)
         held_term = None if self._keeper is None else self._keeper.term
         return Looked(held_term, self._ticker.silent_for_ms(), self._parts.intake.deaf_for_ms())
 
@@ -273,6 +276,7 @@ class Controller:
     def _show(self, state: State, *, leading: bool) -> None:
         metrics = self._parts.metrics
         metrics.leading.set(1 if leading else 0)
+        self._tick_watch.look(self._parts.intake.observations)
         now_ms = self._parts.intake.observations.now_ms
         if now_ms is not None:
             metrics.lag_ms.set(self._parts.clock.wall_ms() - now_ms)

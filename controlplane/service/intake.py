@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -13,10 +15,11 @@ from controlplane.core.decide import settle
 from controlplane.core.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.intake.observations import Observations, observe
 from controlplane.core.records import InputRecord, Refusal
-from controlplane.core.state import State, position_key
-from controlplane.errors import InvalidInputError
+from controlplane.core.state import State, place_of, position_key
+from controlplane.errors import InvalidInputError, InvariantViolationError
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 
 _log = structlog.get_logger(__name__)
 
@@ -26,7 +29,11 @@ _LOOK_BACK_LIMITS: Final = 3
 
 What it therefore does not know, its *term opened* tells: the audit begins where it did (decision 0011).
 """
+_LOOK_BACK_RECORDS: Final = 100_000
+"""More than a window of one partition; not by time, because brokers' clocks may differ, or step, when it is added."""
 _REFUSALS_KEPT: Final = 10_000
+_MOST_PENDING: Final = 20_000
+"""Inputs that no decision has taken up: joins that nodes repeat while nobody leads. More of them stay in the log."""
 
 
 class Intake:
@@ -49,6 +56,7 @@ class Intake:
         self._metrics = metrics
         self._framing = framing
         self._reader: LogReader | None = None
+        self._holds_back = False
         self.observations = Observations()
         self.observed_from: Mapping[TopicPartition, int] = {}
         self.refusals: list[Refusal] = []
@@ -56,13 +64,25 @@ class Intake:
         self._heard_at_ms = clock.monotonic_ms()
 
     def start(self, state: State) -> None:
-        """Begin where the state's positions say, and look back in ``heartbeats`` over some silence limits."""
+        """Begin where the state's positions say, and look back in ``heartbeats`` over some silence limits.
+
+        Nobody waits for a partition that nobody answers for: it is read on from the state's position, when it is back.
+        """
         reader = self._open_reader()
         since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.silence_limit_ms
-        positions = dict(reader.offsets_at_time(HEARTBEATS, since_ms))
+        firsts = reader.offsets_at_time(HEARTBEATS, since_ms, only_answering=True)
         for topic in (MEMBERSHIP, INTENTS):
-            for place, first in reader.start_offsets(topic).items():
-                wanted = state.positions.get(position_key(place), 0)
+            firsts |= reader.start_offsets(topic, only_answering=True)
+        positions = {}
+        for place in _partitions(reader, HEARTBEATS, MEMBERSHIP, INTENTS):
+            wanted = state.positions.get(position_key(place), 0)
+            first = firsts.get(place)
+            if first is None:
+                _log.warning("nobody answers for an input partition", at=place, read_from=wanted)
+                positions[place] = wanted
+            elif place.topic == HEARTBEATS:
+                positions[place] = first
+            else:
                 positions[place] = max(first, wanted)
                 if first > wanted:
                     _log.error(
@@ -74,10 +94,95 @@ class Intake:
         self.observations = Observations(positions=positions)
         self.observed_from = dict(positions)
 
+    def count_partitions(self) -> int:
+        """How many partitions ``heartbeats`` has by now.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+            InvariantViolationError: nothing is read yet.
+        """
+        if self._reader is None:
+            raise InvariantViolationError("an intake that reads nothing has nobody to ask")
+        return self._reader.partition_count(HEARTBEATS)
+
+    @property
+    def known_partitions(self) -> int:
+        """How many partitions of ``heartbeats`` are read."""
+        return sum(place.topic == HEARTBEATS for place in self.observations.positions)
+
+    def take_in_partitions(self, count: int) -> bool:
+        """Read the partitions of ``heartbeats`` that are new among so many, too; whether there are any.
+
+        Nodes go to new partitions without a word, and look silent where they were heard before. So this does not return
+        before what they have sent there is read, as far as anybody answers; of very many records, the last.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+        """
+        if count <= self.known_partitions:
+            return False
+        # A new reader: the client of the present one could take minutes to hear of the partitions.
+        reader = self._open_reader()
+        try:
+            starts = reader.start_offsets(HEARTBEATS, only_answering=True)
+            ends = reader.end_offsets(HEARTBEATS, only_answering=True)
+            known = self.observations.positions
+            added = {
+                place: max(starts.get(place, 0), ends.get(place, 0) - _LOOK_BACK_RECORDS)
+                for place in _partitions(reader, HEARTBEATS)
+                if place not in known
+            }
+            reader.assign({**known, **added})
+        except BaseException:
+            reader.close()
+            raise
+        self.close()
+        self._reader = reader
+        self._holds_back = False
+        self.observations = replace(self.observations, positions={**known, **added})
+        self.observed_from = {**self.observed_from, **added}
+        _log.info("partitions were added", topic=HEARTBEATS, read_from=added)
+        self.catch_up(ends)
+        return bool(added)
+
+    def begin_again(self, state: State, answering: AbstractSet[TopicPartition]) -> None:
+        """Go on at the state's positions in partitions of ``heartbeats`` that are not read so far and do not answer.
+
+        What was read of them before is forgotten. A leader that knew less than its log says that it does could not be
+        audited; one that began later can be.
+        """
+        positions, recorded = self.observations.positions, state.positions
+        behind = {
+            place: recorded[key]
+            for place, offset in positions.items()
+            if place.topic == HEARTBEATS
+            and place not in answering
+            and offset < recorded.get(key := position_key(place), 0)
+        }
+        if not behind or self._reader is None:
+            return
+        views = self.observations.partitions
+        left = {number: view for number, view in views.items() if TopicPartition(HEARTBEATS, number) not in behind}
+        self.observations = replace(self.observations, partitions=left, positions={**positions, **behind})
+        self.observed_from = {**self.observed_from, **behind}
+        self._holds_back = False
+        self._reader.assign(self.observations.positions)
+
+    def catch_up(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Fold everything before these offsets.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+        """
+        patience = Patience(self._clock, f"the end of topic {HEARTBEATS}", READ_LIMIT_MS, STALL_LIMIT_MS)
+        while any(offset < ends.get(place, 0) for place, offset in self.observations.positions.items()):
+            patience.check(progress=self.poll(50) > 0)
+
     def poll(self, timeout_ms: int) -> int:
         """Fold at most one batch; returns the number of records."""
         if self._reader is None:
             return 0
+        self._hold_back(self._reader)
         records = self._reader.poll(_MAX_RECORDS, timeout_ms).records
         if records:
             decoded = [self._decode(record) for record in records]
@@ -90,10 +195,32 @@ class Intake:
         """How long ago a record was last read; where controllers tick, one comes several times a second."""
         return self._clock.monotonic_ms() - self._heard_at_ms
 
+    def _hold_back(self, reader: LogReader) -> None:
+        """Leave inputs that wait for decisions where they are while very many do; the others are read on.
+
+        None of those that were read may be left out for a later one: whoever decides again would see it.
+        """
+        pending = len(self.observations.pending)
+        holds_back = pending >= (_MOST_PENDING // 2 if self._holds_back else _MOST_PENDING)
+        if holds_back == self._holds_back:
+            return
+        self._holds_back = holds_back
+        positions = self.observations.positions
+        read_on = {place: offset for place, offset in positions.items() if place.topic == HEARTBEATS or not holds_back}
+        reader.assign(read_on)
+        _log.warning("inputs wait for decisions", pending=pending, read_on=not holds_back)
+
     def settle(self, state: State) -> None:
-        """As a standby: judge heartbeats, drop what the leader took up, keep the refusals that it may not have seen."""
+        """As a standby: judge heartbeats, drop what the leader took up, keep the refusals that it may not have seen.
+
+        Partitions that the leader has found are read too.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+        """
         if self._settled is not None and self._settled[0] == state.seq and self._settled[1] is self.observations:
             return
+        self.take_in_partitions(sum(place_of(key).topic == HEARTBEATS for key in state.positions))
         self.observations, refused = settle(state, self.observations)
         self._settled = (state.seq, self.observations)
         self.refusals.extend(refused)
@@ -121,6 +248,10 @@ class Intake:
     def _count(self, records: Sequence[RawRecord]) -> None:
         for topic, count in Counter(record.topic for record in records).items():
             self._metrics.inputs.labels(topic).inc(count)
+
+
+def _partitions(reader: LogReader, *topics: str) -> list[TopicPartition]:
+    return [TopicPartition(topic, number) for topic in topics for number in range(reader.partition_count(topic))]
 
 
 def _is_settled(state: State, refusal: Refusal) -> bool:

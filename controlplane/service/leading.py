@@ -8,6 +8,7 @@ import structlog
 from controlplane.core.decide import decide
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import SealedDecision
+from controlplane.core.events import EvictionsFrozen, FencingCause, NodeFenced
 from controlplane.core.identifiers import Term
 from controlplane.core.intake.observations import Observations, SlotsAsked
 from controlplane.core.operations.leader_operations import resignation_in
@@ -23,6 +24,7 @@ from controlplane.service.publisher import Publication, TablePublisher
 
 _FLUSH_MS: Final = 2_000
 _RESOLVE_MS: Final = 1_000
+_ASK_AGAIN_MS: Final = 5_000
 
 _log = structlog.get_logger(__name__)
 
@@ -60,6 +62,7 @@ class Leadership:
         self._unresolved: tuple[SealedDecision, Publication, int] | None = None
         self._looked_at: Observations | None = None
         self._refusal = ""
+        self._asked_at_ms = 0
 
     @property
     def term(self) -> Term:
@@ -95,13 +98,15 @@ class Leadership:
 
         Raises:
             InvariantViolationError: a commit has no answer yet: nothing may be decided until it has one.
-            LogUnavailableError: see :meth:`commit`.
+            LogUnavailableError: see :meth:`commit`; or nobody says whether heartbeats have new partitions.
         """
         if self._unresolved is not None:
             raise InvariantViolationError("a commit waits for its answer, and until then nothing may be decided")
         if self._intake.observations is self._looked_at:
             return None  # equal inputs would give an equal answer
         verdict = decide(self.state, self._intake.observations, self._slot_policies)
+        if self._may_have_moved(verdict.sealed) and self._intake.take_in_partitions(self._intake.count_partitions()):
+            verdict = decide(self.state, self._intake.observations, self._slot_policies)
         self._show_refusal(verdict.observations.slots_asked)
         self._dead_letters.write((*self._intake.take_refusals(), *verdict.refusals))
         if verdict.sealed is None:
@@ -110,6 +115,22 @@ class Leadership:
         pending = self._intake.observations.pending
         self._intake.observations = replace(verdict.observations, pending=pending)
         return self.commit(verdict.sealed)
+
+    def _may_have_moved(self, sealed: SealedDecision | None) -> bool:
+        """Whether to ask for new partitions now: nodes are about to be taken for dead, or are held back from that."""
+        events = sealed.decision.events if sealed is not None else ()
+        for_silence = any(
+            isinstance(event, EvictionsFrozen)
+            or (isinstance(event, NodeFenced) and event.cause is FencingCause.SILENCE)
+            for event in events
+        )
+        if not for_silence and not self.state.evictions_frozen:
+            return False
+        now_ms = self._clock.monotonic_ms()
+        if not for_silence and now_ms - self._asked_at_ms < _ASK_AGAIN_MS:
+            return False
+        self._asked_at_ms = now_ms
+        return True
 
     def _conclude(
         self, outcome: CommitOutcome, sealed: SealedDecision, publication: Publication, began_at_ms: int

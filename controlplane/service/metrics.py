@@ -48,6 +48,11 @@ class ControllerMetrics:
             "Wall clock less the log time of the newest tick observed: how far this controller is behind",
             registry=registry,
         )
+        self.partitions_without_ticks = Gauge(
+            "controlplane_heartbeat_partitions_without_ticks",
+            "Partitions of heartbeats from which no tick came for 5 s: nobody whose heartbeats go there is fenced",
+            registry=registry,
+        )
         self.inputs = Counter("controlplane_inputs", "Input records folded, by topic", ["topic"], registry=registry)
         self.steps_down = Counter(
             "controlplane_steps_down",

@@ -1,7 +1,13 @@
 """How long a wait for the log may take."""
 
+from typing import Final
+
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import Clock
+
+READ_LIMIT_MS: Final = 60_000
+STALL_LIMIT_MS: Final = 5_000
+"""A contender that gets nothing from Kafka for this long stands in the way of one that would."""
 
 
 class Patience:

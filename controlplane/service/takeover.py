@@ -1,6 +1,6 @@
 """Taking over: what each step of it does; their order is the table of :mod:`controlplane.core.machines.leading`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from typing import Final, NamedTuple
 from uuid import uuid4
@@ -29,14 +29,11 @@ from controlplane.service.follower import LogFollower
 from controlplane.service.intake import Intake
 from controlplane.service.leading import Leadership
 from controlplane.service.metrics import ControllerMetrics
-from controlplane.service.patience import Patience
+from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.service.publisher import TablePublisher
 from controlplane.service.snapshots import SnapshotKeeper
 from controlplane.table_follower import fold_record
 
-_READ_LIMIT_MS: Final = 60_000
-_STALL_LIMIT_MS: Final = 5_000
-"""A contender that gets nothing from Kafka for this long stands in the way of one that would."""
 _TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
 
 _log = structlog.get_logger(__name__)
@@ -126,11 +123,11 @@ class TakeOver:
         Raises:
             LogUnavailableError: Kafka did not answer in time.
         """
-        self._parts.follower.read_to_end(_READ_LIMIT_MS, _STALL_LIMIT_MS)
+        self._parts.follower.read_to_end(READ_LIMIT_MS, STALL_LIMIT_MS)
         return self._parts.follower.state.term
 
     def catch_up(self) -> None:
-        """Compare the log with table and lease store, and observe every heartbeat that stands in it by now.
+        """Compare the log with table and lease store, and observe every heartbeat that can be read by now.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time, or a later contender leads already.
@@ -144,7 +141,8 @@ class TakeOver:
         state = parts.follower.state
         with closing(parts.open_reader()) as reader:
             replica = _read_table(reader, parts.clock)
-            ends = reader.end_offsets(HEARTBEATS)
+            partitions = reader.partition_count(HEARTBEATS)
+            ends = reader.end_offsets(HEARTBEATS, only_answering=True)
         try:
             _check_identity(state, replica, _stored_log_id(parts.lease_store))
         except LogContinuityError:
@@ -153,7 +151,11 @@ class TakeOver:
         publisher = TablePublisher(replica.row_hashes)
         self._republish = bool(state.log_id) and not _stands(state, replica, publisher)
         require_slot_policy(parts, state)
-        _catch_up(parts.intake, ends, parts.clock)
+        # A leader that decided on half the past would date the nodes that it admits into that past, and then count the
+        # other half against them.
+        parts.intake.take_in_partitions(partitions)
+        parts.intake.begin_again(state, ends.keys())
+        parts.intake.catch_up(ends)
         self._leadership = Leadership(
             state,
             parts.slot_policies,
@@ -237,7 +239,7 @@ def _read_table(reader: LogReader, clock: Clock) -> TableReplica:
     """
     replica = TableReplica()
     reader.assign(reader.start_offsets(ROUTING_TABLE))
-    patience = Patience(clock, f"the end of topic {ROUTING_TABLE}", _READ_LIMIT_MS, _STALL_LIMIT_MS)
+    patience = Patience(clock, f"the end of topic {ROUTING_TABLE}", READ_LIMIT_MS, STALL_LIMIT_MS)
     while True:
         batch = reader.poll(5_000, 50)
         for record in batch.records:
@@ -245,20 +247,6 @@ def _read_table(reader: LogReader, clock: Clock) -> TableReplica:
         if _TABLE in batch.ended:
             return replica
         patience.check(progress=bool(batch.records))
-
-
-def _catch_up(intake: Intake, ends: Mapping[TopicPartition, int], clock: Clock) -> None:
-    """Observe every heartbeat and tick that stands in the log by now.
-
-    A leader that decided on half the past would date the nodes that it admits into that past, and then count the other
-    half against them.
-
-    Raises:
-        LogUnavailableError: Kafka did not answer in time.
-    """
-    patience = Patience(clock, f"the end of topic {HEARTBEATS}", _READ_LIMIT_MS, _STALL_LIMIT_MS)
-    while any(offset < ends.get(place, 0) for place, offset in intake.observations.positions.items()):
-        patience.check(progress=intake.poll(50) > 0)
 
 
 def _check_identity(state: State, replica: TableReplica, stored_log_id: str | None) -> None:

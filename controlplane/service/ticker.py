@@ -25,6 +25,7 @@ class Ticker:
         self._interval_ms = interval_ms
         self._stop = threads.signal()
         self._acknowledged_at_ms = clock.monotonic_ms()
+        self._wanted_partitions = 1
         self._failure: BaseException | None = None
         self._denied: str | None = None
         self._thread = threads.thread(self._run, "ticker")
@@ -33,6 +34,10 @@ class Ticker:
         """Begin to tick; silence counts from here."""
         self._acknowledged_at_ms = self._clock.monotonic_ms()
         self._thread.start()
+
+    def cover(self, partitions: int) -> None:
+        """Tick to at least so many partitions; how many there are is asked for only when they are more than before."""
+        self._wanted_partitions = partitions
 
     def stop(self) -> None:
         """End the thread; ticks still queued are dropped."""
@@ -52,11 +57,12 @@ class Ticker:
 
     def _run(self) -> None:
         try:
-            partitions = None
+            partitions = 0
             while not self._stop.is_set():
                 began_at_ms = self._clock.monotonic_ms()
                 try:
-                    partitions = partitions or self._writer.partition_count(HEARTBEATS)
+                    if partitions < self._wanted_partitions:
+                        partitions = self._writer.partition_count(HEARTBEATS)
                     self._tick(partitions)
                 except LogUnavailableError as error:
                     _log.warning("no tick", error=str(error))

@@ -176,6 +176,17 @@ class ReaderContract:
         with pytest.raises(LogContinuityError, match=r"decisions\[0\]"):
             read_some(reader, 1)
 
+    def test_those_that_answer_are_all_as_a_rule(self, world: LogWorld) -> None:
+        """Whoever can do without a partition whose leader is away gets the same as others while none is."""
+        send_all(world.open_events(), [OutgoingRecord(HEARTBEATS, b"n", b"%d" % p, p) for p in (2, 0, 0)])
+        reader = world.open_reader()
+        for only_answering in (False, True):
+            starts = reader.start_offsets(HEARTBEATS, only_answering=only_answering)
+            assert starts == {TopicPartition(HEARTBEATS, partition): 0 for partition in range(3)}
+            ends = reader.end_offsets(HEARTBEATS, only_answering=only_answering)
+            assert [ends[TopicPartition(HEARTBEATS, partition)] for partition in range(3)] == [2, 0, 1]
+            assert reader.offsets_at_time(HEARTBEATS, 0, only_answering=only_answering) == starts
+
     def test_a_negative_offset_is_refused(self, world: LogWorld) -> None:
         """Clients take -1 for "the end" and -2 for "the start": a position that was never set must not skip the log."""
         with pytest.raises(InvariantViolationError, match="-1"):

@@ -50,6 +50,9 @@ def test_a_partition_without_a_leader_takes_and_gives_nothing(world: World) -> N
     assert world.read() == [b"elsewhere"]
     with pytest.raises(LogUnavailableError):
         world.reader.end_offsets(HEARTBEATS)
+    assert world.reader.end_offsets(HEARTBEATS, only_answering=True) == {SECOND: 1}
+    assert world.reader.start_offsets(HEARTBEATS, only_answering=True) == {SECOND: 0}
+    assert world.reader.offsets_at_time(HEARTBEATS, 0, only_answering=True) == {SECOND: 0}
     world.broker.elect_leader(CLUSTER.topic(HEARTBEATS), 0)
     assert world.read() == [b"before", b"meanwhile"]
     assert world.reader.end_offsets(HEARTBEATS) == {FIRST: 2, SECOND: 1}

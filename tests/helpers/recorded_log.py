@@ -78,16 +78,16 @@ class RecordedReader:
         """See the port."""
         return sum(place.topic == topic for place in self._records)
 
-    def offsets_at_time(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
+    def offsets_at_time(self, topic: str, time_ms: int, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See the port."""
         raise NotImplementedError
 
-    def start_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def start_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See the port."""
         found = {place: records for place, records in self._records.items() if place.topic == topic}
         return {place: records[0].offset if records else 0 for place, records in found.items()}
 
-    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def end_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See the port."""
         found = {place: records for place, records in self._records.items() if place.topic == topic}
         return {place: records[-1].offset + 1 if records else 0 for place, records in found.items()}

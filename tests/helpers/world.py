@@ -10,6 +10,7 @@ from controlplane.core.draft import SealedDecision
 from controlplane.core.events import IntentAnswered
 from controlplane.core.identifiers import Coordinates, Epoch, Term, TopicPartition
 from controlplane.core.intake.observations import Observations, observe
+from controlplane.core.partitioning import partition_of
 from controlplane.core.policy import FEATURE_LEVEL, Policy
 from controlplane.core.records import (
     Address,
@@ -39,7 +40,11 @@ INPUT_PLACES = (
 
 
 class World:
-    """One leader over a log of inputs. Time moves only by :meth:`tick`."""
+    """One leader over a log of inputs. Time moves only by :meth:`tick`.
+
+    Attributes:
+        standing: partitions of ``heartbeats`` to which nothing can be written for now: no tick, no heartbeat.
+    """
 
     def __init__(
         self,
@@ -58,6 +63,7 @@ class World:
         self.refusals: list[Refusal] = []
         self.decisions: list[Decision] = []
         self.principal = "tester"
+        self.standing: set[int] = set()
         self.state = State()
         self._observed = 0
         first = policy or Policy(slot_count=16)
@@ -102,7 +108,7 @@ class World:
     def tick(self, elapsed_ms: int = 100, ticking: tuple[str, ...] = ("c1",)) -> None:
         """Let time pass, and let these controllers mark it in every partition."""
         self.now_ms += elapsed_ms
-        for partition in range(PARTITIONS):
+        for partition in sorted(set(range(PARTITIONS)) - self.standing):
             for controller_id in ticking:
                 self.append(HEARTBEATS, partition, Tick(controller_id, self.now_ms))
 
@@ -120,7 +126,9 @@ class World:
     ) -> None:
         """A node says that it is alive, always in the same partition."""
         beat = Heartbeat(node_id, incarnation, self.now_ms, Epoch(table_epoch), role)
-        self.append(HEARTBEATS, sum(node_id.encode()) % PARTITIONS, beat)
+        partition = partition_of(node_id.encode(), PARTITIONS)
+        if partition not in self.standing:
+            self.append(HEARTBEATS, partition, beat)
 
     def leave(self, node_id: str, incarnation: int = 1) -> None:
         """A node asks to be relieved."""

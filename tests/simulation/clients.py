@@ -51,17 +51,17 @@ class SimulatedReader:
         """See :meth:`controlplane.ports.LogReader.partition_count`."""
         return self._reach().partition_count(topic)
 
-    def offsets_at_time(self, topic: str, time_ms: int) -> dict[TopicPartition, int]:
+    def offsets_at_time(self, topic: str, time_ms: int, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.offsets_at_time`."""
-        return self._reach().offsets_at_time(topic, time_ms)
+        return self._reach().offsets_at_time(topic, time_ms, only_answering=only_answering)
 
-    def start_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def start_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.start_offsets`."""
-        return self._reach().start_offsets(topic)
+        return self._reach().start_offsets(topic, only_answering=only_answering)
 
-    def end_offsets(self, topic: str) -> dict[TopicPartition, int]:
+    def end_offsets(self, topic: str, *, only_answering: bool = False) -> dict[TopicPartition, int]:
         """See :meth:`controlplane.ports.LogReader.end_offsets`."""
-        return self._reach().end_offsets(topic)
+        return self._reach().end_offsets(topic, only_answering=only_answering)
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """See :meth:`controlplane.ports.LogReader.assign`."""

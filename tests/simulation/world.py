@@ -266,6 +266,8 @@ class World:
             for offset in range(len(self.authors), self.broker.partitions(topic)[0].end_offset):
                 self.authors[offset] = author
         elif topic == self.cluster.topic(HEARTBEATS):
+            while len(self.appended_ms) < len(self.broker.partitions(topic)):
+                self.appended_ms.append([])
             for partition, appended_ms in zip(self.broker.partitions(topic), self.appended_ms, strict=True):
                 while len(appended_ms) < partition.end_offset:
                     appended_ms.append(self.scheduler.now_ms)

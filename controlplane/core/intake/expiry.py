@@ -14,13 +14,13 @@ def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
     """Living members whose silence exceeds the limit, by name, with that silence in ms of log time."""
     limit_ms = state.silence_limit_ms
     heard = observations.heard_within(limit_ms)
-    read_until_ms = observations.read_until_ms
     silent = {}
     for node_id, node in state.nodes.items():
         if (node_id, node.incarnation) in heard or not node.lives:
             continue
         silence_ms = observations.silence_ms(node_id, node.incarnation)
-        silence_ms = min(silence_ms, observations.unheard_ms(node.admitted_at_offset, read_until_ms))
+        since = node.admitted_at_offset, node.changed_at_ms
+        silence_ms = min(silence_ms, observations.membership_ms(node_id, node.incarnation, *since))
         if silence_ms > limit_ms:
             silent[node_id] = silence_ms
     return dict(sorted(silent.items()))
@@ -36,7 +36,7 @@ def settle_silence_limit(draft: Draft, observations: Observations) -> None:
     former = draft.state.former_silence_limit
     if former is None:
         return
-    passed_ms = observations.unheard_ms(former.since_offset, observations.read_until_ms)
+    passed_ms = observations.passed_ms(former.since_offset)
     if passed_ms >= former.limit_ms + SILENCE_MARGIN_MS:
         limit_ms = draft.state.policy.silence_limit_ms
         evidence = f"{passed_ms} ms of log time under {limit_ms} ms instead of {former.limit_ms} ms"

@@ -14,11 +14,13 @@ def judge_heartbeats(state: State, observations: Observations, now_ms: int) -> t
     """The observations with every heartbeat judged, and those that are refused.
 
     A heartbeat of a node that is not (yet) a member waits one silence limit for the join, and longer if the join is
-    there and no decision has taken it up: the two topics have no common order, and there may be no leader. Only a
+    there and no decision has taken it up: the two topics have no common order, and there may be no leader for long. So
+    of those that wait longer only the newest of each incarnation does, and stands for the others. Only a
     heartbeat of the current incarnation of a living member keeps that member alive.
     """
     refusals: list[Refusal] = []
     waiting: list[InputRecord] = []
+    waiting_long: dict[tuple[NodeId, Incarnation], InputRecord] = {}
     fresh = [record for _, view in sorted(observations.partitions.items()) for record in view.unjudged]
     joining = {
         (record.payload.node_id, record.payload.incarnation)
@@ -29,10 +31,12 @@ def judge_heartbeats(state: State, observations: Observations, now_ms: int) -> t
         refusal, waits = _judge(state, record, joining, now_ms)
         if refusal is not None:
             refusals.append(refusal)
-        elif waits:
+        elif waits and now_ms - record.coordinates.append_time_ms <= state.silence_limit_ms:
             waiting.append(record)
+        elif waits and isinstance(record.payload, Heartbeat):
+            waiting_long[record.payload.node_id, record.payload.incarnation] = record
     partitions = {partition: _judged(view) for partition, view in observations.partitions.items()}
-    return replace(observations, partitions=partitions, strangers=tuple(waiting)), refusals
+    return replace(observations, partitions=partitions, strangers=(*waiting_long.values(), *waiting)), refusals
 
 
 def _judge(

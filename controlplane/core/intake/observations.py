@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from controlplane.config import HEARTBEATS, MAX_TICK_GAP_MS
 from controlplane.core.identifiers import ControllerId, Incarnation, NodeId, Seq, TopicPartition
+from controlplane.core.partitioning import partition_of
 from controlplane.core.records import Heartbeat, InputRecord, SlotReport, Tick
 
 _FIRST_HEARTBEAT_PARTITION: Final = TopicPartition(HEARTBEATS, 0)
@@ -75,14 +76,25 @@ class PartitionView:
         return self._clock_before(index)
 
     def clock_at_time(self, time_ms: int) -> int:
-        """The clock when it was last that time or earlier, as far back as the marks go."""
-        for mark in reversed(self.marks):
-            if mark.append_time_ms <= time_ms:
-                return mark.clock_ms
-        return self._clock_before(0)
+        """The clock at the last tick before that time was first passed, as far back as the marks go.
+
+        It is the present clock if that time has not passed yet here.
+        """
+        for index, mark in enumerate(self.marks):
+            if mark.append_time_ms > time_ms:
+                return self._clock_before(index)
+        return self.clock_ms
+
+    def time_at_offset(self, offset: int) -> int | None:
+        """When the record at ``offset`` was appended, as far back as the marks go; None without any."""
+        index = bisect_left(self.marks, offset, key=lambda mark: mark.offset)
+        return self.marks[max(index - 1, 0)].append_time_ms if self.marks else None
 
     def _clock_before(self, index: int) -> int:
         return self.marks[max(index - 1, 0)].clock_ms if self.marks else self.clock_ms
+
+
+_NOTHING_READ: Final = PartitionView()
 
 
 class SlotsAsked(NamedTuple):
@@ -151,24 +163,42 @@ class Observations:
             default=MEMORY_MS,
         )
 
-    @property
-    def read_until_ms(self) -> int:
-        """The time up to which every partition was read; 0 while one was not read at all."""
-        known = {place.partition for place in self.positions if place.topic == HEARTBEATS}
-        views = [self.partitions.get(partition) for partition in known]
-        return min((view.last_tick_ms or 0 if view else 0 for view in views), default=0)
-
-    def unheard_ms(self, admitted_at_offset: int, read_until_ms: int) -> int:
-        """The silence of a member without any heartbeat.
-
-        It counts in partition 0 from its admission, or from where this reader began if that was later, and at most
-        the memory. It ends at ``read_until_ms``: the missing heartbeats may stand in a partition that is read late.
-        """
+    def passed_ms(self, since_offset: int) -> int:
+        """Log time of partition 0 since an offset, or since this reader began if that was later; at most the memory."""
         first = self.partitions.get(0)
-        if first is None:
+        return 0 if first is None else min(first.clock_ms - first.clock_at_offset(since_offset), MEMORY_MS)
+
+    def membership_ms(
+        self, node_id: NodeId, incarnation: Incarnation, admitted_at_offset: int, changed_at_ms: int
+    ) -> int:
+        """How much log time a member has had to send a heartbeat, at most the memory: it is silent for no longer.
+
+        It counts from the admission, or from where this reader began if that was later, and only what has passed both
+        in partition 0 and where the heartbeats would stand: that may be read late, or be without ticks. A member that
+        was heard sends them to the partition where it was; of any other they may be in every partition.
+
+        What has passed in the member's own partition since its status changed, which it did not before its admission,
+        counts in any case: partition 0 may be the one without ticks.
+
+        Nothing counts while no tick was read of the partition that the member's key chooses. It may have gone there
+        from where it was heard, when partitions were added.
+        """
+        known = [place.partition for place in self.positions if place.topic == HEARTBEATS]
+        if self.partitions.get(partition_of(node_id.encode(), max(len(known), 1)), _NOTHING_READ).last_tick_ms is None:
             return 0
-        unheard_ms = first.clock_at_time(read_until_ms) - first.clock_at_offset(admitted_at_offset)
-        return min(max(unheard_ms, 0), MEMORY_MS)
+        member = node_id, incarnation
+        heard_in = [view for view in self.partitions.values() if member in view.heard]
+        places = heard_in or [self.partitions.get(partition, _NOTHING_READ) for partition in known]
+        first = self.partitions.get(0, _NOTHING_READ)
+        admitted_at_ms = first.time_at_offset(admitted_at_offset)
+        passed_ms = 0
+        if admitted_at_ms is not None:
+            since_ms = min((view.clock_ms - view.clock_at_time(admitted_at_ms) for view in places), default=0)
+            passed_ms = min(self.passed_ms(admitted_at_offset), since_ms)
+        if heard_in:
+            since_ms = min(view.clock_ms - view.clock_at_time(changed_at_ms) for view in heard_in)
+            passed_ms = max(passed_ms, since_ms)
+        return min(passed_ms, MEMORY_MS)
 
     @property
     def ticking(self) -> frozenset[ControllerId]:

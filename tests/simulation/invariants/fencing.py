@@ -5,6 +5,7 @@ silent for too long, because no other time exists for a leader.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
@@ -37,6 +38,14 @@ class _Partition:
     heard: dict[tuple[NodeId, Incarnation], int] = field(default_factory=dict)
 
 
+class _Sign(NamedTuple):
+    """The last sign of life of a member: where, when in virtual time, and whether it is its admission."""
+
+    partition: int
+    at_ms: int
+    is_admission: bool = False
+
+
 class FencingWatch:
     """Judges each decision by what stands in ``heartbeats`` before its positions."""
 
@@ -45,13 +54,15 @@ class FencingWatch:
         self._world = world
         self._verdicts = verdicts
         self._topic = world.cluster.topic(HEARTBEATS)
-        self._partitions: list[_Partition] = [_Partition() for _ in world.broker.partitions(self._topic)]
-        self._last_sign_ms: dict[tuple[NodeId, Incarnation], tuple[int, int]] = {}
+        self._partitions: list[_Partition] = []
+        self._last_sign: dict[tuple[NodeId, Incarnation], _Sign] = {}
 
     def see(self, before: State, decision: Decision, after: State) -> None:
         """A decision was committed."""
         if any(isinstance(event, TermOpened) for event in decision.events):
             return  # it takes up no input
+        for _ in self._world.broker.partitions(self._topic)[len(self._partitions) :]:
+            self._partitions.append(_Partition())
         for number, partition in enumerate(self._partitions):
             self._read(number, partition, decision.positions.get(f"{HEARTBEATS}[{number}]", 0))
         for event in decision.events:
@@ -62,7 +73,7 @@ class FencingWatch:
             elif isinstance(event, NodeAdmitted):
                 member = event.node.node_id, event.node.incarnation
                 # When it was decided, not when it was committed: an answer may be long in coming.
-                self._last_sign_ms[member] = 0, self._appended_ms(0, self._partitions[0].next_offset - 1)
+                self._last_sign[member] = _Sign(0, self._read_until_ms(), is_admission=True)
                 for partition in self._partitions:
                     partition.heard[member] = partition.clock_ms
         if not after.evictions_frozen:
@@ -70,8 +81,9 @@ class FencingWatch:
 
     def _judge_fencing(self, decision: Decision, event: NodeFenced, limit_ms: int) -> None:
         """The node was not heard for a limit before the last record of its partition that the decision knows."""
-        number, last_ms = self._last_sign_ms[event.node_id, event.incarnation]
-        silence_ms = self._appended_ms(number, self._partitions[number].next_offset - 1) - last_ms
+        number, last_ms, is_admission = self._last_sign[event.node_id, event.incarnation]
+        last_read_ms = self._appended_ms(number, self._partitions[number].next_offset - 1)
+        silence_ms = (self._read_until_ms() if is_admission else last_read_ms) - last_ms
         self._verdicts.judge(
             HEARD_IN_TIME,
             silence_ms >= limit_ms,
@@ -79,11 +91,14 @@ class FencingWatch:
         )
 
     def _judge_living(self, decision: Decision, after: State) -> None:
+        """Whoever was heard counts in the partition where that was last; whoever was not, where he is silent least."""
         for node_id, node in after.nodes.items():
             if not node.lives:
                 continue
             member = node_id, node.incarnation
-            silence_ms = min(p.clock_ms - p.heard[member] for p in self._partitions if member in p.heard)
+            last = self._last_sign[member]
+            where = self._partitions if last.is_admission else [self._partitions[last.partition]]
+            silence_ms = min(p.clock_ms - p.heard[member] for p in where if member in p.heard)
             self._verdicts.judge(
                 DEAD_ARE_FENCED,
                 silence_ms <= after.silence_limit_ms + _SLACK_MS,
@@ -110,7 +125,13 @@ class FencingWatch:
             if isinstance(payload, Heartbeat):
                 member = payload.node_id, payload.incarnation
                 partition.heard[member] = partition.clock_ms
-                self._last_sign_ms[member] = number, self._appended_ms(number, record.offset)
+                sign = _Sign(number, self._appended_ms(number, record.offset))
+                if member not in self._last_sign or self._last_sign[member].at_ms <= sign.at_ms:
+                    self._last_sign[member] = sign
+
+    def _read_until_ms(self) -> int:
+        """When the last record that the decision knows was appended, in virtual time, wherever it stands."""
+        return max(self._appended_ms(number, each.next_offset - 1) for number, each in enumerate(self._partitions))
 
     def _appended_ms(self, number: int, offset: int) -> int:
         """When a record was appended, in virtual time."""

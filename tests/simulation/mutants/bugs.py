@@ -81,7 +81,7 @@ MUTANTS: Final = (
     Mutant(
         "fences by the wall clock",
         "controlplane.core.intake.expiry:silent_nodes",
-        "silence_ms = min(silence_ms, observations.unheard_ms(node.admitted_at_offset, read_until_ms))",
+        "silence_ms = min(silence_ms, observations.membership_ms(node_id, node.incarnation, *since))",
         "heard_ms = [view.heard[node_id, node.incarnation].append_time_ms for view in observations.partitions.values()"
         " if (node_id, node.incarnation) in view.heard]\n"
         "        silence_ms = observations.now_ms - max(heard_ms) if heard_ms else silence_ms",
@@ -95,8 +95,8 @@ MUTANTS: Final = (
     Mutant(
         "counts silence from its take-over",
         "controlplane.service.takeover:TakeOver.catch_up",
-        "_catch_up(parts.intake, ends, parts.clock)",
-        "_catch_up(parts.intake, ends, parts.clock)\n"
+        "parts.intake.catch_up(ends)",
+        "parts.intake.catch_up(ends)\n"
         "    from controlplane.core.intake.observations import Observations\n"
         "    parts.intake.observations = Observations(positions=parts.intake.observations.positions)",
     ),

@@ -1,0 +1,53 @@
+"""Says aloud in which partitions of ``heartbeats`` time stands still: nobody can tell there who is silent."""
+
+from typing import Final
+
+import structlog
+
+from controlplane.config import HEARTBEATS
+from controlplane.core.intake.observations import Observations
+from controlplane.ports import Clock
+from controlplane.service.metrics import ControllerMetrics
+
+_STANDS_AFTER_MS: Final = 5_000
+_LOOK_EVERY_MS: Final = 1_000
+
+_log = structlog.get_logger(__name__)
+
+
+class TickWatch:
+    """Compares the ticks that were read with those of a while ago, on the monotonic clock."""
+
+    def __init__(self, clock: Clock, metrics: ControllerMetrics) -> None:
+        """Nothing was looked at."""
+        self._clock = clock
+        self._metrics = metrics
+        self._looked_at_ms: int | None = None
+        self._last_ticks: dict[int, tuple[int | None, int]] = {}
+        self._standing: list[int] = []
+
+    def look(self, observations: Observations) -> None:
+        """Take note of the last tick of each partition, and tell once what has changed; most calls cost nothing."""
+        now_ms = self._clock.monotonic_ms()
+        if self._looked_at_ms is not None and now_ms - self._looked_at_ms < _LOOK_EVERY_MS:
+            return
+        self._looked_at_ms = now_ms
+        known = sorted(place.partition for place in observations.positions if place.topic == HEARTBEATS)
+        for partition in known:
+            view = observations.partitions.get(partition)
+            tick_ms = view.last_tick_ms if view else None
+            if partition not in self._last_ticks or self._last_ticks[partition][0] != tick_ms:
+                self._last_ticks[partition] = tick_ms, now_ms
+        standing = [each for each in known if now_ms - self._last_ticks[each][1] >= _STANDS_AFTER_MS]
+        self._metrics.partitions_without_ticks.set(len(standing))
+        if standing == self._standing:
+            return
+        self._standing = standing
+        if standing:
+            _log.error(
+                "no ticks come from some partitions: nobody whose heartbeats go there is fenced for silence",
+                topic=HEARTBEATS,
+                partitions=standing,
+            )
+        else:
+            _log.info("ticks come from every partition again", topic=HEARTBEATS)

@@ -1,0 +1,191 @@
+"""Partitions of the inputs that are away, new, or not taken up, while the others go on; each with every invariant."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.events import NodeFenced
+from controlplane.core.identifiers import TopicPartition
+from controlplane.core.partitioning import partition_of
+from controlplane.service import intake
+from tests.simulation.audit import what_the_audit_finds
+from tests.simulation.many import prepare
+from tests.simulation.memo import decoding_once
+from tests.simulation.script import USUAL, Script, begun
+from tests.simulation.setting import CONTROLLERS, NODES, SPARE_NODES
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Processes that are hit by faults complain a lot."""
+    prepare()
+    with decoding_once():
+        yield
+
+
+def lose_leader(script: Script, partition: int) -> list[str]:
+    """Nobody answers for a partition of heartbeats; the nodes whose heartbeats go elsewhere."""
+    script.world.broker.lose_leader(script.world.cluster.topic(HEARTBEATS), partition)
+    return [name for name in NODES if partition_of(name.encode(), 2) != partition]
+
+
+def elect_leader(script: Script, partition: int) -> None:
+    """The partition is back."""
+    script.world.broker.elect_leader(script.world.cluster.topic(HEARTBEATS), partition)
+
+
+def fenced(script: Script) -> list[str]:
+    """Who was fenced, in order."""
+    return [event.node_id for event in script.events(NodeFenced) if isinstance(event, NodeFenced)]
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_a_node_dies_while_another_partition_is_away(partition: int) -> None:
+    """It is fenced as soon as ever, however long that has lasted; those that nobody can hear are left alone."""
+    script = begun()
+    victim = lose_leader(script, partition)[0]
+    script.go_on(30_000)
+    assert fenced(script) == []
+    script.world.kill(victim)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    elect_leader(script, partition)
+    script.go_on(5_000)
+    script.world.start_node(victim)
+    script.go_on_until(script.is_well, 5_000)
+    assert fenced(script) == [victim]
+    assert what_the_audit_finds(script.world) == []
+
+
+@pytest.mark.parametrize(("topic", "partition"), [(HEARTBEATS, 0), (HEARTBEATS, 1), (MEMBERSHIP, 0), (INTENTS, 0)])
+def test_a_cold_leader_takes_over_while_an_input_partition_is_away(topic: str, partition: int) -> None:
+    """It needs the log of decisions only; what stands in that partition is taken up where decisions had come to."""
+    script = begun()
+    world, name = script.world, script.world.cluster.topic(topic)
+    script.ask("before", "refresh_table")
+    script.go_on_until(lambda: script.answered("before"), 1_000)
+    world.broker.lose_leader(name, partition)
+    for controller in CONTROLLERS:
+        world.kill(controller)
+    world.start_controller("c1")
+    script.go_on_until(lambda: len(script.terms) == 2, 6_000)
+    victim = next(node for node in NODES if topic != HEARTBEATS or partition_of(node.encode(), 2) != partition)
+    script.go_on(20_000)
+    assert fenced(script) == []
+    world.kill(victim)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    script.ask("meanwhile", "refresh_table")
+    world.broker.elect_leader(name, partition)
+    script.go_on_until(lambda: script.answered("meanwhile"), 2_000)
+    script.go_on(5_000)
+    world.start_node(victim)
+    script.go_on_until(script.is_well, 5_000)
+    assert fenced(script) == [victim]
+    assert what_the_audit_finds(world) == []
+
+
+def add_partitions(script: Script, count: int) -> None:
+    """An operator gives heartbeats so many partitions; every node's next heartbeat goes where its key belongs now."""
+    script.world.broker.add_partitions(script.world.cluster.topic(HEARTBEATS), count)
+
+
+def movers(count: int) -> list[str]:
+    """The nodes whose heartbeats go to a new partition when there are so many instead of two."""
+    return [name for name in NODES if partition_of(name.encode(), count) >= 2]
+
+
+@pytest.mark.parametrize("silence_limit_ms", [1_100, 2_000])
+def test_nodes_that_move_to_partitions_that_were_added_live_on(silence_limit_ms: int) -> None:
+    """Where they were heard before they look dead; and when they die, the ticks of the new ones tell."""
+    script = begun(replace(USUAL, policy=replace(USUAL.policy, silence_limit_ms=silence_limit_ms)))
+    moved = movers(4)
+    assert len(moved) >= 2
+    add_partitions(script, 4)
+    script.go_on(15_000)
+    assert fenced(script) == []
+    assert script.is_well()
+    script.world.kill(moved[0])
+    script.go_on_until(lambda: fenced(script) == moved[:1], silence_limit_ms + 500)
+    kill_everybody_who_leads(script)
+    script.go_on_until(lambda: len(script.terms) == 2, 6_000)
+    script.world.kill(moved[1])
+    script.go_on_until(lambda: fenced(script) == moved[:2], silence_limit_ms + 500)
+    for name in moved[:2]:
+        script.world.start_node(name)
+    script.go_on_until(script.is_well, 5_000)
+    assert fenced(script) == moved[:2]
+    assert what_the_audit_finds(script.world) == []
+
+
+def kill_everybody_who_leads(script: Script) -> None:
+    """The leader's process dies for good."""
+    for name in script.leaders:
+        script.world.kill(name)
+
+
+def test_partitions_that_are_added_while_nobody_leads_fence_nobody() -> None:
+    """The next leader finds them when it takes over, before it judges anybody."""
+    script = begun()
+    script.world.leases.available = False
+    kill_everybody_who_leads(script)
+    add_partitions(script, 4)
+    script.go_on(10_000)
+    script.world.leases.available = True
+    script.go_on_until(lambda: len(script.terms) == 2, 6_000)
+    script.go_on(10_000)
+    assert fenced(script) == []
+    assert script.is_well()
+    victim = movers(4)[0]
+    script.world.kill(victim)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    assert what_the_audit_finds(script.world) == []
+
+
+def test_joins_that_nobody_takes_up_for_long_stay_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes repeat them while nobody leads; whoever leads then takes them up in rounds, and misses none."""
+    monkeypatch.setattr(intake, "_MOST_PENDING", 6)
+    script = begun()
+    world = script.world
+    world.leases.available = False
+    kill_everybody_who_leads(script)
+    for name in SPARE_NODES:
+        world.start_node(name)
+    script.go_on(20_000)
+    joins = world.broker.partitions(world.cluster.topic(MEMBERSHIP))[0].end_offset
+    assert joins > len(NODES) + 10
+    for running in world.running.values():
+        assert len(running.controller._parts.intake.observations.pending) < 10  # noqa: SLF001 - what it keeps
+    script.ask("behind them", "refresh_table")
+    world.leases.available = True
+    script.go_on_until(lambda: script.answered("behind them"), 8_000)
+    script.go_on_until(lambda: all(name in script.state.nodes for name in SPARE_NODES), 3_000)
+    script.go_on(3_000)
+    assert fenced(script) == []
+    assert what_the_audit_finds(world) == []
+
+
+def test_a_standby_that_had_not_read_all_of_a_partition_takes_over_while_it_is_away() -> None:
+    """The log says that more was read than it knows: it begins there anew, and what it decides can be taken again."""
+    script = begun()
+    world = script.world
+    for name in CONTROLLERS:
+        if name not in script.leaders:
+            world.machines[name].network.held_back.add(TopicPartition(HEARTBEATS, 1))
+    script.go_on(1_500)
+    script.ask("ahead", "refresh_table")
+    script.go_on_until(lambda: script.answered("ahead"), 1_000)
+    victim = lose_leader(script, 1)[0]
+    kill_everybody_who_leads(script)
+    script.go_on_until(lambda: len(script.terms) == 2, 6_000)
+    world.kill(victim)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    for name in world.running:
+        world.machines[name].network.held_back.clear()
+    elect_leader(script, 1)
+    world.start_node(victim)
+    script.go_on_until(script.is_well, 5_000)
+    assert fenced(script) == [victim]
+    assert what_the_audit_finds(world) == []

@@ -1,0 +1,99 @@
+"""Inputs that nobody takes up: nodes repeat their joins for hours while there is no leader."""
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
+from controlplane.codec.inputs import encode_input
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP, ClusterConfig
+from controlplane.core.identifiers import Epoch, TopicPartition
+from controlplane.core.records import Heartbeat, InputPayload, NodeJoined, NodeRole, Tick
+from controlplane.core.state import State, position_key
+from controlplane.ports import OutgoingRecord
+from controlplane.service import intake as module
+from controlplane.service.intake import Intake
+from controlplane.service.metrics import ControllerMetrics
+
+CLUSTER = ClusterConfig("test")
+JOINS = TopicPartition(MEMBERSHIP, 0)
+
+
+class Standby:
+    """An intake over an in-memory Kafka in which nobody decides unless the test says so."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.broker = MemoryBroker(self.clock)
+        for topic in (HEARTBEATS, MEMBERSHIP, INTENTS):
+            self.broker.create_topic(CLUSTER.topic(topic))
+        self.writer = MemoryEventWriter(CLUSTER, self.broker)
+        self.intake = Intake(
+            lambda: MemoryLogReader(CLUSTER, self.broker), self.clock, ControllerMetrics(CollectorRegistry())
+        )
+        self.state = State()
+        self.intake.start(self.state)
+
+    def append(self, topic: str, payload: InputPayload) -> None:
+        """One input, of the node or of a controller."""
+        key = b"c1" if isinstance(payload, Tick) else b"n1"
+        self.writer.send(OutgoingRecord(topic, key, encode_input(payload)))
+
+    def join(self) -> None:
+        """The same node asks to be admitted, again."""
+        self.append(MEMBERSHIP, NodeJoined("n1", 1, NodeRole.DATA, (), "", 1, 0, "1", self.clock.wall_ms()))
+
+    def look(self) -> None:
+        """A few turns of the loop, each with a tick before it."""
+        for _ in range(4):
+            self.clock.advance(100)
+            self.append(HEARTBEATS, Tick("c1", 0))
+            self.intake.poll(0)
+            self.intake.settle(self.state)
+
+    def pending(self) -> list[int]:
+        """The offsets of what waits."""
+        return [record.coordinates.offset for record in self.intake.observations.pending]
+
+    def take_up(self) -> None:
+        """Somebody decides about everything that is read."""
+        upto = self.intake.observations.positions[JOINS]
+        self.state = replace(self.state, positions={position_key(JOINS): upto})
+
+
+def test_repeated_joins_stay_in_the_log_while_very_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time is read on meanwhile, and when a leader takes them up, the next come: each once, in order."""
+    monkeypatch.setattr(module, "_MOST_PENDING", 10)
+    monkeypatch.setattr(module, "_MAX_RECORDS", 8)
+    standby = Standby()
+    for _ in range(60):
+        standby.join()
+    seen: list[int] = []
+    for _ in range(10):
+        before_ms = standby.intake.observations.now_ms or 0
+        standby.look()
+        assert len(standby.pending()) < 10 + 8
+        assert (standby.intake.observations.now_ms or 0) > before_ms
+        seen += standby.pending()
+        standby.take_up()
+    assert seen == list(range(60))
+    standby.look()
+    assert standby.pending() == []
+    standby.join()
+    standby.look()
+    assert standby.pending() == [60]
+
+
+def test_of_the_heartbeats_that_wait_for_a_join_for_long_only_the_newest_does() -> None:
+    """The join is there, and nobody takes it up; what the node says each second would fill the memory."""
+    standby = Standby()
+    standby.join()
+    for number in range(100):
+        standby.append(HEARTBEATS, Heartbeat("n1", 1, number, Epoch(0), NodeRole.DATA))
+        standby.look()
+    strangers = standby.intake.observations.strangers
+    limit_ms = standby.state.silence_limit_ms
+    assert len(strangers) <= limit_ms // 400 + 2
+    assert standby.intake.refusals == []
+    assert strangers[-1].payload == Heartbeat("n1", 1, 99, Epoch(0), NodeRole.DATA)

@@ -1,0 +1,37 @@
+"""A partition in which time stands still is told of once, and once when it goes on."""
+
+import pytest
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+
+from controlplane.adapters.memory import VirtualClock
+from controlplane.config import HEARTBEATS
+from controlplane.core.identifiers import Coordinates
+from controlplane.core.intake.observations import Observations, observe
+from controlplane.core.records import InputRecord, Tick
+from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.tick_watch import TickWatch
+
+
+@pytest.mark.parametrize("silent_since_s", [0, 3])
+def test_a_partition_without_ticks_is_told_of_once(silent_since_s: int) -> None:
+    """Five seconds after its last tick, whether it had one or not; and again when there is a new one."""
+    clock, registry = VirtualClock(), CollectorRegistry()
+    watch = TickWatch(clock, ControllerMetrics(registry))
+    observations = Observations()
+    gauge: list[float] = []
+    with capture_logs() as logs:
+        for second in range(20):
+            ticking = [0, 1] if second < silent_since_s or second >= 15 else [0]
+            records = [
+                InputRecord(Coordinates(HEARTBEATS, partition, second, second * 1_000), Tick("c1", 0), b"")
+                for partition in ticking
+            ]
+            unread = InputRecord(Coordinates(HEARTBEATS, 1, 0, 0), None, b"")
+            observations = observe(observations, [*records, unread])
+            watch.look(observations)
+            clock.advance(1_000)
+            gauge.append(registry.get_sample_value("controlplane_heartbeat_partitions_without_ticks") or 0)
+    told_at_s = max(silent_since_s - 1, 0) + 5
+    assert [second for second, value in enumerate(gauge) if value] == list(range(told_at_s, 15))
+    assert [(each["log_level"], each.get("partitions")) for each in logs] == [("error", [1]), ("info", None)]
