@@ -52,7 +52,7 @@ class OnLogLoss(Enum):
     """What a node does that cannot reach the log any more."""
 
     STOP = "stop"
-    """Refuse requests before others may own what it held: no two owners, at the price of an outage with the log's."""
+    """Refuse requests before a leader can have fenced it, at the price of an outage with the log's."""
     SERVE = "serve"
     """Go on: for services that prefer stale answers to none, or fence their writes by the token alone."""
 
