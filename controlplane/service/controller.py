@@ -154,6 +154,7 @@ class Controller:
         parts = self._parts
         parts.follower.poll(0)
         parts.intake.poll(_POLL_MS)
+        parts.intake.follow_partitions(parts.follower.state)
         parts.intake.settle(parts.follower.state)
         self._show(parts.follower.state, leading=False)
         if self._keeper is not None:

@@ -94,8 +94,16 @@ class Intake:
         self.observations = Observations(positions=positions)
         self.observed_from = dict(positions)
 
-    def count_partitions(self) -> int:
-        """How many partitions ``heartbeats`` has by now.
+    @property
+    def known_partitions(self) -> int:
+        """How many partitions of ``heartbeats`` are read."""
+        return sum(place.topic == HEARTBEATS for place in self.observations.positions)
+
+    def take_in_added_partitions(self) -> bool:
+        """Ask whether ``heartbeats`` has partitions that are not read yet, and read them, too; whether there are any.
+
+        Nodes go to new partitions without a word, and look silent where they were heard before. So this does not return
+        before what they have sent there is read, as far as anybody answers; of very many records, the last.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
@@ -103,24 +111,21 @@ class Intake:
         """
         if self._reader is None:
             raise InvariantViolationError("an intake that reads nothing has nobody to ask")
-        return self._reader.partition_count(HEARTBEATS)
+        if self._reader.partition_count(HEARTBEATS) <= self.known_partitions:
+            return False
+        self._take_in_partitions()
+        return True
 
-    @property
-    def known_partitions(self) -> int:
-        """How many partitions of ``heartbeats`` are read."""
-        return sum(place.topic == HEARTBEATS for place in self.observations.positions)
-
-    def take_in_partitions(self, count: int) -> bool:
-        """Read the partitions of ``heartbeats`` that are new among so many, too; whether there are any.
-
-        Nodes go to new partitions without a word, and look silent where they were heard before. So this does not return
-        before what they have sent there is read, as far as anybody answers; of very many records, the last.
+    def follow_partitions(self, state: State) -> None:
+        """Read the partitions of ``heartbeats`` that a leader has found, too, as above.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
         """
-        if count <= self.known_partitions:
-            return False
+        if sum(place_of(key).topic == HEARTBEATS for key in state.positions) > self.known_partitions:
+            self._take_in_partitions()
+
+    def _take_in_partitions(self) -> None:
         # A new reader: the client of the present one could take minutes to hear of the partitions.
         reader = self._open_reader()
         try:
@@ -143,10 +148,9 @@ class Intake:
         self.observed_from = {**self.observed_from, **added}
         _log.info("partitions were added", topic=HEARTBEATS, read_from=added)
         self.catch_up(ends)
-        return bool(added)
 
-    def begin_again(self, state: State, answering: AbstractSet[TopicPartition]) -> None:
-        """Go on at the state's positions in partitions of ``heartbeats`` that are not read so far and do not answer.
+    def skip_to_recorded(self, state: State, answering: AbstractSet[TopicPartition]) -> None:
+        """Begin anew at the state's positions in partitions of ``heartbeats`` that are not read so far nor answer.
 
         What was read of them before is forgotten. A leader that knew less than its log says that it does could not be
         audited; one that began later can be.
@@ -211,16 +215,9 @@ class Intake:
         _log.warning("inputs wait for decisions", pending=pending, read_on=not holds_back)
 
     def settle(self, state: State) -> None:
-        """As a standby: judge heartbeats, drop what the leader took up, keep the refusals that it may not have seen.
-
-        Partitions that the leader has found are read too.
-
-        Raises:
-            LogUnavailableError: Kafka did not answer in time.
-        """
+        """Judge heartbeats, drop what decisions have taken up, keep the refusals that no leader may have seen."""
         if self._settled is not None and self._settled[0] == state.seq and self._settled[1] is self.observations:
             return
-        self.take_in_partitions(sum(place_of(key).topic == HEARTBEATS for key in state.positions))
         self.observations, refused = settle(state, self.observations)
         self._settled = (state.seq, self.observations)
         self.refusals.extend(refused)

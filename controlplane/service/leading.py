@@ -105,7 +105,7 @@ class Leadership:
         if self._intake.observations is self._looked_at:
             return None  # equal inputs would give an equal answer
         verdict = decide(self.state, self._intake.observations, self._slot_policies)
-        if self._may_have_moved(verdict.sealed) and self._intake.take_in_partitions(self._intake.count_partitions()):
+        if self._may_have_moved(verdict.sealed) and self._intake.take_in_added_partitions():
             verdict = decide(self.state, self._intake.observations, self._slot_policies)
         self._show_refusal(verdict.observations.slots_asked)
         self._dead_letters.write((*self._intake.take_refusals(), *verdict.refusals))

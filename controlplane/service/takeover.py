@@ -141,7 +141,6 @@ class TakeOver:
         state = parts.follower.state
         with closing(parts.open_reader()) as reader:
             replica = _read_table(reader, parts.clock)
-            partitions = reader.partition_count(HEARTBEATS)
             ends = reader.end_offsets(HEARTBEATS, only_answering=True)
         try:
             _check_identity(state, replica, _stored_log_id(parts.lease_store))
@@ -153,8 +152,8 @@ class TakeOver:
         require_slot_policy(parts, state)
         # A leader that decided on half the past would date the nodes that it admits into that past, and then count the
         # other half against them.
-        parts.intake.take_in_partitions(partitions)
-        parts.intake.begin_again(state, ends.keys())
+        parts.intake.take_in_added_partitions()
+        parts.intake.skip_to_recorded(state, ends.keys())
         parts.intake.catch_up(ends)
         self._leadership = Leadership(
             state,
