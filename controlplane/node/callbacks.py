@@ -27,7 +27,7 @@ class Access(Enum):
     MIGRATING = "migrating"
     """It leads the slot and is still fetching its data: ask again."""
     MOVED = "moved"
-    """It does not lead the slot, or may not serve: it cannot reach the log, or not read the table. Look at a newer one."""
+    """It does not lead the slot, or may not serve: without the log, or without news of the table."""
 
 
 class Ownership(NamedTuple):

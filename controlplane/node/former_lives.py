@@ -56,6 +56,8 @@ def _read(reader: LogReader, node_id: NodeId, stopping: Signal) -> Incarnation:
         unread -= batch.ended
         empty_polls = 0 if batch.records else empty_polls + 1
         last = max([last, *(_incarnation(record) for record in batch.records if record.key == node_id.encode())])
+    if unread and not stopping.is_set():
+        _log.warning("former incarnations unknown", node=node_id, error=f"{MEMBERSHIP} was not read to its end in time")
     return last
 
 

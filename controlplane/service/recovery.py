@@ -22,12 +22,10 @@ from controlplane.core.recovery.shelf import ShelvedSnapshot, SnapshotShelf
 from controlplane.core.state import State
 from controlplane.errors import InvalidInputError, LogContinuityError, UnsupportedFeatureLevelError
 from controlplane.ports import Clock, LogReader, RawRecord
-from controlplane.service.patience import Patience
+from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 
 _LOG: Final = TopicPartition(DECISIONS, 0)
 _SHELF: Final = TopicPartition(SNAPSHOTS, 0)
-_READ_LIMIT_MS: Final = 60_000
-_STALL_LIMIT_MS: Final = 5_000
 _MAX_PARTS: Final = 16
 _MAX_RECORDS: Final = 32
 
@@ -73,7 +71,7 @@ def read_shelf(reader: LogReader, clock: Clock) -> SnapshotShelf:
     if starts == reader.end_offsets(SNAPSHOTS):
         return shelf
     reader.assign(starts)
-    patience = Patience(clock, f"the end of topic {SNAPSHOTS}", _READ_LIMIT_MS, _STALL_LIMIT_MS)
+    patience = Patience(clock, f"the end of topic {SNAPSHOTS}", READ_LIMIT_MS, STALL_LIMIT_MS)
     while True:
         batch = reader.poll(_MAX_PARTS, 50)
         for record in batch.records:
@@ -145,7 +143,7 @@ def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[D
         raise InvalidInputError(DAMAGED, f"its last decision stood at {place}, and the log keeps {first} to {end}")
     reader.assign({_LOG: header.last_decision_offset})
     assembler = DecisionAssembler()
-    patience = Patience(clock, place, _READ_LIMIT_MS, _STALL_LIMIT_MS)
+    patience = Patience(clock, place, READ_LIMIT_MS, STALL_LIMIT_MS)
     while True:
         batch = reader.poll(_MAX_RECORDS, 50)
         for record in batch.records:

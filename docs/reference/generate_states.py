@@ -34,9 +34,9 @@ _SESSION = """
 
 The agent's session (`controlplane/core/machines/node_session.py`). It follows the routing table; only that its
 heartbeats are no longer acknowledged it notices by itself. It refuses requests in every state but `active` and
-`draining`, and there, too, when it has not read the table to its end for too long: a reading is good for as long as it
-may serve without the log, and for 1.5 s at least. An agent that was asked to serve without the log does so for as long as the table calls it
-a member.
+`draining`, and there, too, when it has not read the table to its end for too long: a reading is good for as long as
+it may serve without the log, and for 1.5 s at least. An agent that was asked to serve without the log does so for as
+long as the table calls it a member.
 
 """
 _ELECTION = """

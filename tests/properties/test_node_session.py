@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.machines.node_session import LEAST_TABLE_AGE_MS, NodeSession, SessionSettings
+from controlplane.core.machines.node_session import TABLE_GOOD_FOR_AT_LEAST_MS, NodeSession, SessionSettings
 from controlplane.core.machines.session_messages import (
     ConfirmTable,
     HeartbeatAcknowledged,
@@ -130,7 +130,7 @@ def test_a_fenced_node_does_not_serve(silence_limit_ms: int, drawn: list[dict[st
                 )
             serves = world.now_ms < world.session.serve_until_ms
             assert world.member or not serves
-            may_be_old_ms = max(silence_limit_ms, LEAST_TABLE_AGE_MS)
+            may_be_old_ms = max(silence_limit_ms, TABLE_GOOD_FOR_AT_LEAST_MS)
             assert world.now_ms - world.read_ms < may_be_old_ms or not serves, "its slots may have gone to others"
     assert world.session.incarnation == WALL_MS
 

@@ -7,16 +7,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.identifiers import ControllerId, NodeId, Term
 from controlplane.core.machines.leading import Step
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
 from controlplane.core.verification.invariants import dead_may_hold
 from controlplane.errors import ControlPlaneError
+from controlplane.node import FencingToken
 from tests.simulation.audit import AUDITED_ALIKE, what_the_audit_finds
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.faults import HEALED_MS, Injector
 from tests.simulation.invariants.fencing import FencingWatch
 from tests.simulation.invariants.healing import ALL_ANSWERED, LIVENESS, what_did_not_heal
+from tests.simulation.invariants.hearing import LossWatch
 from tests.simulation.invariants.log_watch import LogWatch
 from tests.simulation.invariants.ownership import OwnershipWatch
 from tests.simulation.invariants.readers import ReaderWatch
@@ -24,6 +26,7 @@ from tests.simulation.invariants.verdicts import BrokenInvariantError, Verdicts
 from tests.simulation.memo import decoding_once
 from tests.simulation.plan import Item, choose_plan
 from tests.simulation.scheduler import Process
+from tests.simulation.service import KEYS
 from tests.simulation.setting import CLIENTS, CONTROLLERS, NODES, OBSERVER, Setting, choose_setting
 from tests.simulation.work_kinds import WorkKind
 from tests.simulation.workload import Workload
@@ -100,9 +103,10 @@ class Run:
         self.log = LogWatch(self.world, self.verdicts)
         self.readers = ReaderWatch(self.verdicts)
         self.log.on_decision.append(FencingWatch(self.world, self.verdicts).see)
-        self.world.on_write = OwnershipWatch(
-            self.verdicts, lambda: dead_may_hold(self.log.state, BUILT_IN_POLICIES)
-        ).accepted
+        self.owners = OwnershipWatch(self.verdicts, lambda: dead_may_hold(self.log.state, BUILT_IN_POLICIES))
+        self.losses = LossWatch(self.world, self.verdicts, KEYS)
+        self.log.on_decision.append(self.losses.see)
+        self.world.on_write = self._judge_write
         self.world.stores.on_grant = self._judge_grant
         self.injector = Injector(self.world)
         self.workload = Workload(self.world)
@@ -115,6 +119,10 @@ class Run:
     def _judge_grant(self, owner: ControllerId, holder: ControllerId, floor: Term, term: Term) -> None:
         self.verdicts.judge(ABOVE_FLOOR, term > floor, f"term {term} for {floor}")
         self.verdicts.judge(NOT_ANOTHERS, holder in {"", owner}, f"{owner} is granted {holder}'s lease")
+
+    def _judge_write(self, node_id: NodeId, process: object, key: str, token: FencingToken) -> None:
+        self.owners.accepted(node_id, process, key, token)
+        self.losses.accepted(node_id, key)
 
     def to_its_end(self) -> Report:
         """Let it happen, up to what must not be."""

@@ -44,7 +44,7 @@ from controlplane.errors import ConfigurationError, InvariantViolationError
 
 FOREVER_MS: Final = 1 << 62
 """A monotonic time that never comes."""
-LEAST_TABLE_AGE_MS: Final = 1_500
+TABLE_GOOD_FOR_AT_LEAST_MS: Final = 1_500
 """A reading of the table is good for this at least: its end is found some tenths of a second after the asking."""
 
 
@@ -167,7 +167,7 @@ class NodeSession:
         self.table_known_at_ms: int | None = None
         self._settings = settings
         self._row: NodeRow | None = None
-        self._silent_for_ms = 0
+        self._good_for_ms = 0
         self._heartbeat_interval_ms = settings.heartbeat_interval_ms
         self._member_since_ms = 0
         self._lost_at_ms = 0
@@ -185,7 +185,7 @@ class NodeSession:
         acknowledged_ms, known_at_ms = self.last_acknowledged_ms, self.table_known_at_ms
         if self.state is SessionState.LOST_LOG or acknowledged_ms is None or known_at_ms is None:
             return 0
-        return min(acknowledged_ms + self._silent_for_ms, known_at_ms + self._table_good_for_ms)
+        return min(acknowledged_ms + self._good_for_ms, known_at_ms + self._table_good_for_ms)
 
     def lacks_table(self, now_ms: int) -> bool:
         """Whether requests are refused although heartbeats are acknowledged: the table was not read for too long."""
@@ -195,7 +195,7 @@ class NodeSession:
 
     @property
     def _table_good_for_ms(self) -> int:
-        return max(self._silent_for_ms, LEAST_TABLE_AGE_MS)
+        return max(self._good_for_ms, TABLE_GOOD_FOR_AT_LEAST_MS)
 
     def on_event(self, now_ms: int, event: SessionEvent) -> SessionOutput:
         """Take an event up; ``now_ms`` is monotonic.
@@ -253,8 +253,8 @@ class NodeSession:
 
     def _keep_within(self, silence_limit_ms: int) -> None:
         """Follow the cluster's limit: when to have stopped, and how often to say that this node lives."""
-        self._silent_for_ms = silence_limit_ms - min(self._settings.self_fencing_margin_ms, silence_limit_ms // 2)
-        self._heartbeat_interval_ms = min(self._settings.heartbeat_interval_ms, self._silent_for_ms // 2)
+        self._good_for_ms = silence_limit_ms - min(self._settings.self_fencing_margin_ms, silence_limit_ms // 2)
+        self._heartbeat_interval_ms = min(self._settings.heartbeat_interval_ms, self._good_for_ms // 2)
 
     def _acknowledged(self, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
         if self.state not in _MEMBER_STATES or sent_at_ms < self._member_since_ms:
@@ -296,7 +296,7 @@ class NodeSession:
         )
 
     def _deadline_ms(self) -> int:
-        return max(self.last_acknowledged_ms or 0, self._member_since_ms) + self._silent_for_ms
+        return max(self.last_acknowledged_ms or 0, self._member_since_ms) + self._good_for_ms
 
     def _notice_log_loss(self, now_ms: int) -> None:
         if self.state in (SessionState.ACTIVE, SessionState.DRAINING) and now_ms >= self._deadline_ms():

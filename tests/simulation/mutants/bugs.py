@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.simulation.mutants.mutant import Mutant
 from tests.simulation.mutants.scenes import (
+    a_node_hears_nothing_of_a_move,
     a_node_restarts_on_a_slower_clock,
     a_reader_lags_over_a_compaction,
     nodes_stand_still_beyond_their_limit,
@@ -126,9 +127,16 @@ MUTANTS: Final = (
     Mutant(
         "serves after its limit",
         "controlplane.core.machines.node_session:NodeSession.serve_until_ms",
-        "return min(acknowledged_ms + self._silent_for_ms, known_at_ms + self._table_good_for_ms)",
+        "return min(acknowledged_ms + self._good_for_ms, known_at_ms + self._table_good_for_ms)",
         "return FOREVER_MS",
         scene=nodes_stand_still_beyond_their_limit,
+    ),
+    Mutant(
+        "serves by a reading of the table of whatever age",
+        "controlplane.core.machines.node_session:NodeSession.serve_until_ms",
+        "known_at_ms + self._table_good_for_ms",
+        "FOREVER_MS",
+        scene=a_node_hears_nothing_of_a_move,
     ),
     Mutant(
         "serves again before it has read the table again",

@@ -1,5 +1,7 @@
 """Scripts that lead straight to where some bugs show, which seeds chosen at random meet too seldom to wait for."""
 
+from controlplane.config import ROUTING_TABLE
+from controlplane.core.identifiers import TopicPartition
 from controlplane.core.membership import NodeStatus
 from tests.simulation.script import Script, begun
 from tests.simulation.setting import NODES
@@ -30,6 +32,22 @@ def nodes_stand_still_beyond_their_limit() -> None:
     for name in NODES:
         script.pause(name, 4_000)
         script.go_on(8_000)
+    script.judge_end()
+
+
+def a_node_hears_nothing_of_a_move() -> None:
+    """It serves, and its heartbeats arrive; its slots are moved away, and neither the table nor other nodes tell it."""
+    script = begun()
+    script.go_on(1_000)
+    network = script.world.machines["n4"].network
+    network.held_back.add(TopicPartition(ROUTING_TABLE, 0))
+    network.peers = False
+    script.ask("move-away", "exclude_node", node="n4")
+    script.go_on(4 * script.state.silence_limit_ms)
+    script.ask("move-back", "include_node", node="n4")
+    network.held_back.clear()
+    network.peers = True
+    script.go_on(3_000)
     script.judge_end()
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
+from structlog.testing import capture_logs
 
 from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader
 from controlplane.adapters.system_clock import SystemClock
@@ -103,9 +104,11 @@ def test_a_topic_that_is_away_for_a_moment_is_waited_for(membership: Membership)
 
 
 def test_a_topic_that_never_ends_is_not_waited_for_for_ever(membership: Membership) -> None:
-    """Its leader is away: the node goes by its clock."""
+    """Its reader gets nothing: the node goes by its clock, and says so."""
     membership.reader.held_back = {TopicPartition(MEMBERSHIP, 0)}
-    assert membership.last("n1") == 0
+    with capture_logs() as lines:
+        assert membership.last("n1") == 0
+    assert [line["event"] for line in lines] == ["former incarnations unknown"]
 
 
 def test_an_agent_that_is_stopped_meanwhile_does_not_wait(membership: Membership) -> None:

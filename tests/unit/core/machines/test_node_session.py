@@ -7,7 +7,7 @@ import pytest
 from controlplane.core.machines.machine import Output
 from controlplane.core.machines.node_session import (
     FOREVER_MS,
-    LEAST_TABLE_AGE_MS,
+    TABLE_GOOD_FOR_AT_LEAST_MS,
     TRANSITIONS,
     NodeSession,
     OnLogLoss,
@@ -189,7 +189,7 @@ def test_a_short_limit_leaves_the_time_that_reading_takes() -> None:
     session = session_after((0, READ), (10, admitted), (20, HeartbeatAcknowledged(10)), (21, TableConfirmed(20)))
     for sent_at_ms in range(200, 2_000, 200):
         session.on_event(sent_at_ms + 5, HeartbeatAcknowledged(sent_at_ms))
-        assert session.serve_until_ms == min(sent_at_ms + 250, 20 + LEAST_TABLE_AGE_MS)
+        assert session.serve_until_ms == min(sent_at_ms + 250, 20 + TABLE_GOOD_FOR_AT_LEAST_MS)
 
 
 def test_a_member_without_the_log_does_not_lack_the_table_alone() -> None:

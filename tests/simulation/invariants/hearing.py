@@ -1,0 +1,51 @@
+"""Whose a write was, by the log: a node goes on with slots that it has lost unheard, but for a limited time."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from controlplane.core.decision import Decision
+from controlplane.core.identifiers import NodeId
+from controlplane.core.machines.node_session import TABLE_GOOD_FOR_AT_LEAST_MS
+from controlplane.core.routing_table.hashing import slot_of
+from controlplane.core.state import State
+from tests.simulation.invariants.verdicts import Verdicts
+from tests.simulation.world import World
+
+HEARS_IN_TIME: Final = "no node accepts a write for longer after it lost the slot than a reading of the table is good"
+_SLOWEST_CLOCK: Final = 0.9
+"""Nodes count by clocks of their own."""
+
+
+class LossWatch:
+    """Remembers since when the slots of some keys are no longer a node's."""
+
+    def __init__(self, world: World, verdicts: Verdicts, keys: Sequence[str]) -> None:
+        """Nobody owned anything yet."""
+        self._world = world
+        self._verdicts = verdicts
+        self._keys = keys
+        self._longest_limit_ms = TABLE_GOOD_FOR_AT_LEAST_MS
+        self._owners: dict[str, NodeId | None] = dict.fromkeys(keys)
+        self._lost_at_ms: dict[tuple[str, NodeId], int] = {}
+
+    def see(self, _before: State, _decision: Decision, after: State) -> None:
+        """A decision was committed."""
+        # A node goes by the limit of the table that it knows, which may be an earlier one.
+        self._longest_limit_ms = max(self._longest_limit_ms, after.silence_limit_ms)
+        for key in self._keys:
+            former = self._owners[key]
+            owner = after.slots[slot_of(key, len(after.slots), after.policy.hash_function)].leader
+            if owner == former:
+                continue
+            if former is not None:
+                self._lost_at_ms[key, former] = self._world.scheduler.now_ms
+            if owner is not None:
+                self._lost_at_ms.pop((key, owner), None)
+            self._owners[key] = owner
+
+    def accepted(self, node_id: NodeId, key: str) -> None:
+        """A node has accepted a write."""
+        now_ms = self._world.scheduler.now_ms
+        since_ms = now_ms - self._lost_at_ms.get((key, node_id), now_ms)
+        holds = since_ms <= self._longest_limit_ms / _SLOWEST_CLOCK
+        self._verdicts.judge(HEARS_IN_TIME, holds, f"{node_id} accepts {key}, which is not its own for {since_ms} ms")
