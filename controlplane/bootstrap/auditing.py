@@ -211,11 +211,7 @@ class Auditor:
         """
         known = self._observations.positions
         added = [
-            place
-            for key in decision.positions
-            if key not in self._audit.state.positions
-            and (place := place_of(key)).topic == HEARTBEATS
-            and place not in known
+            place for key in decision.positions if (place := place_of(key)).topic == HEARTBEATS and place not in known
         ]
         if not added or not known:
             return

@@ -99,11 +99,8 @@ class Intake:
         """How many partitions of ``heartbeats`` are read."""
         return sum(place.topic == HEARTBEATS for place in self.observations.positions)
 
-    def take_in_added_partitions(self) -> bool:
-        """Ask whether ``heartbeats`` has partitions that are not read yet, and read them, too; whether there are any.
-
-        Nodes go to new partitions without a word, and look silent where they were heard before. So this does not return
-        before what they have sent there is read, as far as anybody answers; of very many records, the last.
+    def lacks_partitions(self) -> bool:
+        """Ask whether ``heartbeats`` has partitions that are not read.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
@@ -111,10 +108,7 @@ class Intake:
         """
         if self._reader is None:
             raise InvariantViolationError("an intake that reads nothing has nobody to ask")
-        if self._reader.partition_count(HEARTBEATS) <= self.known_partitions:
-            return False
-        self._take_in_partitions()
-        return True
+        return self._reader.partition_count(HEARTBEATS) > self.known_partitions
 
     def follow_partitions(self, state: State) -> None:
         """Read the partitions of ``heartbeats`` that a leader has found, too, as above.
@@ -123,9 +117,17 @@ class Intake:
             LogUnavailableError: Kafka did not answer in time.
         """
         if sum(place_of(key).topic == HEARTBEATS for key in state.positions) > self.known_partitions:
-            self._take_in_partitions()
+            self.take_in_partitions()
 
-    def _take_in_partitions(self) -> None:
+    def take_in_partitions(self) -> None:
+        """Read the partitions of ``heartbeats`` that are not read yet, too.
+
+        Nodes go to new partitions without a word, and look silent where they were heard before. So this does not return
+        before what they have sent there is read, as far as anybody answers; of very many records, the last.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time; nobody may be fenced by what was read so far.
+        """
         # A new reader: the client of the present one could take minutes to hear of the partitions.
         reader = self._open_reader()
         try:
@@ -179,8 +181,16 @@ class Intake:
             LogUnavailableError: Kafka did not answer in time.
         """
         patience = Patience(self._clock, f"the end of topic {HEARTBEATS}", READ_LIMIT_MS, STALL_LIMIT_MS)
-        while any(offset < ends.get(place, 0) for place, offset in self.observations.positions.items()):
-            patience.check(progress=self.poll(50) > 0)
+        left = self._lacks(ends)
+        while left:
+            self.poll(50)
+            # Other partitions tick all the time: that is no progress here.
+            before, left = left, self._lacks(ends)
+            patience.check(progress=left < before)
+
+    def _lacks(self, ends: Mapping[TopicPartition, int]) -> int:
+        """How many records before these offsets are not read."""
+        return sum(max(ends.get(place, 0) - offset, 0) for place, offset in self.observations.positions.items())
 
     def poll(self, timeout_ms: int) -> int:
         """Fold at most one batch; returns the number of records."""

@@ -15,7 +15,7 @@ from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
 from controlplane.core.verification.invariants import check_step
-from controlplane.errors import InvariantViolationError
+from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import Clock, CommitOutcome, TransactionalWriter
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.intake import Intake
@@ -98,15 +98,23 @@ class Leadership:
 
         Raises:
             InvariantViolationError: a commit has no answer yet: nothing may be decided until it has one.
-            LogUnavailableError: see :meth:`commit`; or nobody says whether heartbeats have new partitions.
+            LogUnavailableError: see :meth:`commit`; or heartbeats have new partitions that could not be read in time.
         """
         if self._unresolved is not None:
             raise InvariantViolationError("a commit waits for its answer, and until then nothing may be decided")
         if self._intake.observations is self._looked_at:
             return None  # equal inputs would give an equal answer
         verdict = decide(self.state, self._intake.observations, self._slot_policies)
-        if self._may_have_moved(verdict.sealed) and self._intake.take_in_added_partitions():
-            verdict = decide(self.state, self._intake.observations, self._slot_policies)
+        if self._may_have_moved(verdict.sealed):
+            try:
+                lacks_partitions = self._intake.lacks_partitions()
+            except LogUnavailableError as error:
+                # Whoever can append leads on: it is only that nobody may be taken for dead now.
+                _log.warning("nothing is decided before Kafka says where nodes may have gone", error=str(error))
+                return None
+            if lacks_partitions:
+                self._intake.take_in_partitions()
+                verdict = decide(self.state, self._intake.observations, self._slot_policies)
         self._show_refusal(verdict.observations.slots_asked)
         self._dead_letters.write((*self._intake.take_refusals(), *verdict.refusals))
         if verdict.sealed is None:

@@ -152,7 +152,8 @@ class TakeOver:
         require_slot_policy(parts, state)
         # A leader that decided on half the past would date the nodes that it admits into that past, and then count the
         # other half against them.
-        parts.intake.take_in_added_partitions()
+        if parts.intake.lacks_partitions():
+            parts.intake.take_in_partitions()
         parts.intake.skip_to_recorded(state, ends.keys())
         parts.intake.catch_up(ends)
         self._leadership = Leadership(

@@ -1,5 +1,7 @@
 """Marks time in the log: a tick to each partition of ``heartbeats``, by every controller, leading or not."""
 
+from collections.abc import Iterable
+
 import structlog
 
 from controlplane.codec.inputs import encode_input
@@ -61,9 +63,11 @@ class Ticker:
             while not self._stop.is_set():
                 began_at_ms = self._clock.monotonic_ms()
                 try:
+                    self._tick(range(partitions))
                     if partitions < self._wanted_partitions:
-                        partitions = self._writer.partition_count(HEARTBEATS)
-                    self._tick(partitions)
+                        counted = self._writer.partition_count(HEARTBEATS)
+                        self._tick(range(partitions, counted))
+                        partitions = counted
                 except LogUnavailableError as error:
                     _log.warning("no tick", error=str(error))
                 self._writer.poll(0)
@@ -77,10 +81,10 @@ class Ticker:
         if self._denied is not None:
             raise ConfigurationError(self._denied)
 
-    def _tick(self, partitions: int) -> None:
+    def _tick(self, partitions: Iterable[int]) -> None:
         value = encode_input(Tick(self._controller_id, self._clock.wall_ms()))
         key = self._controller_id.encode()
-        for partition in range(partitions):
+        for partition in partitions:
             self._writer.send(OutgoingRecord(HEARTBEATS, key, value, partition), self._on_delivery)
 
     def _on_delivery(self, delivery: Delivery) -> None:

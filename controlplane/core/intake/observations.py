@@ -180,11 +180,13 @@ class Observations:
         What has passed in the member's own partition since its status changed, which it did not before its admission,
         counts in any case: partition 0 may be the one without ticks.
 
-        Nothing counts while no tick was read of the partition that the member's key chooses. It may have gone there
-        from where it was heard, when partitions were added.
+        What its key chooses may be another partition than the one where it was heard: when partitions were added, it
+        goes there without a word. Nothing counts while no tick was read of that one, and no more than has passed there
+        since the member was heard.
         """
         known = [place.partition for place in self.positions if place.topic == HEARTBEATS]
-        if self.partitions.get(partition_of(node_id.encode(), max(len(known), 1)), _NOTHING_READ).last_tick_ms is None:
+        home = self.partitions.get(partition_of(node_id.encode(), max(len(known), 1)), _NOTHING_READ)
+        if home.last_tick_ms is None:
             return 0
         member = node_id, incarnation
         heard_in = [view for view in self.partitions.values() if member in view.heard]
@@ -198,6 +200,10 @@ class Observations:
         if heard_in:
             since_ms = min(view.clock_ms - view.clock_at_time(changed_at_ms) for view in heard_in)
             passed_ms = max(passed_ms, since_ms)
+            last_heard_in = max(heard_in, key=lambda view: view.heard[member].append_time_ms)
+            if last_heard_in is not home:
+                since_ms = home.clock_ms - home.clock_at_time(last_heard_in.heard[member].append_time_ms)
+                passed_ms = min(passed_ms, since_ms)
         return min(passed_ms, MEMORY_MS)
 
     @property

@@ -257,8 +257,8 @@ def _ask_above_floor(rules: _Rules, holder: Holder, now_ms: int, event: FloorRai
     return _Next(_contend(rules, floor, now_ms), (Acquire(floor),))
 
 
-def _wait(_: _Rules, state: Contender | GivingBack, now_ms: int, event: GiveBackAsked) -> _Next:
-    return _Next(replace(state, ask_at_ms=max(state.ask_at_ms, now_ms + event.wait_ms)))
+def _wait(_: _Rules, contender: Contender, now_ms: int, event: GiveBackAsked) -> _Next:
+    return _Next(replace(contender, ask_at_ms=max(contender.ask_at_ms, now_ms + event.wait_ms)))
 
 
 def _give_back(rules: _Rules, holder: Holder, now_ms: int, event: GiveBackAsked) -> _Next:
@@ -273,6 +273,13 @@ def _give_back_when_due(rules: _Rules, state: GivingBack, now_ms: int, event: Wo
     if now_ms < state.release_at_ms:
         return _Next(state)
     return _Next(replace(state, release_at_ms=now_ms + rules.lease.renew_interval_ms), (Release(state.term),))
+
+
+def _give_back_again(rules: _Rules, state: GivingBack, now_ms: int, event: GiveBackAsked) -> _Next:
+    """At once: whoever asks may be about to end."""
+    ask_at_ms = max(state.ask_at_ms, now_ms + event.wait_ms)
+    release_at_ms = now_ms + rules.lease.renew_interval_ms
+    return _Next(replace(state, ask_at_ms=ask_at_ms, release_at_ms=release_at_ms), (Release(state.term),))
 
 
 def _give_back_later(rules: _Rules, state: GivingBack, now_ms: int, _: StoreSilent) -> _Next:
@@ -300,7 +307,7 @@ TRANSITIONS: Final[dict[tuple[type[ElectionState], type[ElectionEvent]], Row]] =
     (GivingBack, GivenBack): Row(_contend_when_due, (Contender,)),
     (GivingBack, StoreSilent): Row(_give_back_later, (GivingBack,)),
     (GivingBack, FloorRaised): Row(_note_floor, (GivingBack,)),
-    (GivingBack, GiveBackAsked): Row(_wait, (GivingBack,)),
+    (GivingBack, GiveBackAsked): Row(_give_back_again, (GivingBack,), (Release,)),
     (GivingBack, ConfirmationAsked): Row(_ignore, (GivingBack,)),
     (Holder, Woke): Row(_renew_when_due, (Holder,), (Renew,)),
     (Holder, Renewed): Row(_prolong, (Holder, GivingBack), (Release,)),

@@ -11,6 +11,7 @@ from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP, ClusterConfig
 from controlplane.core.identifiers import Epoch, TopicPartition
 from controlplane.core.records import Heartbeat, InputPayload, NodeJoined, NodeRole, Tick
 from controlplane.core.state import State, position_key
+from controlplane.errors import LogUnavailableError
 from controlplane.ports import OutgoingRecord
 from controlplane.service import intake as module
 from controlplane.service.intake import Intake
@@ -97,3 +98,22 @@ def test_of_the_heartbeats_that_wait_for_a_join_for_long_only_the_newest_does() 
     assert len(strangers) <= limit_ms // 400 + 2
     assert standby.intake.refusals == []
     assert strangers[-1].payload == Heartbeat("n1", 1, 99, Epoch(0), NodeRole.DATA)
+
+
+def test_a_partition_that_stays_behind_is_no_progress_of_others() -> None:
+    """Ticks come in everywhere else all the time; whoever waited for all partitions would hold the lease meanwhile."""
+    standby = Standby()
+    standby.broker.add_partitions(CLUSTER.topic(HEARTBEATS), 2)
+    standby.intake.take_in_partitions()
+    began_ms = standby.clock.monotonic_ms()
+    poll = standby.intake.poll
+
+    def poll_beside_ticks(timeout_ms: int) -> int:
+        standby.clock.advance(100)
+        standby.writer.send(OutgoingRecord(HEARTBEATS, b"c1", encode_input(Tick("c1", 0)), 0))
+        return poll(timeout_ms)
+
+    standby.intake.poll = poll_beside_ticks
+    with pytest.raises(LogUnavailableError, match="was not reached"):
+        standby.intake.catch_up({TopicPartition(HEARTBEATS, 1): 5})
+    assert standby.clock.monotonic_ms() - began_ms < 10_000

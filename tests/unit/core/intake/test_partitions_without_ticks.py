@@ -122,3 +122,22 @@ def test_a_node_that_may_have_gone_to_an_unread_partition_is_not_fenced() -> Non
     world.standing = set()
     world.run(5_000, tuple(name for name in NODES if name != "n2"))
     assert fenced(world) == ["n2"]
+
+
+@pytest.mark.parametrize("stands_for_ms", [LIMIT_MS + 500, 20_000])
+def test_a_node_that_may_have_gone_to_a_partition_that_stands_is_not_fenced(stands_for_ms: int) -> None:
+    """It was heard elsewhere last, and its partition stands since; for as long as that hearing is remembered."""
+    others = tuple(name for name in NODES if name != "n2")
+    world = World(Policy(slot_count=16, silence_limit_ms=LIMIT_MS, protected_ratio=0.9))
+    world.admit(*NODES)
+    for _ in range(10):
+        world.append(HEARTBEATS, 1, Heartbeat("n2", 1, 0, Epoch(0), NodeRole.DATA))
+        world.run(1_000, others)
+    world.standing = {2}
+    world.run(stands_for_ms, others)
+    assert fenced(world) == []
+    world.standing = set()
+    world.run(LIMIT_MS - 1_500, others)
+    assert fenced(world) == []
+    world.run(1_000, others)
+    assert fenced(world) == ["n2"]

@@ -175,6 +175,15 @@ def test_no_answer_shortens_a_wait_that_was_asked_for() -> None:
     assert election.on_event(400, StoreSilent()) == Output(900)
 
 
+def test_giving_back_is_said_again_at_once_to_whoever_asks_again() -> None:
+    """It may be about to end, and has no time to wait for its next turn."""
+    election = _holder()
+    election.on_event(1_200, GiveBackAsked(1_500))
+    election.on_event(1_300, StoreSilent())
+    assert election.on_event(1_400, GiveBackAsked(0)).actions == (Release(Term(4)),)
+    assert election.on_event(1_410, GivenBack()) == Output(2_700)
+
+
 def test_giving_back_is_said_again_until_the_store_has_heard_it() -> None:
     """Or everybody else would wait for the end of a lease that is nobody's; asking for it anew comes no sooner."""
     election = _holder()
