@@ -18,8 +18,8 @@ from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.faults import HEALED_MS, Injector
 from tests.simulation.invariants.fencing import FencingWatch
 from tests.simulation.invariants.healing import ALL_ANSWERED, LIVENESS, what_did_not_heal
-from tests.simulation.invariants.hearing import LossWatch
 from tests.simulation.invariants.log_watch import LogWatch
+from tests.simulation.invariants.losses import LossWatch
 from tests.simulation.invariants.ownership import OwnershipWatch
 from tests.simulation.invariants.readers import ReaderWatch
 from tests.simulation.invariants.verdicts import BrokenInvariantError, Verdicts

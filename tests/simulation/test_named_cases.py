@@ -1,6 +1,5 @@
 """Cases that went wrong, or nearly, in trials with a real broker: each as a script, with every invariant looked at."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,11 +18,8 @@ from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.records import Heartbeat, NodeRole
 from controlplane.errors import UnsupportedFeatureLevelError
-from controlplane.node import Access
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.clients import SimulatedTransactionalWriter
-from tests.simulation.many import prepare
-from tests.simulation.memo import decoding_once
 from tests.simulation.mutants.scenes import let_reader_lag_over_compaction
 from tests.simulation.recreated import STOPPED, run_recreated
 from tests.simulation.script import Script, begun
@@ -32,14 +28,6 @@ from tests.simulation.setting import CONTROLLERS, LEASE
 pytestmark = pytest.mark.slow
 
 TRANSACTION_TIMEOUT_MS = 5_000
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Processes that are hit by faults complain a lot."""
-    prepare()
-    with decoding_once():
-        yield
 
 
 def kill_leader(script: Script) -> str:
@@ -342,59 +330,6 @@ def test_a_lease_lost_in_a_pause_is_noticed_before_anything_is_committed() -> No
     script.go_on_until(lambda: script.answered("afterwards") and script.is_well(), 3_000)
     assert len(script.leaders) == 1
     assert script.leaders != [leader]
-
-
-def served(script: Script, name: str) -> list[int]:
-    """The slots that a node would accept requests for, whatever others own by now."""
-    agent = script.world.agents[name]
-    slots = agent.table.slots if agent.table is not None else ()
-    return [slot.slot_id for slot in slots if agent.ownership(slot.slot_id).access is Access.ACCEPT]
-
-
-def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
-    """Its heartbeats arrive, so nobody fences it; its slots are moved away, and it does not come to know."""
-    script = begun()
-    script.go_on_until(lambda: served(script, "n4"), 1_000)
-    held_back = script.world.machines["n4"].network.held_back
-    held_back.add(TopicPartition(ROUTING_TABLE, 0))
-    script.go_on(script.state.silence_limit_ms // 2)
-    assert served(script, "n4"), "a moment without news is no reason to stop"
-    script.ask("move-away", "exclude_node", node="n4")
-    script.go_on_until(lambda: not any("n4" in slot.replicas for slot in script.state.slots), 2_000)
-    script.go_on_until(lambda: not served(script, "n4"), script.state.silence_limit_ms)
-    assert script.events(NodeFenced) == []
-    script.go_on(3 * script.state.silence_limit_ms)
-    assert served(script, "n4") == []
-    assert script.state.nodes["n4"].lives
-    script.ask("move-back", "include_node", node="n4")
-    held_back.clear()
-    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
-    assert script.events(NodeFenced) == []
-
-
-def test_a_node_that_left_is_admitted_again_on_a_slower_clock() -> None:
-    """The table knows nothing of it any more, the controllers do: its incarnation has to be above its former one."""
-    script = begun()
-    script.world.stop_node("n4", drain=True)
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
-    script.go_on_until(lambda: "n4" not in script.world.agents, 1_000)
-    former = script.state.nodes["n4"].incarnation
-    script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
-    script.world.start_node("n4")
-    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
-    assert script.state.nodes["n4"].incarnation == former + 1
-
-
-def test_a_node_that_was_fenced_is_admitted_again_on_a_slower_clock() -> None:
-    """Its row says under which incarnation it died."""
-    script = begun()
-    script.world.kill("n4")
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 4_000)
-    former = script.state.nodes["n4"].incarnation
-    script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
-    script.world.start_node("n4")
-    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
-    assert script.state.nodes["n4"].incarnation == former + 1
 
 
 def test_a_leader_that_appends_and_cannot_read_leaves_the_lease_to_others() -> None:

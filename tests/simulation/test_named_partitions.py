@@ -1,6 +1,5 @@
 """Partitions of the inputs that are away, new, or not taken up, while the others go on; each with every invariant."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -11,20 +10,10 @@ from controlplane.core.identifiers import TopicPartition
 from controlplane.core.partitioning import partition_of
 from controlplane.service import intake
 from tests.simulation.audit import what_the_audit_finds
-from tests.simulation.many import prepare
-from tests.simulation.memo import decoding_once
 from tests.simulation.script import USUAL, Script, begun
 from tests.simulation.setting import CONTROLLERS, NODES, SPARE_NODES
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    """Processes that are hit by faults complain a lot."""
-    prepare()
-    with decoding_once():
-        yield
 
 
 def lose_leader(script: Script, partition: int) -> list[str]:

@@ -9,6 +9,7 @@ from tests.simulation.audit import AUDITED_ALIKE
 from tests.simulation.invariants.fencing import DEAD_ARE_FENCED, HEARD_IN_TIME
 from tests.simulation.invariants.healing import ALL_ANSWERED, LIVENESS
 from tests.simulation.invariants.log_watch import ANSWERED_ONCE, CONTINUES, KEPT, ONE_LEADER, POSITIONS, WHOLE
+from tests.simulation.invariants.losses import STOPS_IN_TIME
 from tests.simulation.invariants.ownership import ONE_OWNER
 from tests.simulation.invariants.readers import ALIKE, COMMITTED, FORWARD
 from tests.simulation.many import prepare, run_all
@@ -38,6 +39,7 @@ INVARIANTS = frozenset(
         ONE_LEADER,
         ONE_OWNER,
         POSITIONS,
+        STOPS_IN_TIME,
         WHOLE,
     }
 )

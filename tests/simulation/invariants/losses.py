@@ -11,7 +11,7 @@ from controlplane.core.state import State
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.world import World
 
-HEARS_IN_TIME: Final = "no node accepts a write for longer after it lost the slot than a reading of the table is good"
+STOPS_IN_TIME: Final = "no node accepts a write for longer after it lost the slot than a reading of the table is good"
 _SLOWEST_CLOCK: Final = 0.9
 """Nodes count by clocks of their own."""
 
@@ -48,4 +48,4 @@ class LossWatch:
         now_ms = self._world.scheduler.now_ms
         since_ms = now_ms - self._lost_at_ms.get((key, node_id), now_ms)
         holds = since_ms <= self._longest_limit_ms / _SLOWEST_CLOCK
-        self._verdicts.judge(HEARS_IN_TIME, holds, f"{node_id} accepts {key}, which is not its own for {since_ms} ms")
+        self._verdicts.judge(STOPS_IN_TIME, holds, f"{node_id} accepts {key}, which is not its own for {since_ms} ms")

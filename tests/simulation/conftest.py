@@ -1,0 +1,16 @@
+"""What every script and run needs around it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.many import prepare
+from tests.simulation.memo import decoding_once
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Processes that are hit by faults complain a lot."""
+    prepare()
+    with decoding_once():
+        yield

@@ -1,0 +1,65 @@
+"""Nodes that are heard and do not hear, or come back where clocks are behind; each with every invariant looked at."""
+
+import pytest
+
+from controlplane.config import ROUTING_TABLE
+from controlplane.core.events import NodeFenced
+from controlplane.core.identifiers import TopicPartition
+from controlplane.core.membership import NodeStatus
+from controlplane.node import Access
+from tests.simulation.script import Script, begun
+
+pytestmark = pytest.mark.slow
+
+
+def served(script: Script, name: str) -> list[int]:
+    """The slots that a node would accept requests for, whatever others own by now."""
+    agent = script.world.agents[name]
+    slots = agent.table.slots if agent.table is not None else ()
+    return [slot.slot_id for slot in slots if agent.ownership(slot.slot_id).access is Access.ACCEPT]
+
+
+def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
+    """Its heartbeats arrive, so nobody fences it; its slots are moved away, and it does not come to know."""
+    script = begun()
+    script.go_on_until(lambda: served(script, "n4"), 1_000)
+    held_back = script.world.machines["n4"].network.held_back
+    held_back.add(TopicPartition(ROUTING_TABLE, 0))
+    script.go_on(script.state.silence_limit_ms // 2)
+    assert served(script, "n4"), "a moment without news is no reason to stop"
+    script.ask("move-away", "exclude_node", node="n4")
+    script.go_on_until(lambda: not any("n4" in slot.replicas for slot in script.state.slots), 2_000)
+    script.go_on_until(lambda: not served(script, "n4"), script.state.silence_limit_ms)
+    assert script.events(NodeFenced) == []
+    script.go_on(3 * script.state.silence_limit_ms)
+    assert served(script, "n4") == []
+    assert script.state.nodes["n4"].lives
+    script.ask("move-back", "include_node", node="n4")
+    held_back.clear()
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    assert script.events(NodeFenced) == []
+
+
+def test_a_node_that_left_is_admitted_again_on_a_slower_clock() -> None:
+    """The table knows nothing of it any more, the controllers do: its incarnation has to be above its former one."""
+    script = begun()
+    script.world.stop_node("n4", drain=True)
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
+    script.go_on_until(lambda: "n4" not in script.world.agents, 1_000)
+    former = script.state.nodes["n4"].incarnation
+    script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
+    script.world.start_node("n4")
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    assert script.state.nodes["n4"].incarnation == former + 1
+
+
+def test_a_node_that_was_fenced_is_admitted_again_on_a_slower_clock() -> None:
+    """Its row says under which incarnation it died."""
+    script = begun()
+    script.world.kill("n4")
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 4_000)
+    former = script.state.nodes["n4"].incarnation
+    script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
+    script.world.start_node("n4")
+    script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
+    assert script.state.nodes["n4"].incarnation == former + 1
