@@ -5,6 +5,7 @@ from typing import Final
 from tests.simulation.mutants.mutant import Mutant
 from tests.simulation.mutants.scenes import (
     a_node_hears_nothing_of_a_move,
+    a_node_is_heard_again_before_it_reads,
     a_node_restarts_on_a_slower_clock,
     a_reader_lags_over_a_compaction,
     nodes_stand_still_beyond_their_limit,
@@ -146,6 +147,7 @@ MUTANTS: Final = (
         "        self.table_known_at_ms = now_ms\n"
         "        if self.state is SessionState.LOST_LOG:\n"
         "            self._move(now_ms, Trigger.LOG_BACK)\n    return []",
+        scene=a_node_is_heard_again_before_it_reads,
     ),
     Mutant(
         "takes its clock for its incarnation",

@@ -51,6 +51,22 @@ def a_node_hears_nothing_of_a_move() -> None:
     script.judge_end()
 
 
+def a_node_is_heard_again_before_it_reads() -> None:
+    """It was cut off and fenced, and others own its slots: its heartbeats come through first, the table later."""
+    script = begun()
+    script.go_on(1_000)
+    network = script.world.machines["n4"].network
+    network.kafka = False
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 6_000)
+    script.go_on(1_000)
+    network.held_back.add(TopicPartition(ROUTING_TABLE, 0))
+    network.kafka = True
+    script.go_on(2_000)
+    network.held_back.clear()
+    script.go_on(3_000)
+    script.judge_end()
+
+
 def a_node_restarts_on_a_slower_clock() -> None:
     """Its process dies, and the machine has lost a minute when the next one starts."""
     script = begun()
