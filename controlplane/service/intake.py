@@ -111,7 +111,7 @@ class Intake:
         return self._reader.partition_count(HEARTBEATS) > self.known_partitions
 
     def follow_partitions(self, state: State) -> None:
-        """Read the partitions of ``heartbeats`` that a leader has found, too, as above.
+        """Read the partitions of ``heartbeats`` that a leader has found, too; see :meth:`take_in_partitions`.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
