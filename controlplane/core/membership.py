@@ -60,7 +60,7 @@ class Node:
         capacity: the most replicas it may hold; 0 means no limit.
         version: its software's version.
         admitted_at_offset: next offset of ``heartbeats`` partition 0 when it was admitted: a node that never sends
-            a heartbeat is counted silent from there.
+            a heartbeat is counted silent from there. -1 if its leader had not read so far.
         changed_at_ms: log time of the last change of status.
         leaving: whether it drains because it asked to go itself; only an operator's drain can be taken back.
     """

@@ -44,6 +44,7 @@ class World:
 
     Attributes:
         standing: partitions of ``heartbeats`` to which nothing can be written for now: no tick, no heartbeat.
+        unread: partitions of ``heartbeats`` that the leader cannot read for now; it reads them on later.
     """
 
     def __init__(
@@ -64,8 +65,9 @@ class World:
         self.decisions: list[Decision] = []
         self.principal = "tester"
         self.standing: set[int] = set()
+        self.unread: set[int] = set()
         self.state = State()
-        self._observed = 0
+        self._waiting: list[InputRecord] = []
         first = policy or Policy(slot_count=16)
         self.tick(0)
         self.observe()
@@ -92,9 +94,9 @@ class World:
                 coordinates = [each.coordinates for each in self.inputs if each.coordinates[:2] == place]
                 positions[place] = sum(each.append_time_ms < since_ms for each in coordinates)
         self.observed_from = dict(positions)
-        observations = observe(Observations(positions=positions), self.inputs)
-        self.observations, _ = settle(self.state, observations)
-        self._observed = len(self.inputs)
+        self.observations, self._waiting = Observations(positions=positions), list(self.inputs)
+        self.observe()
+        self.observations, _ = settle(self.state, self.observations)
         self.open_term(Term(self.state.term + 1))
 
     def append(self, topic: str, partition: int, payload: InputPayload) -> InputRecord:
@@ -103,6 +105,7 @@ class World:
         self.offsets[topic, partition] += 1
         record = InputRecord(Coordinates(topic, partition, offset, self.now_ms), payload, b"raw")
         self.inputs.append(record)
+        self._waiting.append(record)
         return record
 
     def tick(self, elapsed_ms: int = 100, ticking: tuple[str, ...] = ("c1",)) -> None:
@@ -161,8 +164,19 @@ class World:
 
     def observe(self) -> None:
         """Observe what was appended, and decide nothing."""
-        self.observations = observe(self.observations, self.inputs[self._observed :])
-        self._observed = len(self.inputs)
+        unread = {(HEARTBEATS, partition) for partition in self.unread}
+        readable = [each for each in self._waiting if each.coordinates[:2] not in unread]
+        self._waiting = [each for each in self._waiting if each.coordinates[:2] in unread] if unread else []
+        self.observations = observe(self.observations, readable)
+
+    def read_on(self, span_ms: int) -> int:
+        """Observe so much of what could not be read, and decide on that; returns the number of records."""
+        until_ms = self._waiting[0].coordinates.append_time_ms + span_ms
+        readable = [each for each in self._waiting if each.coordinates.append_time_ms <= until_ms]
+        self._waiting = [each for each in self._waiting if each.coordinates.append_time_ms > until_ms]
+        self.observations = observe(self.observations, readable)
+        self.decide()
+        return len(readable)
 
     def decide(self) -> Decision | None:
         """Observe what was appended, decide, commit; every step is checked."""

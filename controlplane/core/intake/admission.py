@@ -48,7 +48,7 @@ def _join(
         weight=joined.weight,
         capacity=joined.capacity,
         version=joined.version,
-        admitted_at_offset=observations.next_heartbeat_offset,
+        admitted_at_offset=observations.dating_offset,
         changed_at_ms=now_ms,
     )
     draft.add(NodeAdmitted(node))

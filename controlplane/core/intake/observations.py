@@ -29,6 +29,10 @@ WINDOW_MS: Final = 26_000
 """Log time that a reader has to have seen for all of :data:`MEMORY_MS` to be the same to every reader."""
 TICKING_MS: Final = 5_000
 """Log time without its ticks after which a controller counts as gone."""
+UNDATED_OFFSET: Final = -1
+"""Stands for an offset of partition 0 where a leader had not read so far as to know it."""
+FRESH_MS: Final = 1_000
+"""Partition 0 counts as read so far while its last tick is no older than this beside the newest of all."""
 MARK_SPACING_MS: Final = 100
 """Ticks are remembered to date an admission: the first in each 100 ms of the broker's time, wherever a reader began."""
 
@@ -85,6 +89,13 @@ class PartitionView:
                 return self._clock_before(index)
         return self.clock_ms
 
+    def latest_clock_at_time(self, time_ms: int) -> int:
+        """As :meth:`clock_at_time`, but when it was last passed: twice, if the broker's clock was set back."""
+        for index in reversed(range(len(self.marks))):
+            if self.marks[index].append_time_ms <= time_ms:
+                return self.marks[index].clock_ms if index + 1 < len(self.marks) else self.clock_ms
+        return self._clock_before(0)
+
     def time_at_offset(self, offset: int) -> int | None:
         """When the record at ``offset`` was appended, as far back as the marks go; None without any."""
         index = bisect_left(self.marks, offset, key=lambda mark: mark.offset)
@@ -139,9 +150,16 @@ class Observations:
         return max(ticks, default=None)
 
     @property
-    def next_heartbeat_offset(self) -> int:
-        """Next offset of ``heartbeats`` partition 0: from there on what is decided now is counted."""
-        return self.positions.get(_FIRST_HEARTBEAT_PARTITION, 0)
+    def dating_offset(self) -> int:
+        """Next offset of ``heartbeats`` partition 0, from where on the time after a decision of now counts.
+
+        :data:`UNDATED_OFFSET` while that partition is not read, or has no ticks: time that has passed before would
+        be counted when it is read on.
+        """
+        first, now_ms = self.partitions.get(0, _NOTHING_READ), self.now_ms
+        if now_ms is None or first.last_tick_ms is None or now_ms - first.last_tick_ms > FRESH_MS:
+            return UNDATED_OFFSET
+        return self.positions[_FIRST_HEARTBEAT_PARTITION]
 
     def heard_within(self, limit_ms: int) -> set[tuple[NodeId, Incarnation]]:
         """The incarnations whose silence is at most the limit; the cost is one look at each that was ever heard."""
@@ -178,7 +196,8 @@ class Observations:
         was heard sends them to the partition where it was; of any other they may be in every partition.
 
         What has passed in the member's own partition since its status changed, which it did not before its admission,
-        counts in any case: partition 0 may be the one without ticks.
+        counts in any case: partition 0 may be the one without ticks. Nothing else counts for an admission that is
+        undated. A broker's clock that was set back may make it less than it is, never more.
 
         What its key chooses may be another partition than the one where it was heard: when partitions were added, it
         goes there without a word. Nothing counts while no tick was read of that one, and no more than has passed there
@@ -191,20 +210,24 @@ class Observations:
         member = node_id, incarnation
         heard_in = [view for view in self.partitions.values() if member in view.heard]
         places = heard_in or [self.partitions.get(partition, _NOTHING_READ) for partition in known]
-        first = self.partitions.get(0, _NOTHING_READ)
-        admitted_at_ms = first.time_at_offset(admitted_at_offset)
-        passed_ms = 0
-        if admitted_at_ms is not None:
-            since_ms = min((view.clock_ms - view.clock_at_time(admitted_at_ms) for view in places), default=0)
-            passed_ms = min(self.passed_ms(admitted_at_offset), since_ms)
+        passed_ms = self._since_admission_ms(places, admitted_at_offset)
+        if heard_in or admitted_at_offset == UNDATED_OFFSET:
+            since_change_ms = min(view.clock_ms - view.latest_clock_at_time(changed_at_ms) for view in places)
+            passed_ms = max(passed_ms, since_change_ms)
         if heard_in:
-            since_ms = min(view.clock_ms - view.clock_at_time(changed_at_ms) for view in heard_in)
-            passed_ms = max(passed_ms, since_ms)
             last_heard_in = max(heard_in, key=lambda view: view.heard[member].append_time_ms)
             if last_heard_in is not home:
                 since_ms = home.clock_ms - home.clock_at_time(last_heard_in.heard[member].append_time_ms)
                 passed_ms = min(passed_ms, since_ms)
         return min(passed_ms, MEMORY_MS)
+
+    def _since_admission_ms(self, places: list[PartitionView], admitted_at_offset: int) -> int:
+        """What has passed since then in partition 0 and, by the time of that, in all of these places."""
+        admitted_at_ms = self.partitions.get(0, _NOTHING_READ).time_at_offset(admitted_at_offset)
+        if admitted_at_offset == UNDATED_OFFSET or admitted_at_ms is None:
+            return 0
+        since_ms = min((view.clock_ms - view.clock_at_time(admitted_at_ms) for view in places), default=0)
+        return min(self.passed_ms(admitted_at_offset), since_ms)
 
     @property
     def ticking(self) -> frozenset[ControllerId]:

@@ -33,7 +33,7 @@ class Circumstances:
     Attributes:
         policies: the slot policies that this controller knows.
         now_ms: log time.
-        heartbeats_offset: next offset of ``heartbeats`` partition 0.
+        heartbeats_offset: next offset of ``heartbeats`` partition 0, or ``UNDATED_OFFSET``; see ``dating_offset``.
         ticking: the controllers that tick.
     """
 
@@ -45,7 +45,7 @@ class Circumstances:
 
 def circumstances_of(observations: Observations, policies: SlotPolicies, now_ms: int) -> Circumstances:
     """What an operation may know at these observations."""
-    return Circumstances(policies, now_ms, observations.next_heartbeat_offset, observations.ticking)
+    return Circumstances(policies, now_ms, observations.dating_offset, observations.ticking)
 
 
 Arguments = Mapping[str, str]

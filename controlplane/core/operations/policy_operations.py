@@ -5,6 +5,7 @@ from typing import Final
 
 from controlplane.core.draft import Draft
 from controlplane.core.events import Event, PolicyChanged, SlotsExcluded, SlotsPinned, SlotsSplit
+from controlplane.core.intake.observations import UNDATED_OFFSET
 from controlplane.core.operations.asked import (
     Answer,
     Arguments,
@@ -41,7 +42,7 @@ def change_policy(draft: Draft, arguments: Arguments, circumstances: Circumstanc
     try:
         after = changed_policy(before, settings)
         check_slot_policy(circumstances.policies, after, draft.state.slots)
-        _check_change(before, after, draft.state.feature_level)
+        _check_change(draft.state, after, circumstances.heartbeats_offset)
     except (ConfigurationError, UnknownSlotPolicyError) as error:
         return refused(str(error))
     if after == before:
@@ -96,11 +97,17 @@ def _parsed(name: str, text: str, known: Plain) -> Plain:
         raise ConfigurationError(error.detail) from error
 
 
-def _check_change(before: Policy, after: Policy, feature_level: int) -> None:
-    if after.intent_rights and feature_level < RIGHTS_LEVEL:
+def _check_change(state: State, after: Policy, heartbeats_offset: int) -> None:
+    before = state.policy
+    if after.intent_rights and state.feature_level < RIGHTS_LEVEL:
         raise ConfigurationError(
-            f"intent_rights need feature level {RIGHTS_LEVEL}, the log has {feature_level}: raise it first, when every "
-            "controller supports it"
+            f"intent_rights need feature level {RIGHTS_LEVEL}, the log has {state.feature_level}: raise it first, when "
+            "every controller supports it"
+        )
+    if heartbeats_offset == UNDATED_OFFSET and after.silence_limit_ms < before.silence_limit_ms:
+        raise ConfigurationError(
+            "silence_limit_ms cannot be shortened while the leader reads no ticks of heartbeats partition 0, which "
+            "count the time until everybody knows: ask again when controlplane_heartbeat_partitions_without_ticks is 0"
         )
     check_rights(after)
     if after.hash_function is not before.hash_function:

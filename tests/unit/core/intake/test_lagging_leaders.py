@@ -1,5 +1,7 @@
 """A leader that knows less than the one before it, and clocks that disagree: what it decides must not do harm."""
 
+import pytest
+
 from controlplane.config import INTENTS
 from controlplane.core.decide import decide
 from controlplane.core.events import NodeFenced
@@ -53,6 +55,23 @@ def test_a_clock_that_was_set_back_fences_nobody() -> None:
     world.join("n4")
     world.run(8_000, ("n1", "n2", "n3", "n4"))
     assert {node.status for node in world.state.nodes.values()} == {NodeStatus.ACTIVE}
+
+
+@pytest.mark.parametrize("set_back_ms", [1_000, 60_000])
+def test_a_node_that_joins_again_under_the_new_time_is_not_fenced_for_the_old(set_back_ms: int) -> None:
+    """It was heard before the clock was set back, by ticks that bear later times than its admission."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    world.run(4_000, ("n1", "n2", "n3"))
+    world.run(world.state.silence_limit_ms + 1_500, ("n1", "n2"))
+    assert world.state.nodes["n3"].status is NodeStatus.FENCED
+    world.now_ms -= set_back_ms
+    world.join("n3")
+    world.run(world.state.policy.join_linger_ms + 100, ("n1", "n2"))
+    assert world.state.nodes["n3"].lives
+    world.run(5_000, ("n1", "n2", "n3"))
+    events = [event for decision in world.decisions for event in decision.events]
+    assert [event.node_id for event in events if isinstance(event, NodeFenced)] == ["n3"]
 
 
 def test_a_join_from_a_partition_with_a_fast_clock_does_not_wait_for_the_others_to_catch_up() -> None:

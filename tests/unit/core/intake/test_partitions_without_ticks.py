@@ -93,6 +93,27 @@ def test_a_node_that_is_admitted_again_is_not_fenced_for_the_time_before(standin
     assert fenced(world) == [back]
 
 
+@pytest.mark.parametrize("unread", [0, 1, 2])
+def test_a_node_is_not_fenced_for_time_before_its_admission_that_is_read_after_it(unread: int) -> None:
+    """Its leader took over without one partition and admitted it; then that partition is read on, bit by bit."""
+    world = fleet()
+    world.unread = {unread}
+    world.run(1_000, NODES)
+    world.take_over(3 * LIMIT_MS)
+    world.run(8_000, NODES)
+    newcomer = NEWCOMERS[unread]
+    world.join(newcomer)
+    world.run(world.state.policy.join_linger_ms + 100, NODES)
+    assert world.state.nodes[newcomer].lives
+    assert world.read_on(LIMIT_MS + 2_000) > 0
+    assert fenced(world) == []
+    world.unread = set()
+    world.run(5_000, (*NODES, newcomer))
+    assert fenced(world) == []
+    world.run(LIMIT_MS + 1_000, NODES)
+    assert fenced(world) == [newcomer]
+
+
 @pytest.mark.parametrize("standing", [1, 2])
 def test_a_node_that_could_not_be_heard_yet_is_not_fenced_when_its_partition_is_back(standing: int) -> None:
     """Admitted during the outage, it has no heartbeat; the time in which it could send none is not counted."""

@@ -1,6 +1,6 @@
 """A silence limit that changes while nodes are cut off: nobody is fenced while he may still serve."""
 
-from controlplane.core.events import NodeFenced, SilenceLimitSettled
+from controlplane.core.events import IntentOutcome, NodeFenced, SilenceLimitSettled
 from controlplane.core.machines.node_session import NodeSession, SessionSettings
 from controlplane.core.machines.session_messages import HeartbeatAcknowledged, TableChanged, TableConfirmed, TableRead
 from controlplane.core.membership import NodeStatus
@@ -84,6 +84,20 @@ def test_longer_limit_fences_later_at_once() -> None:
     world.admit("n1", "n2", "n3")
     world.ask("change_policy", silence_limit_ms=str(LONG_MS))
     assert (world.state.silence_limit_ms, world.state.former_silence_limit) == (LONG_MS, None)
+
+
+def test_limit_is_not_shortened_while_the_time_since_then_cannot_be_counted() -> None:
+    """Partition 0 counts it; read on later, it would bring time from before the change."""
+    world = World(Policy(slot_count=16, silence_limit_ms=LONG_MS))
+    world.admit("n1", "n2", "n3")
+    world.unread = {0}
+    world.run(2_000, ("n1", "n2", "n3"))
+    answer = world.ask("change_policy", silence_limit_ms=str(SHORT_MS))
+    assert answer.outcome is IntentOutcome.REFUSED
+    assert "partition 0" in answer.detail
+    world.unread = set()
+    world.run(200, ("n1", "n2", "n3"))
+    assert world.ask("change_policy", silence_limit_ms=str(SHORT_MS)).outcome is IntentOutcome.DONE
 
 
 def test_limits_that_fall_twice_wait_for_the_longest() -> None:
