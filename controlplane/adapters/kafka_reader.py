@@ -236,6 +236,9 @@ class KafkaLogReader:
             "queued.min.messages": 100_000,
             "queued.max.messages.kbytes": 65_536,
             "socket.timeout.ms": 10_000,
+            # A partition leader that was replaced and does not know it answers fetches with an end that is none. The
+            # default's five minutes would be how long a node beside it believes that (decision 0013).
+            "topic.metadata.refresh.interval.ms": 10_000,
             # There is no group to be thrown out of, however seldom the caller polls.
             "max.poll.interval.ms": 86_400_000,
         }
