@@ -3,13 +3,11 @@
 import hashlib
 import os
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.routing_table.table_replica import RoutingTable
@@ -18,6 +16,7 @@ from controlplane.embedded.java import find_java
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.resources import resource_path
 from tests.fixtures import BrokerFactory
+from tests.helpers.compaction import CLEANING, churn_until, compact_soon
 from tests.helpers.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -31,7 +30,7 @@ def cluster(
     own_kafka_broker: BrokerFactory, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
 ) -> Iterator[RealCluster]:
     """A cluster on a broker that compacts as often as it can."""
-    broker = own_kafka_broker(log_cleaner_backoff_ms="100", log_segment_delete_delay_ms="100")
+    broker = own_kafka_broker(**CLEANING)
     with RealCluster(cluster_name, broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster:
         yield cluster
 
@@ -48,7 +47,7 @@ def test_java_rebuilds_the_same_table_at_every_epoch_and_after_compaction(cluste
 
     records = len(cluster.records(ROUTING_TABLE))
     compact_soon(cluster)
-    churn_until(cluster, lambda: len(cluster.records(ROUTING_TABLE)) < records)
+    churn_until(cluster, "n8", lambda: len(cluster.records(ROUTING_TABLE)) < records)
     compacted = cluster.tables()
     assert len(compacted) < compacted[-1].epoch, "compaction left every epoch readable: the test shows nothing"
     ours = [line_of(table) for table in compacted]
@@ -75,32 +74,6 @@ def live_through_kills(cluster: RealCluster) -> None:
 def wait_for_leader_of_slots(cluster: RealCluster, node_id: str) -> None:
     """Wait until a node leads slots: one epoch for each join."""
     cluster.wait_until(lambda: node_id in cluster.slot_leaders(), f"{node_id} leads slots")
-
-
-def compact_soon(cluster: RealCluster) -> None:
-    """Lower the settings that keep fresh rows; the controllers that run have checked their promises already."""
-    wanted = {
-        "min.compaction.lag.ms": "0",
-        "segment.ms": "1000",
-        "min.cleanable.dirty.ratio": "0.001",
-        "delete.retention.ms": "0",
-    }
-    changes = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in wanted.items()]
-    name = cluster.cluster.topic(ROUTING_TABLE)
-    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes)
-    admin = AdminClient({"bootstrap.servers": cluster.kafka.bootstrap_servers})
-    admin.incremental_alter_configs([resource])[resource].result(10)
-
-
-def churn_until(cluster: RealCluster, condition: Callable[[], bool]) -> None:
-    """New epochs roll segments, which is what lets the cleaner at the old ones."""
-    deadline_s = time.monotonic() + 90
-    incarnation = 2
-    while not condition():
-        assert time.monotonic() < deadline_s, "Kafka did not compact the topic in time"
-        cluster.join("n8", incarnation=incarnation)
-        incarnation += 1
-        time.sleep(1.2)
 
 
 def read_by_java(cluster: RealCluster, last_epoch: int) -> list[str]:

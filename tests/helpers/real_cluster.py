@@ -31,7 +31,7 @@ from controlplane.config import (
 from controlplane.core.decision import Decision
 from controlplane.core.events import NodeFenced
 from controlplane.core.identifiers import Epoch, TopicPartition
-from controlplane.core.records import Heartbeat, NodeJoined, NodeRole
+from controlplane.core.records import Heartbeat, NodeJoined, NodeLeft, NodeRole
 from controlplane.core.routing_table.table_replica import RoutingTable, TableReplica
 from controlplane.embedded.parts import Addresses
 from controlplane.errors import LogUnavailableError
@@ -126,12 +126,16 @@ class RealCluster:
         return name
 
     def join(self, *node_ids: str, incarnation: int = 1) -> None:
-        """Nodes join and send a heartbeat each second from now on."""
+        """Nodes join and send two heartbeats each second from now on."""
         for node_id in node_ids:
             joined = NodeJoined(node_id, incarnation, NodeRole.DATA, (), "", 1, 0, "1", 0)
-            self._writer.send(OutgoingRecord(MEMBERSHIP, node_id.encode(), encode_input(joined)))
+            self.send(MEMBERSHIP, node_id, encode_input(joined))
             self._beating.add(node_id)
-        self._writer.poll(0)
+
+    def leave(self, node_id: str, incarnation: int = 1) -> None:
+        """A node says that it has gone, and has."""
+        self.silence(node_id)
+        self.send(MEMBERSHIP, node_id, encode_input(NodeLeft(node_id, incarnation, "test")))
 
     def silence(self, node_id: str) -> None:
         """A node dies."""

@@ -15,15 +15,24 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from controlplane.config import DECISIONS, HEARTBEATS
+from controlplane.adapters.kafka_log import KafkaTransactionalWriter
+from controlplane.codec.inputs import encode_input
+from controlplane.codec.outputs import decode_dead_letter
+from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS
+from controlplane.core.identifiers import Epoch
+from controlplane.core.records import Heartbeat, NodeRole
 from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.parts import Addresses
 from controlplane.embedded.valkey import EmbeddedValkey
+from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.fixtures import BrokerFactory
+from tests.helpers.fleet import beating_fleet
 from tests.helpers.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 NODES = ("n1", "n2", "n3", "n4")
+TRANSACTION_TIMEOUT_MS = 5_000
 
 
 @pytest.fixture
@@ -43,16 +52,20 @@ def serve(cluster: RealCluster) -> None:
     cluster.wait_until(lambda: cluster.slot_leaders() == set(NODES), "the first table")
 
 
-def test_kafka_away_for_thirty_seconds_fences_nobody(
+def test_kafka_away_for_twenty_seconds_fences_none_of_two_thousand_nodes(
     own_kafka_broker: BrokerFactory, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
 ) -> None:
     """Time is in the log: an outage of the log is no silence of the nodes, and the log goes on without a gap."""
     broker = own_kafka_broker()
-    with RealCluster(cluster_name, broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster:
+    with (
+        RealCluster(cluster_name, broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster,
+        beating_fleet(cluster, 2_000) as fleet,
+    ):
         serve(cluster)
+        cluster.wait_until(lambda: cluster.tables()[-1].nodes.keys() >= set(fleet), "two thousand members")
         before = cluster.decisions()
         broker.kill()
-        time.sleep(30)
+        time.sleep(20)
         broker.start()
         cluster.join("n5")
         cluster.wait_until(lambda: "n5" in cluster.slot_leaders(), "a join after the outage")
@@ -91,6 +104,61 @@ def test_a_killed_leader_is_replaced_and_a_node_that_died_with_it_is_fenced(shar
     assert shared.leader() != killed
     assert shared.fenced() == ["n4"]
     shared.assert_log_is_whole()
+
+
+def test_a_late_contender_fences_a_healthy_leader_and_nothing_is_lost(shared: RealCluster) -> None:
+    """Its transactional writer is opened when another leads, without a lease and for no reason: a term more is all."""
+    serve(shared)
+    before = shared.decisions()
+    late = KafkaTransactionalWriter(shared.cluster, shared.kafka, TRANSACTION_TIMEOUT_MS)
+    late.open()
+    shared.join("n5")
+    shared.wait_until(lambda: "n5" in shared.slot_leaders(), "a join after it")
+    assert late.commit([OutgoingRecord(DECISIONS, b"late", b"")]) is CommitOutcome.FENCED
+    late.close()
+    decisions = shared.decisions()
+    assert decisions[: len(before)] == before
+    assert decisions[-1].term > before[-1].term
+    assert shared.fenced() == []
+    shared.assert_log_is_whole()
+
+
+def test_two_lease_stores_and_one_kafka_never_have_two_leaders_in_a_term(
+    kafka_broker: EmbeddedKafka,
+    own_valkey_server: Callable[[], EmbeddedValkey],
+    cluster_name: str,
+    tmp_path: Path,
+) -> None:
+    """Both controllers hold a lease all the time, and fence each other in turns; the log says who was first."""
+    stores = {"c1": own_valkey_server(), "c2": own_valkey_server()}
+    addresses = {name: Addresses(kafka_broker.bootstrap_servers, store.redis_url) for name, store in stores.items()}
+    redis_url = stores["c1"].redis_url
+    with RealCluster(
+        cluster_name, kafka_broker.bootstrap_servers, redis_url, tmp_path, addresses.__getitem__
+    ) as cluster:
+        serve(cluster)
+        for number in range(5, 9):
+            cluster.join(f"n{number}")
+            cluster.wait_until(lambda name=f"n{number}": name in cluster.slot_leaders(), "a join")
+        cluster.wait_until(lambda: {each.controller_id for each in cluster.decisions()} == {"c1", "c2"}, "both led")
+        decisions = cluster.decisions()
+        assert len({each.controller_id for each in decisions}) == 2
+        for term in {each.term for each in decisions}:
+            assert len({each.controller_id for each in decisions if each.term == term}) == 1
+        assert cluster.fenced() == []
+        cluster.assert_log_is_whole()
+
+
+def test_a_heartbeat_sent_forty_seconds_ago_readmits_nobody(shared: RealCluster) -> None:
+    """Its sender is dead and fenced, and what was under way all the time says nothing about now: it is refused."""
+    serve(shared)
+    shared.silence("n4")
+    shared.wait_until(lambda: shared.fenced() == ["n4"], "the dead node is fenced")
+    sent_at_ms = int(time.time() * 1_000) - 40_000
+    shared.send(HEARTBEATS, "n4", encode_input(Heartbeat("n4", 1, sent_at_ms, Epoch(0), NodeRole.DATA)))
+    shared.wait_until(lambda: bool(shared.records(DEAD_LETTERS)), "the dead letter")
+    (letter,) = [decode_dead_letter(record.value or b"") for record in shared.records(DEAD_LETTERS)]
+    assert (letter.reason, "n4" in shared.slot_leaders()) == ("fenced", False)
 
 
 def test_a_bad_record_becomes_a_dead_letter_and_its_neighbours_count(shared: RealCluster) -> None:

@@ -1,13 +1,16 @@
-"""Nodes that are heard and do not hear, or come back where clocks are behind; each with every invariant looked at."""
+"""Nodes that hear nothing, come back where clocks are behind, or are very many; each with every invariant looked at."""
 
 import pytest
 
-from controlplane.config import ROUTING_TABLE
+from controlplane.codec.inputs import encode_input
+from controlplane.config import HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.identifiers import Epoch, TopicPartition
 from controlplane.core.membership import NodeStatus
+from controlplane.core.records import Heartbeat, NodeJoined, NodeRole
 from controlplane.node import Access
 from tests.simulation.script import Script, begun
+from tests.simulation.setting import NODES
 
 pytestmark = pytest.mark.slow
 
@@ -63,3 +66,32 @@ def test_a_node_that_was_fenced_is_admitted_again_on_a_slower_clock() -> None:
     script.world.start_node("n4")
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
     assert script.state.nodes["n4"].incarnation == former + 1
+
+
+def test_twenty_seconds_without_a_broker_fence_none_of_two_thousand_nodes() -> None:
+    """All are silent for many times the limit, and come back at once; time is in the log, and stood still."""
+    script = begun()
+    world = script.world
+    fleet = [f"s{number}" for number in range(2_000)]
+    for name in fleet:
+        joined = NodeJoined(name, 1, NodeRole.SESSION, (), "", 1, 0, "1", 0)
+        world.send(MEMBERSHIP, name, encode_input(joined))
+    beats = {name: encode_input(Heartbeat(name, 1, 0, Epoch(0), NodeRole.SESSION)) for name in fleet}
+
+    def beat(first: int) -> None:
+        if world.broker.available:
+            for name in fleet[first::10]:
+                world.send(HEARTBEATS, name, beats[name])
+        world.scheduler.at(world.scheduler.now_ms + 100, lambda: beat((first + 1) % 10))
+
+    beat(0)
+    script.go_on_until(lambda: script.state.nodes.keys() >= set(fleet), 5_000)
+    script.go_on(2_000)
+    world.broker.available = False
+    script.go_on(20_000)
+    world.broker.available = True
+    script.go_on(3 * script.state.silence_limit_ms)
+    assert script.events(NodeFenced) == []
+    assert sum(node.lives for node in script.state.nodes.values()) == len(fleet) + len(NODES)
+    fleet.remove("s7")
+    script.go_on_until(lambda: not script.state.nodes["s7"].lives, script.state.silence_limit_ms + 1_000)
