@@ -75,34 +75,30 @@ class PartitionView:
     ticked: Mapping[ControllerId, int] = field(default_factory=dict)
 
     def clock_at_offset(self, offset: int) -> int:
-        """The clock when the record at ``offset`` was appended, as far back as the marks go."""
-        index = bisect_left(self.marks, offset, key=lambda mark: mark.offset)
-        return self._clock_before(index)
+        """The clock at the first mark from that offset on: what was appended there came no later.
+
+        So time is counted a little late rather than early. It is the present clock if there is no mark yet, and that
+        of the first mark if the offset is before all of them.
+        """
+        return self._clock_at(bisect_left(self.marks, offset, key=lambda mark: mark.offset))
 
     def clock_at_time(self, time_ms: int) -> int:
-        """The clock at the last tick before that time was first passed, as far back as the marks go.
-
-        It is the present clock if that time has not passed yet here.
-        """
-        for index, mark in enumerate(self.marks):
-            if mark.append_time_ms > time_ms:
-                return self._clock_before(index)
-        return self.clock_ms
+        """The clock at the first mark of a later time, with the same exceptions as :meth:`clock_at_offset`."""
+        later = (index for index, mark in enumerate(self.marks) if mark.append_time_ms > time_ms)
+        return self._clock_at(next(later, len(self.marks)))
 
     def latest_clock_at_time(self, time_ms: int) -> int:
-        """As :meth:`clock_at_time`, but when it was last passed: twice, if the broker's clock was set back."""
-        for index in reversed(range(len(self.marks))):
-            if self.marks[index].append_time_ms <= time_ms:
-                return self.marks[index].clock_ms if index + 1 < len(self.marks) else self.clock_ms
-        return self._clock_before(0)
+        """The clock at the mark after the last that is no later: another one if the broker's clock was set back."""
+        indices = range(len(self.marks), 0, -1)
+        return self._clock_at(next((index for index in indices if self.marks[index - 1].append_time_ms <= time_ms), 0))
 
     def time_at_offset(self, offset: int) -> int | None:
-        """When the record at ``offset`` was appended, as far back as the marks go; None without any."""
+        """The time of the first mark from that offset on; None if there is none yet."""
         index = bisect_left(self.marks, offset, key=lambda mark: mark.offset)
-        return self.marks[max(index - 1, 0)].append_time_ms if self.marks else None
+        return self.marks[index].append_time_ms if index < len(self.marks) else None
 
-    def _clock_before(self, index: int) -> int:
-        return self.marks[max(index - 1, 0)].clock_ms if self.marks else self.clock_ms
+    def _clock_at(self, index: int) -> int:
+        return self.marks[index].clock_ms if index < len(self.marks) else self.clock_ms
 
 
 _NOTHING_READ: Final = PartitionView()

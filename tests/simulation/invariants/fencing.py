@@ -30,19 +30,26 @@ _SLACK_MS = 250
 
 @dataclass
 class _Partition:
-    """What the ticks and heartbeats of one partition say, up to an offset."""
+    """What the ticks and heartbeats of one partition say, up to an offset.
+
+    ``ahead_ms`` is what was counted and did not pass in virtual time: a broker's clock that is set forward makes a gap
+    between ticks seem longer, by one gap that counts at most.
+    """
 
     next_offset: int = 0
     clock_ms: int = 0
     last_tick_ms: int | None = None
+    last_tick_at_ms: int = 0
+    ahead_ms: int = 0
     heard: dict[tuple[NodeId, Incarnation], int] = field(default_factory=dict)
 
 
 class _Sign(NamedTuple):
-    """The last sign of life of a member: where, when in virtual time, and whether it is its admission."""
+    """The last sign of life of a member: where, when in virtual time, how far ahead, whether it is its admission."""
 
     partition: int
     at_ms: int
+    ahead_ms: int
     is_admission: bool = False
 
 
@@ -73,7 +80,9 @@ class FencingWatch:
             elif isinstance(event, NodeAdmitted):
                 member = event.node.node_id, event.node.incarnation
                 # When it was decided, not when it was committed: an answer may be long in coming.
-                self._last_sign[member] = _Sign(0, self._read_until_ms(), is_admission=True)
+                self._last_sign[member] = _Sign(
+                    0, self._read_until_ms(), self._partitions[0].ahead_ms, is_admission=True
+                )
                 for partition in self._partitions:
                     partition.heard[member] = partition.clock_ms
         if not after.evictions_frozen:
@@ -81,12 +90,12 @@ class FencingWatch:
 
     def _judge_fencing(self, decision: Decision, event: NodeFenced, limit_ms: int) -> None:
         """The node was not heard for a limit before the last record of its partition that the decision knows."""
-        number, last_ms, is_admission = self._last_sign[event.node_id, event.incarnation]
+        number, last_ms, ahead_ms, is_admission = self._last_sign[event.node_id, event.incarnation]
         last_read_ms = self._appended_ms(number, self._partitions[number].next_offset - 1)
         silence_ms = (self._read_until_ms() if is_admission else last_read_ms) - last_ms
         self._verdicts.judge(
             HEARD_IN_TIME,
-            silence_ms >= limit_ms,
+            silence_ms >= limit_ms - (self._partitions[number].ahead_ms - ahead_ms),
             f"decision {decision.seq} fences {event.node_id}, heard {silence_ms} ms before",
         )
 
@@ -112,10 +121,12 @@ class FencingWatch:
                 break
             partition.next_offset = record.offset + 1
             if (record.key or b"").startswith(TICK_KEYS):
+                at_ms = self._appended_ms(number, record.offset)
                 if partition.last_tick_ms is not None:
-                    gap_ms = record.append_time_ms - partition.last_tick_ms
-                    partition.clock_ms += min(max(gap_ms, 0), _LONGEST_GAP_MS)
-                partition.last_tick_ms = record.append_time_ms
+                    counted_ms = min(max(record.append_time_ms - partition.last_tick_ms, 0), _LONGEST_GAP_MS)
+                    partition.clock_ms += counted_ms
+                    partition.ahead_ms += max(counted_ms - (at_ms - partition.last_tick_at_ms), 0)
+                partition.last_tick_ms, partition.last_tick_at_ms = record.append_time_ms, at_ms
                 continue
             raw = RawRecord(HEARTBEATS, number, record.offset, record.append_time_ms, record.key, record.value)
             try:
@@ -125,7 +136,7 @@ class FencingWatch:
             if isinstance(payload, Heartbeat):
                 member = payload.node_id, payload.incarnation
                 partition.heard[member] = partition.clock_ms
-                sign = _Sign(number, self._appended_ms(number, record.offset))
+                sign = _Sign(number, self._appended_ms(number, record.offset), partition.ahead_ms)
                 if member not in self._last_sign or self._last_sign[member].at_ms <= sign.at_ms:
                     self._last_sign[member] = sign
 

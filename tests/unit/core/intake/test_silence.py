@@ -1,14 +1,19 @@
 """How long a node has been silent, by the ticks of its partition."""
 
+from itertools import cycle
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS, MAX_TICK_GAP_MS
 from controlplane.core.identifiers import Coordinates, Epoch
 from controlplane.core.intake.observations import Observations, observe
+from controlplane.core.policy import Policy
 from controlplane.core.records import Heartbeat, InputRecord, NodeRole, Tick
+from tests.helpers.world import World
 
 TICK_MS = 100
+LIMIT_MS = 1_000
 
 
 @given(st.integers(0, MAX_TICK_GAP_MS), st.integers(1, 30))
@@ -30,3 +35,20 @@ def test_silence_begins_with_the_heartbeat_and_not_with_the_tick_before_it(after
     assert silence_ms <= times_ms[-1] - beat_ms
     first_gap_ms = min(after_tick_ms + TICK_MS, MAX_TICK_GAP_MS) - after_tick_ms
     assert silence_ms == first_gap_ms + TICK_MS * (ticks - 1)
+
+
+@given(st.lists(st.integers(1, MAX_TICK_GAP_MS), min_size=1, max_size=7))
+def test_a_member_that_was_never_heard_has_the_whole_limit_from_its_admission(gaps_ms: list[int]) -> None:
+    """However the ticks lie: what is remembered of them is rounded for the member, and by little."""
+    world = World(Policy(slot_count=16, silence_limit_ms=LIMIT_MS, join_linger_ms=0))
+    world.join("n1")
+    admitted_at_ms = 0
+    for gap_ms in cycle(gaps_ms):
+        world.tick(gap_ms)
+        decision = world.decide()
+        if decision is not None and not admitted_at_ms:
+            admitted_at_ms = world.now_ms
+        elif decision is not None:
+            break
+    assert not world.state.nodes["n1"].lives
+    assert LIMIT_MS < world.now_ms - admitted_at_ms <= LIMIT_MS + 4 * MAX_TICK_GAP_MS
