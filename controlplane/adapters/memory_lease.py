@@ -4,8 +4,8 @@ import threading
 from collections.abc import Sequence
 
 from controlplane.core.identifiers import ControllerId, Term
-from controlplane.core.machines.contenders import Contenders, yields_ms
-from controlplane.core.machines.lease import Lease
+from controlplane.core.lease_store.contenders import Contenders, yields_ms
+from controlplane.core.lease_store.lease import Lease
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import (
     AcquireOutcome,

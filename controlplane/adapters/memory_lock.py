@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from controlplane.core.identifiers import ControllerId
-from controlplane.core.machines.lock_record import LockReading, LockRecord
+from controlplane.core.lease_store.lock_record import LockReading, LockRecord
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import Clock
 

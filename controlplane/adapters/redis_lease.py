@@ -7,7 +7,7 @@ from controlplane.adapters import redis_scripts
 from controlplane.adapters.redis_connection import RedisConnection, RedisScript
 from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import ControllerId, Term
-from controlplane.core.machines.contenders import Outranking
+from controlplane.core.lease_store.contenders import Outranking
 from controlplane.ports import (
     AcquireOutcome,
     Contending,

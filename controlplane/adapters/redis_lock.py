@@ -7,7 +7,7 @@ from controlplane.adapters import redis_lock_scripts
 from controlplane.adapters.redis_connection import RedisConnection, RedisScript
 from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import ControllerId
-from controlplane.core.machines.lock_record import LockReading, LockRecord
+from controlplane.core.lease_store.lock_record import LockReading, LockRecord
 
 
 class RedisLockStore:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from controlplane.core.identifiers import ControllerId, Term
-from controlplane.core.machines.contenders import Outranking
-from controlplane.core.machines.lock_record import LockReading, LockRecord
+from controlplane.core.lease_store.contenders import Outranking
+from controlplane.core.lease_store.lock_record import LockReading, LockRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from controlplane.core.identifiers import Term
+from controlplane.core.lease_store.lease import Lease
 from controlplane.core.machines.election import Contender, ElectionState, GivingBack, Holder
 from controlplane.core.machines.leading import Action, LeadingState
-from controlplane.core.machines.lease import Lease
 from tests.exploration.stores import HELD_MS, WAITED_MS, Kafka
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from controlplane.config import LeaseConfig
 from controlplane.core.identifiers import Term
+from controlplane.core.lease_store.contenders import Outranking
 from controlplane.core.machines import election
-from controlplane.core.machines.contenders import Outranking
 from controlplane.core.machines.election import (
     Acquire,
     ConfirmationAsked,

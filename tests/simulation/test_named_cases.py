@@ -12,8 +12,8 @@ from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import NodeFenced
 from controlplane.core.identifiers import Epoch, TopicPartition
+from controlplane.core.lease_store.lease import Lease
 from controlplane.core.machines.leading import Step
-from controlplane.core.machines.lease import Lease
 from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.records import Heartbeat, NodeRole

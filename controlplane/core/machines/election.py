@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from controlplane.config import LeaseConfig
 from controlplane.core.identifiers import ControllerId, Term
-from controlplane.core.machines.contenders import Outranking
+from controlplane.core.lease_store.contenders import Outranking
 from controlplane.core.machines.machine import Output
 from controlplane.errors import InvariantViolationError
 

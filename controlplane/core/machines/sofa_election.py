@@ -19,8 +19,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from controlplane.config import SofaLeaseConfig
 from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.lease_store.lock_record import HAS_NO_LEADER, LeaderInfo, LockReading, LockRecord, leader_info
 from controlplane.core.machines.election import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent, Woke
-from controlplane.core.machines.lock_record import HAS_NO_LEADER, LeaderInfo, LockReading, LockRecord, leader_info
 from controlplane.core.machines.machine import Output
 from controlplane.errors import InvariantViolationError
 

@@ -20,7 +20,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "forgets the floor: the store grants a term without a look at what the log holds",
-        "controlplane.core.machines.lease:Lease.acquired",
+        "controlplane.core.lease_store.lease:Lease.acquired",
         "max(self.term, floor) + 1",
         "self.term + 1",
     ),
@@ -32,7 +32,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "gives the lease to everybody who asks",
-        "controlplane.core.machines.lease:Lease.acquired",
+        "controlplane.core.lease_store.lease:Lease.acquired",
         'if self.holder(now_ms) not in {"", owner}:',
         "if False:",
     ),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.config import LeaseConfig
 from controlplane.core.identifiers import Term
-from controlplane.core.machines.contenders import Outranking
+from controlplane.core.lease_store.contenders import Outranking
 from controlplane.core.machines.election import (
     TRANSITIONS,
     Acquire,

@@ -5,8 +5,8 @@ import pytest
 from controlplane.adapters.memory import MemoryLockServer, MemoryLockStore, VirtualClock
 from controlplane.config import SofaLeaseConfig, SofaRenewal
 from controlplane.core.identifiers import Term
+from controlplane.core.lease_store.lock_record import HAS_NO_LEADER, LeaderInfo, LockReading, LockRecord
 from controlplane.core.machines.election import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent, Woke
-from controlplane.core.machines.lock_record import HAS_NO_LEADER, LeaderInfo, LockReading, LockRecord
 from controlplane.core.machines.machine import Output
 from controlplane.core.machines.sofa_election import (
     TRANSITIONS,
