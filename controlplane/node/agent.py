@@ -15,6 +15,7 @@ import structlog
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.identifiers import Epoch, Incarnation, SlotId
+from controlplane.core.machines.machine import Woke
 from controlplane.core.machines.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState
 from controlplane.core.machines.session_messages import (
     ConfirmTable,
@@ -30,7 +31,6 @@ from controlplane.core.machines.session_messages import (
     TableChanged,
     TableConfirmed,
     TableRead,
-    Woke,
 )
 from controlplane.core.records import Heartbeat, InputPayload, NodeLeaving, NodeLeft, SlotSettings
 from controlplane.core.routing_table.table_replica import RoutingTable

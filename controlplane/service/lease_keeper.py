@@ -11,7 +11,8 @@ from collections.abc import Callable
 import structlog
 
 from controlplane.core.identifiers import Term
-from controlplane.core.machines.election import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent, Woke
+from controlplane.core.machines.election_messages import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent
+from controlplane.core.machines.machine import Woke
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import Clock, Threads
 from controlplane.service.lease_profiles import AnyProfile, CommonEvent

@@ -7,10 +7,10 @@ import structlog
 
 from controlplane.config import LeaseConfig, SofaLeaseConfig, SofaRenewal
 from controlplane.core.identifiers import ControllerId, Term
-from controlplane.core.machines.election import (
+from controlplane.core.machines.election import Election
+from controlplane.core.machines.election_messages import (
     Acquire,
     ConfirmationAsked,
-    Election,
     ElectionAction,
     ElectionEvent,
     FloorRaised,
@@ -24,8 +24,8 @@ from controlplane.core.machines.election import (
     Renew,
     Renewed,
     StoreSilent,
-    Woke,
 )
+from controlplane.core.machines.machine import Woke
 from controlplane.core.machines.sofa_election import (
     Announce,
     InsertAnswered,

@@ -7,7 +7,8 @@ in which this lease can behave.
 from typing import ClassVar, Final
 
 from controlplane.core.identifiers import Term
-from controlplane.core.machines.election import ConfirmationAsked, Contender, ElectionEvent, ElectionState, Holder
+from controlplane.core.machines.election import Contender, ElectionState, Holder
+from controlplane.core.machines.election_messages import ConfirmationAsked, ElectionEvent
 from tests.exploration.turns import Turn
 
 _NOTHING: Final = Contender(Term(0), 0)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from controlplane.core.identifiers import Incarnation
+from controlplane.core.machines.machine import Woke
 from controlplane.core.machines.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState, Trigger
 from controlplane.core.machines.session_messages import (
     ConfirmTable,
@@ -23,7 +24,6 @@ from controlplane.core.machines.session_messages import (
     TableChanged,
     TableConfirmed,
     TableRead,
-    Woke,
 )
 from controlplane.core.membership import NodeStatus
 from controlplane.core.records import NodeRole

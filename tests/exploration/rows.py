@@ -1,7 +1,8 @@
 """The rows of the machines' transition tables, named alike where they are counted and where a search uses them."""
 
 from controlplane.core.machines import election, leading, node_session
-from controlplane.core.machines.election import ElectionEvent, ElectionState
+from controlplane.core.machines.election import ElectionState
+from controlplane.core.machines.election_messages import ElectionEvent
 from controlplane.core.machines.leading import Step
 from controlplane.core.machines.node_session import SessionState
 

@@ -7,7 +7,8 @@ import pytest
 
 from controlplane.core.identifiers import Term
 from controlplane.core.machines import election, leading
-from controlplane.core.machines.election import Acquire, Contender, ElectionEvent, FloorRaised, Holder, LeaseGone
+from controlplane.core.machines.election import Contender, Holder
+from controlplane.core.machines.election_messages import Acquire, ElectionEvent, FloorRaised, LeaseGone
 from controlplane.core.machines.leading import Action, Row, Step, Trigger
 from controlplane.core.machines.node_session import NodeSession
 from controlplane.core.machines.session_messages import SessionAction

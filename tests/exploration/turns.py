@@ -11,27 +11,23 @@ from collections.abc import Callable
 from controlplane.config import LeaseConfig
 from controlplane.core.identifiers import Term
 from controlplane.core.lease_store.contenders import Outranking
-from controlplane.core.machines import election
-from controlplane.core.machines.election import (
+from controlplane.core.machines.election import Election, ElectionState, GivingBack, Holder
+from controlplane.core.machines.election_messages import (
     Acquire,
     ConfirmationAsked,
-    Election,
     ElectionAction,
     ElectionEvent,
-    ElectionState,
     FloorRaised,
     GiveBackAsked,
     GivenBack,
-    GivingBack,
     Granted,
     HeldByOther,
-    Holder,
     LeaseGone,
     LeftToOther,
     Release,
+    Renew,
     Renewed,
     StoreSilent,
-    Woke,
 )
 from controlplane.core.machines.leading import (
     UNANSWERED_LIMIT_MS,
@@ -45,6 +41,7 @@ from controlplane.core.machines.leading import (
     Step,
     Trigger,
 )
+from controlplane.core.machines.machine import Woke
 from tests.exploration.choices import Choices
 from tests.exploration.parts import LeaseThread, Loop, Parts, timeless
 from tests.exploration.rows import election_row, loop_row
@@ -169,7 +166,7 @@ class Turn:
                 outranked = after is not None and self._controller == 1 and not self.lease.holder(0)
                 if outranked and self._choices.of("granted", "left to another") == "left to another":
                     return LeftToOther(1)
-            case election.Renew(term=term):
+            case Renew(term=term):
                 after = self.lease.renewed(0, owner, term, HELD_MS)
             case Release(term=term):
                 self.lease = self.lease.released(0, owner, term) or self.lease

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from controlplane.adapters.memory import VirtualClock
 from controlplane.config import SofaLeaseConfig, SofaRenewal
 from controlplane.core.lease_store.lock_record import HAS_NO_LEADER, LeaderInfo, LockRecord, leader_info
-from controlplane.core.machines.election import StoreSilent, Woke
+from controlplane.core.machines.election_messages import StoreSilent
+from controlplane.core.machines.machine import Woke
 from controlplane.core.machines.sofa_election import Announce, LocalTime, SofaElection, SofaElectionEvent
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import LockStore

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controlplane.core.machines.machine import Woke
 from controlplane.core.machines.node_session import TABLE_GOOD_FOR_AT_LEAST_MS, NodeSession, SessionSettings
 from controlplane.core.machines.session_messages import (
     ConfirmTable,
@@ -15,7 +16,6 @@ from controlplane.core.machines.session_messages import (
     TableChanged,
     TableConfirmed,
     TableRead,
-    Woke,
 )
 from controlplane.core.membership import NodeStatus
 from controlplane.core.records import NodeRole

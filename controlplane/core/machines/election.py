@@ -12,121 +12,27 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from controlplane.config import LeaseConfig
-from controlplane.core.identifiers import ControllerId, Term
-from controlplane.core.lease_store.contenders import Outranking
-from controlplane.core.machines.machine import Output
-from controlplane.errors import InvariantViolationError
-
-
-@dataclass(frozen=True, slots=True)
-class Acquire:
-    """Ask for the lease with a term above ``floor``."""
-
-    floor: Term
-
-
-@dataclass(frozen=True, slots=True)
-class Renew:
-    """Prolong the lease."""
-
-    term: Term
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """Give the lease back; nothing if it is another's, or ours under another term."""
-
-    term: Term
-
-
-ElectionAction: TypeAlias = Acquire | Renew | Release
-
-
-@dataclass(frozen=True, slots=True)
-class Woke:
-    """Time has passed; may come early, late or repeatedly."""
-
-
-@dataclass(frozen=True, slots=True)
-class Granted:
-    """The store granted the lease."""
-
-    term: Term
-    asked_at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Renewed:
-    """The store prolonged the lease; ``outranked_by`` is the most preferred contender above us, if there is one."""
-
-    term: Term
-    asked_at_ms: int
-    outranked_by: Outranking | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HeldByOther:
-    """The store names another holder, or ourselves under another term."""
-
-    owner: ControllerId
-    term: Term
-    remaining_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class LeftToOther:
-    """The lease is free, and the store leaves it to a preferred contender for ``wait_ms``."""
-
-    wait_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseGone:
-    """The store knows no lease: it ran out, or the store lost its data."""
-
-
-@dataclass(frozen=True, slots=True)
-class GivenBack:
-    """The store has heard that we give the lease back."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreSilent:
-    """The store did not answer in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class FloorRaised:
-    """The log holds this term or a higher one: our own has to be above it."""
-
-    floor: Term
-
-
-@dataclass(frozen=True, slots=True)
-class GiveBackAsked:
-    """We are to give the lease back if it is ours, and to stand again after ``wait_ms``."""
-
-    wait_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConfirmationAsked:
-    """Somebody needs to know now whether the lease is still ours."""
-
-
-ElectionEvent: TypeAlias = (
-    Woke
-    | Granted
-    | Renewed
-    | HeldByOther
-    | LeftToOther
-    | LeaseGone
-    | GivenBack
-    | StoreSilent
-    | FloorRaised
-    | GiveBackAsked
-    | ConfirmationAsked
+from controlplane.core.identifiers import Term
+from controlplane.core.machines.election_messages import (
+    Acquire,
+    ConfirmationAsked,
+    ElectionAction,
+    ElectionEvent,
+    ElectionOutput,
+    FloorRaised,
+    GiveBackAsked,
+    GivenBack,
+    Granted,
+    HeldByOther,
+    LeaseGone,
+    LeftToOther,
+    Release,
+    Renew,
+    Renewed,
+    StoreSilent,
 )
+from controlplane.core.machines.machine import Output, Woke
+from controlplane.errors import InvariantViolationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +67,6 @@ class Holder:
 
 
 ElectionState: TypeAlias = Contender | GivingBack | Holder
-ElectionOutput: TypeAlias = Output[ElectionAction]
 
 
 class _Rules(NamedTuple):

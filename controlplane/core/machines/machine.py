@@ -1,4 +1,4 @@
-"""What every passive machine answers: when it wants to be woken next, and what its driver has to do.
+"""What all passive machines share: they are woken, and answer when to do so next and what their driver has to do.
 
 Machines (election, node session) never act and never look at a clock: they are told what happened and what time it is.
 Wake-ups may come early, late or repeatedly. Actions are comparable values, so that tests compare whole outputs. The
@@ -23,3 +23,8 @@ class Output(Generic[Action]):
 
     next_wake_at_ms: int | None
     actions: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """Time has passed; may come early, late or repeatedly."""

@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Final, assert_never
 
 from controlplane.core.identifiers import Incarnation
-from controlplane.core.machines.machine import Output
+from controlplane.core.machines.machine import Output, Woke
 from controlplane.core.machines.session_messages import (
     ConfirmTable,
     DrainAsked,
@@ -36,7 +36,6 @@ from controlplane.core.machines.session_messages import (
     TableChanged,
     TableConfirmed,
     TableRead,
-    Woke,
 )
 from controlplane.core.membership import NodeStatus
 from controlplane.core.routing_table.rows import NodeRow

@@ -4,13 +4,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from controlplane.core.identifiers import Incarnation
-from controlplane.core.machines.machine import Output
+from controlplane.core.machines.machine import Output, Woke
 from controlplane.core.routing_table.rows import NodeRow
-
-
-@dataclass(frozen=True, slots=True)
-class Woke:
-    """Time has passed; may come early, late or repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from typing import Final, NamedTuple, TypeAlias
 from controlplane.config import SofaLeaseConfig
 from controlplane.core.identifiers import ControllerId, Term
 from controlplane.core.lease_store.lock_record import HAS_NO_LEADER, LeaderInfo, LockReading, LockRecord, leader_info
-from controlplane.core.machines.election import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent, Woke
-from controlplane.core.machines.machine import Output
+from controlplane.core.machines.election_messages import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent
+from controlplane.core.machines.machine import Output, Woke
 from controlplane.errors import InvariantViolationError
 
 

@@ -7,7 +7,8 @@ from structlog.testing import capture_logs
 
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from controlplane.config import LeaseConfig
-from controlplane.core.machines.election import ElectionEvent, GiveBackAsked, StoreSilent, Woke
+from controlplane.core.machines.election_messages import ElectionEvent, GiveBackAsked, StoreSilent
+from controlplane.core.machines.machine import Woke
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.service.lease_profiles import OwnLease
 from tests.helpers.memory_cluster import MemoryCluster, RunningController

@@ -10,29 +10,24 @@ from hypothesis import strategies as st
 from controlplane.config import LeaseConfig
 from controlplane.core.identifiers import Term
 from controlplane.core.lease_store.contenders import Outranking
-from controlplane.core.machines.election import (
-    TRANSITIONS,
+from controlplane.core.machines.election import TRANSITIONS, Contender, Election, GivingBack, Holder
+from controlplane.core.machines.election_messages import (
     Acquire,
     ConfirmationAsked,
-    Contender,
-    Election,
     ElectionEvent,
     FloorRaised,
     GiveBackAsked,
     GivenBack,
-    GivingBack,
     Granted,
     HeldByOther,
-    Holder,
     LeaseGone,
     LeftToOther,
     Release,
     Renew,
     Renewed,
     StoreSilent,
-    Woke,
 )
-from controlplane.core.machines.machine import Output
+from controlplane.core.machines.machine import Output, Woke
 from controlplane.errors import InvariantViolationError
 
 CONFIG = LeaseConfig(duration_ms=2_000, renew_interval_ms=500, store_timeout_ms=400)

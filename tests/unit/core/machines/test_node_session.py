@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from controlplane.core.machines.machine import Output
+from controlplane.core.machines.machine import Output, Woke
 from controlplane.core.machines.node_session import (
     FOREVER_MS,
     TABLE_GOOD_FOR_AT_LEAST_MS,
@@ -28,7 +28,6 @@ from controlplane.core.machines.session_messages import (
     TableChanged,
     TableConfirmed,
     TableRead,
-    Woke,
 )
 from controlplane.core.membership import NodeStatus
 from controlplane.core.records import NodeRole

@@ -6,8 +6,8 @@ from controlplane.adapters.memory import MemoryLockServer, MemoryLockStore, Virt
 from controlplane.config import SofaLeaseConfig, SofaRenewal
 from controlplane.core.identifiers import Term
 from controlplane.core.lease_store.lock_record import HAS_NO_LEADER, LeaderInfo, LockReading, LockRecord
-from controlplane.core.machines.election import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent, Woke
-from controlplane.core.machines.machine import Output
+from controlplane.core.machines.election_messages import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent
+from controlplane.core.machines.machine import Output, Woke
 from controlplane.core.machines.sofa_election import (
     TRANSITIONS,
     Announce,
