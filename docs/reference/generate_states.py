@@ -43,6 +43,7 @@ _ELECTION = """
 ## A controller and the lease
 
 Standing for election and holding the lease (`controlplane/core/machines/election.py`), in a thread of its own.
+What the lease store is asked on the way stands below the diagram.
 
 """
 _SOFA = """
@@ -124,9 +125,9 @@ def _session() -> list[Arrow]:
 
 def _election() -> list[Arrow]:
     return [
-        Arrow(before.__name__, event.__name__, after.__name__, ", ".join(action.__name__ for action in row.asks))
+        Arrow(before.__name__, event.__name__, after.__name__, action.__name__ if action is not None else "")
         for (before, event), row in election.TRANSITIONS.items()
-        for after in row.leads_to
+        for after, action in row.outcomes
     ]
 
 
@@ -145,12 +146,12 @@ def _loop() -> list[Arrow]:
 
 
 def _diagram(arrows: Iterable[Arrow]) -> str:
-    """A Mermaid state diagram."""
+    """A Mermaid state diagram; what is done on the way stands in the table, so two that differ in it are one arrow."""
     lines = [
         f"    {_name(arrow.before)} --> {_name(arrow.after)}{f': {arrow.cause}' if arrow.cause else ''}\n"
         for arrow in arrows
     ]
-    return "```mermaid\nstateDiagram-v2\n" + "".join(lines) + "```\n"
+    return "```mermaid\nstateDiagram-v2\n" + "".join(dict.fromkeys(lines)) + "```\n"
 
 
 def _table(arrows: Iterable[Arrow]) -> str:

@@ -27,7 +27,7 @@ def rows_of_controllers() -> set[str]:
     rows = {
         election_row(state, event, after)
         for (state, event), row in election.TRANSITIONS.items()
-        for after in row.leads_to
+        for after, _ in row.outcomes
     }
     return rows | {loop_row(step, trigger) for step, trigger in leading.TRANSITIONS}
 

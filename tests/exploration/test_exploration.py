@@ -57,7 +57,7 @@ def _read_before_fencing(patch: pytest.MonkeyPatch) -> None:
 def _forget(event: type[ElectionEvent]) -> Callable[[pytest.MonkeyPatch], None]:
     """A holder that is told something asks for any term at all, as if it knew none."""
     row = election.TRANSITIONS[Holder, event]
-    asks = (Contender(Term(0), 0), (Acquire(Term(0)),))
+    asks = (Contender(Term(0), 0), Acquire(Term(0)))
     return lambda patch: patch.setitem(election.TRANSITIONS, (Holder, event), replace(row, follow=lambda *_: asks))
 
 

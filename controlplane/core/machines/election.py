@@ -75,12 +75,23 @@ class _Rules(NamedTuple):
     lease: LeaseConfig
     stop_when_store_is_lost: bool
 
+    def next_try_ms(self, now_ms: int) -> int:
+        """When to turn to the store again, unless it says something else."""
+        return now_ms + self.lease.renew_interval_ms
+
 
 class _Next(NamedTuple):
     """What an event leads to."""
 
     state: ElectionState
-    actions: tuple[ElectionAction, ...] = ()
+    action: ElectionAction | None = None
+
+
+class Outcome(NamedTuple):
+    """One thing that an event may lead to: a kind of state, with a kind of action or none."""
+
+    state: type[ElectionState]
+    action: type[ElectionAction] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +99,18 @@ class Row:
     """What follows from an event.
 
     Attributes:
-        follow: the next state and the actions, from the rules, the state, the time and the event.
-        leads_to: the kinds of state that it may lead to.
-        asks: the kinds of action that it may want.
+        follow: the next state and the action, from the rules, the state, the time and the event.
+        outcomes: all that it may lead to.
     """
 
     follow: Callable[[_Rules, Any, int, Any], _Next]
-    leads_to: tuple[type[ElectionState], ...]
-    asks: tuple[type[ElectionAction], ...] = ()
+    outcomes: tuple[Outcome, ...]
 
 
 def _ask_when_due(rules: _Rules, contender: Contender, now_ms: int, _: Woke) -> _Next:
     if now_ms < contender.ask_at_ms:
         return _Next(contender)
-    return _Next(_contend(rules, contender.floor, now_ms), (Acquire(contender.floor),))
+    return _ask(rules, contender.floor, now_ms)
 
 
 def _renew_when_due(rules: _Rules, holder: Holder, now_ms: int, event: Woke) -> _Next:
@@ -109,8 +118,7 @@ def _renew_when_due(rules: _Rules, holder: Holder, now_ms: int, event: Woke) -> 
 
 
 def _renew(rules: _Rules, holder: Holder, now_ms: int, _: ElectionEvent) -> _Next:
-    renew_at_ms = now_ms + rules.lease.renew_interval_ms
-    return _Next(replace(holder, renew_at_ms=renew_at_ms), (Renew(holder.term),))
+    return _Next(replace(holder, renew_at_ms=rules.next_try_ms(now_ms)), Renew(holder.term))
 
 
 def _hold(rules: _Rules, _: ElectionState, __: int, event: Granted) -> _Next:
@@ -140,11 +148,11 @@ def _stand_by(rules: _Rules, state: ElectionState, now_ms: int, event: HeldByOth
 
 def _ask_again_later(rules: _Rules, contender: Contender, now_ms: int, _: StoreSilent) -> _Next:
     """No sooner than it had to: it may have been asked to wait for longer."""
-    return _Next(replace(contender, ask_at_ms=max(contender.ask_at_ms, now_ms + rules.lease.renew_interval_ms)))
+    return _Next(replace(contender, ask_at_ms=max(contender.ask_at_ms, rules.next_try_ms(now_ms))))
 
 
 def _ask_for_a_new_one(rules: _Rules, holder: Holder, now_ms: int, _: LeaseGone) -> _Next:
-    return _Next(_contend(rules, holder.term, now_ms), (Acquire(holder.term),))
+    return _ask(rules, holder.term, now_ms)
 
 
 def _hold_on(rules: _Rules, holder: Holder, now_ms: int, _: StoreSilent) -> _Next:
@@ -158,8 +166,7 @@ def _note_floor(_: _Rules, state: Contender | GivingBack, __: int, event: FloorR
 
 
 def _ask_above_floor(rules: _Rules, holder: Holder, now_ms: int, event: FloorRaised) -> _Next:
-    floor = Term(max(holder.term, event.floor))
-    return _Next(_contend(rules, floor, now_ms), (Acquire(floor),))
+    return _ask(rules, Term(max(holder.term, event.floor)), now_ms)
 
 
 def _wait(_: _Rules, contender: Contender, now_ms: int, event: GiveBackAsked) -> _Next:
@@ -167,28 +174,24 @@ def _wait(_: _Rules, contender: Contender, now_ms: int, event: GiveBackAsked) ->
 
 
 def _give_back(rules: _Rules, holder: Holder, now_ms: int, event: GiveBackAsked) -> _Next:
-    term, release_at_ms = holder.term, now_ms + rules.lease.renew_interval_ms
-    return _Next(GivingBack(term, now_ms + event.wait_ms, term, release_at_ms), (Release(term),))
+    state = GivingBack(holder.term, now_ms + event.wait_ms, holder.term, rules.next_try_ms(now_ms))
+    return _Next(state, Release(holder.term))
 
 
-def _give_back_when_due(rules: _Rules, state: GivingBack, now_ms: int, event: Woke) -> _Next:
+def _give_back_when_due(rules: _Rules, state: GivingBack, now_ms: int, _: Woke) -> _Next:
     """The time to ask comes first: what is asked for then must not be given back."""
     if now_ms >= state.ask_at_ms:
-        return _ask_when_due(rules, Contender(state.floor, state.ask_at_ms), now_ms, event)
-    if now_ms < state.release_at_ms:
-        return _Next(state)
-    return _Next(replace(state, release_at_ms=now_ms + rules.lease.renew_interval_ms), (Release(state.term),))
+        return _ask(rules, state.floor, now_ms)
+    return _release_again(rules, state, now_ms) if now_ms >= state.release_at_ms else _Next(state)
 
 
 def _give_back_again(rules: _Rules, state: GivingBack, now_ms: int, event: GiveBackAsked) -> _Next:
     """At once: whoever asks may be about to end."""
-    ask_at_ms = max(state.ask_at_ms, now_ms + event.wait_ms)
-    release_at_ms = now_ms + rules.lease.renew_interval_ms
-    return _Next(replace(state, ask_at_ms=ask_at_ms, release_at_ms=release_at_ms), (Release(state.term),))
+    return _release_again(rules, replace(state, ask_at_ms=max(state.ask_at_ms, now_ms + event.wait_ms)), now_ms)
 
 
 def _give_back_later(rules: _Rules, state: GivingBack, now_ms: int, _: StoreSilent) -> _Next:
-    return _Next(replace(state, release_at_ms=now_ms + rules.lease.renew_interval_ms))
+    return _Next(replace(state, release_at_ms=rules.next_try_ms(now_ms)))
 
 
 def _contend_when_due(_: _Rules, state: GivingBack, __: int, ___: GivenBack) -> _Next:
@@ -199,32 +202,39 @@ def _ignore(_: _Rules, state: ElectionState, __: int, ___: ElectionEvent) -> _Ne
     return _Next(state)
 
 
+_CONTENDS: Final = Outcome(Contender)
+_ASKS: Final = Outcome(Contender, Acquire)
+_GIVES_BACK: Final = Outcome(GivingBack)
+_RELEASES: Final = Outcome(GivingBack, Release)
+_HOLDS: Final = Outcome(Holder)
+_RENEWS: Final = Outcome(Holder, Renew)
+
 TRANSITIONS: Final[dict[tuple[type[ElectionState], type[ElectionEvent]], Row]] = {
-    (Contender, Woke): Row(_ask_when_due, (Contender,), (Acquire,)),
-    (Contender, Granted): Row(_hold, (Holder,)),
-    (Contender, HeldByOther): Row(_stand_by, (Contender,)),
-    (Contender, LeftToOther): Row(_leave, (Contender,)),
-    (Contender, StoreSilent): Row(_ask_again_later, (Contender,)),
-    (Contender, FloorRaised): Row(_note_floor, (Contender,)),
-    (Contender, GiveBackAsked): Row(_wait, (Contender,)),
-    (Contender, ConfirmationAsked): Row(_ignore, (Contender,)),
-    (GivingBack, Woke): Row(_give_back_when_due, (GivingBack, Contender), (Release, Acquire)),
-    (GivingBack, GivenBack): Row(_contend_when_due, (Contender,)),
-    (GivingBack, StoreSilent): Row(_give_back_later, (GivingBack,)),
-    (GivingBack, FloorRaised): Row(_note_floor, (GivingBack,)),
-    (GivingBack, GiveBackAsked): Row(_give_back_again, (GivingBack,), (Release,)),
-    (GivingBack, ConfirmationAsked): Row(_ignore, (GivingBack,)),
-    (Holder, Woke): Row(_renew_when_due, (Holder,), (Renew,)),
-    (Holder, Renewed): Row(_prolong, (Holder, GivingBack), (Release,)),
-    (Holder, HeldByOther): Row(_stand_by, (Contender,)),
-    (Holder, LeaseGone): Row(_ask_for_a_new_one, (Contender,), (Acquire,)),
-    (Holder, StoreSilent): Row(_hold_on, (Holder, Contender)),
-    (Holder, FloorRaised): Row(_ask_above_floor, (Contender,), (Acquire,)),
-    (Holder, GiveBackAsked): Row(_give_back, (GivingBack,), (Release,)),
-    (Holder, ConfirmationAsked): Row(_renew, (Holder,), (Renew,)),
+    (Contender, Woke): Row(_ask_when_due, (_CONTENDS, _ASKS)),
+    (Contender, Granted): Row(_hold, (_HOLDS,)),
+    (Contender, HeldByOther): Row(_stand_by, (_CONTENDS,)),
+    (Contender, LeftToOther): Row(_leave, (_CONTENDS,)),
+    (Contender, StoreSilent): Row(_ask_again_later, (_CONTENDS,)),
+    (Contender, FloorRaised): Row(_note_floor, (_CONTENDS,)),
+    (Contender, GiveBackAsked): Row(_wait, (_CONTENDS,)),
+    (Contender, ConfirmationAsked): Row(_ignore, (_CONTENDS,)),
+    (GivingBack, Woke): Row(_give_back_when_due, (_GIVES_BACK, _RELEASES, _ASKS)),
+    (GivingBack, GivenBack): Row(_contend_when_due, (_CONTENDS,)),
+    (GivingBack, StoreSilent): Row(_give_back_later, (_GIVES_BACK,)),
+    (GivingBack, FloorRaised): Row(_note_floor, (_GIVES_BACK,)),
+    (GivingBack, GiveBackAsked): Row(_give_back_again, (_RELEASES,)),
+    (GivingBack, ConfirmationAsked): Row(_ignore, (_GIVES_BACK,)),
+    (Holder, Woke): Row(_renew_when_due, (_HOLDS, _RENEWS)),
+    (Holder, Renewed): Row(_prolong, (_HOLDS, _RELEASES)),
+    (Holder, HeldByOther): Row(_stand_by, (_CONTENDS,)),
+    (Holder, LeaseGone): Row(_ask_for_a_new_one, (_ASKS,)),
+    (Holder, StoreSilent): Row(_hold_on, (_HOLDS, _CONTENDS)),
+    (Holder, FloorRaised): Row(_ask_above_floor, (_ASKS,)),
+    (Holder, GiveBackAsked): Row(_give_back, (_RELEASES,)),
+    (Holder, ConfirmationAsked): Row(_renew, (_RENEWS,)),
 }
-"""(kind of state, kind of event) to what follows. What is not here is an error, and so is what a row does not declare;
-``docs/reference/states.md`` is drawn from it."""
+"""(kind of state, kind of event) to what follows. What is not here is an error, and so is an outcome that its row does
+not name; ``docs/reference/states.md`` is drawn from it."""
 
 
 class Election:
@@ -254,11 +264,11 @@ class Election:
         row = TRANSITIONS.get((type(self.state), type(event)))
         if row is None:
             raise InvariantViolationError(f"a {type(self.state).__name__} of the lease does not expect {event}")
-        state, actions = row.follow(self._rules, self.state, now_ms, event)
-        if type(state) not in row.leads_to or not {type(action) for action in actions} <= set(row.asks):
-            raise InvariantViolationError(f"{event} led {self.state} to {state} and {actions}, which its row forbids")
+        state, action = row.follow(self._rules, self.state, now_ms, event)
+        if Outcome(type(state), None if action is None else type(action)) not in row.outcomes:
+            raise InvariantViolationError(f"{event} led {self.state} to {state} and {action}, which its row forbids")
         self.state = state
-        return Output(self.next_wake_at_ms, actions)
+        return Output(self.next_wake_at_ms, () if action is None else (action,))
 
     @property
     def next_wake_at_ms(self) -> int:
@@ -278,9 +288,16 @@ def _floor(state: ElectionState) -> Term:
 
 
 def _contend(rules: _Rules, floor: Term, now_ms: int) -> Contender:
-    return Contender(floor, now_ms + rules.lease.renew_interval_ms)
+    return Contender(floor, rules.next_try_ms(now_ms))
+
+
+def _ask(rules: _Rules, floor: Term, now_ms: int) -> _Next:
+    return _Next(_contend(rules, floor, now_ms), Acquire(floor))
+
+
+def _release_again(rules: _Rules, state: GivingBack, now_ms: int) -> _Next:
+    return _Next(replace(state, release_at_ms=rules.next_try_ms(now_ms)), Release(state.term))
 
 
 def _held(rules: _Rules, term: Term, asked_at_ms: int, since_ms: int) -> Holder:
-    deadline_ms, renew_at_ms = asked_at_ms + rules.lease.duration_ms, asked_at_ms + rules.lease.renew_interval_ms
-    return Holder(term, deadline_ms, renew_at_ms, since_ms)
+    return Holder(term, asked_at_ms + rules.lease.duration_ms, rules.next_try_ms(asked_at_ms), since_ms)

@@ -1,6 +1,7 @@
 """The election machine: who asks when, what an answer means, and that no term is ever held twice or falls."""
 
 from dataclasses import replace
+from itertools import product
 from typing import get_args
 
 import pytest
@@ -10,10 +11,19 @@ from hypothesis import strategies as st
 from controlplane.config import LeaseConfig
 from controlplane.core.identifiers import Term
 from controlplane.core.lease_store.contenders import Outranking
-from controlplane.core.machines.election import TRANSITIONS, Contender, Election, GivingBack, Holder
+from controlplane.core.machines.election import (
+    TRANSITIONS,
+    Contender,
+    Election,
+    ElectionState,
+    GivingBack,
+    Holder,
+    Outcome,
+)
 from controlplane.core.machines.election_messages import (
     Acquire,
     ConfirmationAsked,
+    ElectionAction,
     ElectionEvent,
     FloorRaised,
     GiveBackAsked,
@@ -232,6 +242,51 @@ def test_the_table_has_a_row_for_everything_that_others_may_tell_at_any_time() -
     kinds = get_args(ElectionEvent)
     expected = {(state, event) for event in kinds for state in answers.get(event, {Contender, GivingBack, Holder})}
     assert set(TRANSITIONS) == expected
+
+
+@pytest.mark.parametrize(
+    ("event", "outcome"),
+    [
+        (Renewed(Term(4), 1_000), (Holder(Term(4), 3_000, 1_500, 1_000), Release(Term(4)))),
+        (ConfirmationAsked(), (Holder(Term(4), 3_000, 1_500, 1_000), None)),
+    ],
+)
+def test_a_state_that_is_entered_with_a_wish_of_another_row_is_an_error(
+    event: ElectionEvent, outcome: tuple[ElectionState, ElectionAction | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A holder that gives back and holds on would lead on a lease that is another's."""
+    election = _holder()
+    row = replace(TRANSITIONS[Holder, type(event)], follow=lambda *_: outcome)
+    monkeypatch.setitem(TRANSITIONS, (Holder, type(event)), row)
+    with pytest.raises(InvariantViolationError, match="forbids"):
+        election.on_event(1_200, event)
+
+
+def test_every_outcome_of_the_table_happens() -> None:
+    """What is drawn and never happens would mislead whoever reads it; the machine refuses what is not drawn."""
+    states = (Contender(Term(4), 1_500), GivingBack(Term(4), 2_000, Term(4), 1_500), Holder(Term(4), 2_000, 1_500, 0))
+    events: tuple[ElectionEvent, ...] = (
+        Woke(),
+        Granted(Term(5), 1_000),
+        Renewed(Term(4), 1_000),
+        Renewed(Term(4), 1_000, Outranking("c9", CONFIG.handover_after_ms)),
+        HeldByOther("c2", Term(5), 100),
+        LeftToOther(100),
+        LeaseGone(),
+        GivenBack(),
+        StoreSilent(),
+        FloorRaised(Term(9)),
+        GiveBackAsked(100),
+        ConfirmationAsked(),
+    )
+    happened = set()
+    for state, event, now_ms in product(states, events, (1_000, 1_500, 2_000, CONFIG.handover_after_ms)):
+        if (type(state), type(event)) in TRANSITIONS:
+            election = Election(CONFIG, stop_when_store_is_lost=True)
+            election.state = state
+            actions = election.on_event(now_ms, event).actions
+            happened.add((type(state), type(event), Outcome(type(election.state), *map(type, actions))))
+    assert happened == {(*key, outcome) for key, row in TRANSITIONS.items() for outcome in row.outcomes}
 
 
 TERMS = st.integers(1, 50).map(Term)
