@@ -1,0 +1,175 @@
+"""The agent's thread that drives the session machine: joins, heartbeats, and taking leave."""
+
+import queue
+from collections.abc import Callable
+from typing import Final, assert_never
+
+from controlplane.codec.inputs import encode_input
+from controlplane.config import HEARTBEATS, MEMBERSHIP
+from controlplane.core.identifiers import Incarnation
+from controlplane.core.machines.machine import Woke
+from controlplane.core.machines.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState
+from controlplane.core.machines.session_messages import (
+    ConfirmTable,
+    HeartbeatAcknowledged,
+    SendHeartbeat,
+    SendJoin,
+    SendLeaving,
+    SendLeft,
+    SessionAction,
+    SessionEvent,
+)
+from controlplane.core.records import Heartbeat, InputPayload, NodeLeaving, NodeLeft, SlotSettings
+from controlplane.errors import ConfigurationError, FencedError, LogUnavailableError
+from controlplane.node.description import join_record
+from controlplane.node.shared import Shared
+from controlplane.ports import Delivery, EventWriter, Mailbox, OutgoingRecord, Threads
+
+_STEP_MS: Final = 50
+"""How often the session asks whether a record was delivered, while one is under way."""
+_IDLE_MS: Final = 500
+"""How often it looks at all."""
+_JOINS_A_WARNING: Final = 10
+
+
+class SessionThread:
+    """Other threads tell it what happened, read where the session stands, and send records through it.
+
+    Attributes:
+        confirmations: when the session asked for a reading of the table, for the table's thread to answer.
+        incarnation_known: set as soon as the session has chosen its incarnation.
+        serve_until_ms: until then, by the monotonic clock, the node may serve.
+    """
+
+    def __init__(self, shared: Shared, writer: EventWriter, settings: SessionSettings, threads: Threads) -> None:
+        """Nothing is sent before :meth:`run`; the writer belongs to whoever made this."""
+        self._shared = shared
+        self._writer = writer
+        self._session = NodeSession(settings)
+        self._inbox: Mailbox[SessionEvent] = threads.mailbox()
+        self.confirmations: Mailbox[int] = threads.mailbox()
+        self.incarnation_known = threads.signal()
+        self.serve_until_ms = 0
+        self._joins_sent = 0
+        self._lacked_table = False
+
+    @property
+    def state(self) -> SessionState:
+        """Where the membership stands."""
+        return self._session.state
+
+    @property
+    def incarnation(self) -> Incarnation:
+        """The one that the node is a member under, or wants to be; 0 before it is known."""
+        return self._session.incarnation
+
+    def tell(self, event: SessionEvent) -> None:
+        """Something has happened."""
+        self._inbox.put(event)
+
+    def run(self) -> None:
+        """Until the node has left, or is to stop.
+
+        Raises:
+            FencedError: a greater incarnation of this node has joined.
+        """
+        shared, session = self._shared, self._session
+        wake_at_ms: int | None = 0
+        while not shared.stopping.is_set():
+            output = session.on_event(shared.clock.monotonic_ms(), self._next_event(wake_at_ms))
+            self.serve_until_ms = session.serve_until_ms
+            wake_at_ms = output.next_wake_at_ms
+            for action in output.actions:
+                self._perform(action)
+            self._writer.poll(0)
+            self._show()
+            if session.incarnation:
+                self.incarnation_known.set()
+            if session.state in FINAL_STATES:
+                shared.stopping.set()
+        if session.state is SessionState.SUPERSEDED:
+            message = f"node {shared.node.node_id!r}: a greater incarnation has joined, this process must stop"
+            raise FencedError(message)
+
+    def send(self, topic: str, payload: InputPayload, on_delivery: Callable[[Delivery], None] | None = None) -> None:
+        """Append a record of this node; it is given up where that does not succeed in time."""
+        try:
+            record = OutgoingRecord(topic, self._shared.node.node_id.encode(), encode_input(payload))
+            self._writer.send(record, on_delivery or self._on_delivery)
+        except LogUnavailableError as error:
+            self._shared.logger.warning("event not sent", kind=type(payload).__name__, error=str(error))
+
+    def _next_event(self, wake_at_ms: int | None) -> SessionEvent:
+        wait_ms = _STEP_MS if self._writer.awaits_delivery else _IDLE_MS
+        if wake_at_ms is not None:
+            wait_ms = min(wait_ms, wake_at_ms - self._shared.clock.monotonic_ms())
+        try:
+            return self._inbox.get(timeout=max(wait_ms, 1) / 1_000)
+        except queue.Empty:
+            return Woke()
+
+    def _perform(self, action: SessionAction) -> None:
+        node = self._shared.node
+        match action:
+            case SendJoin(incarnation=incarnation):
+                self._count_join(incarnation)
+                self.send(MEMBERSHIP, join_record(node, incarnation, self._shared.started_at_wall_ms))
+            case SendHeartbeat(sent_at_ms=sent_at_ms):
+                self._joins_sent = 0
+                self.send(HEARTBEATS, self._heartbeat(), lambda delivery: self._on_heartbeat(delivery, sent_at_ms))
+            case SendLeaving(incarnation=incarnation, reason=reason):
+                self.send(MEMBERSHIP, NodeLeaving(node.node_id, incarnation, reason))
+            case SendLeft(incarnation=incarnation, reason=reason):
+                self.send(MEMBERSHIP, NodeLeft(node.node_id, incarnation, reason))
+            case ConfirmTable(asked_at_ms=asked_at_ms):
+                self.confirmations.put(asked_at_ms)
+            case _:
+                assert_never(action)
+
+    def _count_join(self, incarnation: Incarnation) -> None:
+        """Whoever waits for this node has to see what it waits for."""
+        self._joins_sent += 1
+        if self._joins_sent % _JOINS_A_WARNING == 0:
+            text = "not admitted yet: is there a leader, and does topic dead-letters say why the join is refused?"
+            self._shared.logger.warning(text, joins=self._joins_sent, incarnation=incarnation)
+
+    def _heartbeat(self) -> Heartbeat:
+        node, table, book = self._shared.node, self._shared.table, self._shared.book
+        sent_at_ms = self._shared.clock.wall_ms()
+        started_with = None
+        if table is not None:
+            settings = table.settings
+            started_with = SlotSettings(settings.slot_count, settings.replica_count, settings.hash_function.value)
+        statuses = book.statuses(sent_at_ms)
+        return Heartbeat(
+            node.node_id, self._session.incarnation, sent_at_ms, book.epoch, node.role, started_with, *statuses
+        )
+
+    def _on_heartbeat(self, delivery: Delivery, sent_at_ms: int) -> None:
+        self._shared.metrics.heartbeats.labels("given_up" if delivery.error else "acknowledged").inc()
+        if delivery.error is None:
+            self.tell(HeartbeatAcknowledged(sent_at_ms))
+        self._on_delivery(delivery)
+
+    def _on_delivery(self, delivery: Delivery) -> None:
+        """A right that was never there is a mistake of the set-up; one that was taken away may be given back."""
+        if delivery.denied:
+            self._shared.logger.warning("event not allowed", error=delivery.error)
+            if self._session.last_acknowledged_ms is None:
+                self._shared.fail(ConfigurationError(delivery.error))
+
+    def _show(self) -> None:
+        session, metrics, now_ms = self._session, self._shared.metrics, self._shared.clock.monotonic_ms()
+        metrics.serves.set(1 if now_ms < self.serve_until_ms else 0)
+        if session.last_acknowledged_ms is not None:
+            metrics.heartbeat_age_ms.set(now_ms - session.last_acknowledged_ms)
+        if session.table_known_at_ms is not None:
+            metrics.table_age_ms.set(now_ms - session.table_known_at_ms)
+        lacks_table = session.lacks_table(now_ms)
+        if lacks_table and not self._lacked_table:
+            # The cluster sees a member that lives: nobody else could tell why it serves nothing.
+            text = "routing table not read to its end for too long: requests are refused until it is"
+            self._shared.logger.warning(text, epoch=self._shared.book.epoch)
+        self._lacked_table = lacks_table
+        with self._shared.changed:
+            self._shared.changed.notify_all()

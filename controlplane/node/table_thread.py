@@ -1,0 +1,96 @@
+"""The agent's thread that follows the table, keeps the book of what the node holds, and calls back."""
+
+from typing import Final
+
+from controlplane.core.machines.session_messages import TableChanged, TableConfirmed, TableRead
+from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.errors import LogUnavailableError
+from controlplane.node.callbacks import NodeCallbacks, tell
+from controlplane.node.former_lives import last_incarnation
+from controlplane.node.session_thread import SessionThread
+from controlplane.node.shared import Shared
+from controlplane.ports import LogReader
+from controlplane.table_follower import TableFollower
+
+_POLL_MS: Final = 100
+_RETRY_S: Final = 0.2
+
+
+class TableThread:
+    """It tells the session what the table says of the node, and confirms the table when the session asks."""
+
+    def __init__(self, shared: Shared, reader: LogReader, callbacks: NodeCallbacks, session: SessionThread) -> None:
+        """Nothing is read before :meth:`run`; the reader is closed by :meth:`close`."""
+        self._shared = shared
+        self._reader = reader
+        self._callbacks = callbacks
+        self._session = session
+        self._follower = TableFollower(reader)
+
+    def close(self) -> None:
+        """Give the reader back."""
+        self._follower.close()
+
+    def run(self) -> None:
+        """Until the agent is to stop."""
+        read_once = False
+        asked_at_ms: int | None = None
+        while not self._shared.stopping.is_set():
+            asked_at_ms = self._confirmation_wanted(asked_at_ms)
+            try:
+                progress = self._follower.step(_POLL_MS)
+            except LogUnavailableError as error:
+                epoch = self._shared.book.epoch
+                self._shared.logger.warning("routing table unavailable", error=str(error), epoch=epoch)
+                self._shared.stopping.wait(_RETRY_S)
+                continue
+            if not read_once:
+                if not progress.ended:
+                    continue
+                read_once = True
+                self._first_table(self._follower.table)
+            else:
+                for table in progress.tables:
+                    self._take(table)
+            if progress.ended and asked_at_ms is not None:
+                self._session.tell(TableConfirmed(asked_at_ms))
+                asked_at_ms = None
+
+    def _confirmation_wanted(self, asked_at_ms: int | None) -> int | None:
+        """The reading to its end that is under way, or the next one: many questions must not keep it from its end."""
+        confirmations = self._session.confirmations
+        if asked_at_ms is None and not confirmations.empty():
+            while not confirmations.empty():
+                asked_at_ms = confirmations.get()
+            self._follower.fetch_anew()
+        return asked_at_ms
+
+    def _first_table(self, table: RoutingTable | None) -> None:
+        node_id, stopping = self._shared.node.node_id, self._shared.stopping
+        row = table.nodes.get(node_id) if table else None
+        if row is None:
+            known = last_incarnation(self._reader, node_id, stopping)
+            self._follower.fetch_anew()
+        else:
+            known = row.incarnation
+        self._session.tell(TableRead(known, self._shared.clock.wall_ms()))
+        while not self._session.incarnation_known.wait(_RETRY_S):
+            if stopping.is_set():
+                return
+        if table is not None:
+            self._take(table)
+
+    def _take(self, table: RoutingTable) -> None:
+        book, metrics = self._shared.book, self._shared.metrics
+        changes = book.follow(table, self._session.incarnation)
+        with self._shared.changed:
+            self._shared.table = table
+            self._shared.changed.notify_all()
+        leads, follows, bundles = book.count()
+        row = table.nodes.get(self._shared.node.node_id)
+        self._session.tell(TableChanged(row, table.settings.silence_limit_ms))
+        metrics.epoch.set(table.epoch)
+        metrics.slots.labels("leader").set(leads)
+        metrics.slots.labels("follower").set(follows)
+        metrics.bundles.set(bundles)
+        tell(self._callbacks, changes)
