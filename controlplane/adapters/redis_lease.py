@@ -7,10 +7,9 @@ from controlplane.adapters import redis_scripts
 from controlplane.adapters.redis_connection import RedisConnection, RedisScript
 from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import ControllerId, Term
-from controlplane.core.lease_store.contenders import Outranking
+from controlplane.core.lease_store.contenders import Contenders, Contending, Outranking, Presence
 from controlplane.ports import (
     AcquireOutcome,
-    Contending,
     LeaseGranted,
     LeaseHeld,
     LeaseLeft,
@@ -64,13 +63,10 @@ class RedisLeaseStore:
 
     def contenders(self) -> Sequence[Contending]:
         """See :meth:`controlplane.ports.LeaseStore.contenders`."""
-        first, *entries = self._run(self._contenders)
-        now_ms, found = int(first), []
-        for owner, entry in sorted(zip(entries[::2], entries[1::2], strict=True)):
-            priority, since_ms, seen_ms = map(int, entry.split())
-            if seen_ms <= now_ms:
-                found.append(Contending(owner, priority, now_ms - since_ms, now_ms - seen_ms))
-        return found
+        now_ms, *entries = self._run(self._contenders)
+        pairs = zip(entries[::2], entries[1::2], strict=True)
+        known = Contenders({owner: Presence(*map(int, entry.split())) for owner, entry in pairs})
+        return known.contending(int(now_ms))
 
     def release(self, owner: ControllerId, term: Term) -> bool:
         """See :meth:`controlplane.ports.LeaseStore.release`."""

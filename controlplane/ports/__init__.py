@@ -7,7 +7,6 @@ client's login or request (``ConfigurationError``: trying again does not help), 
 
 from controlplane.ports.lease_store import (
     AcquireOutcome,
-    Contending,
     LeaseGranted,
     LeaseHeld,
     LeaseLeft,
@@ -41,7 +40,6 @@ __all__ = [
     "Clock",
     "CommitOutcome",
     "Condition",
-    "Contending",
     "Delivery",
     "EventWriter",
     "LeaseGranted",

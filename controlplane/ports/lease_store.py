@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from controlplane.core.identifiers import ControllerId, Term
-from controlplane.core.lease_store.contenders import Outranking
+from controlplane.core.lease_store.contenders import Contending, Outranking
 from controlplane.core.lease_store.lock_record import LockReading, LockRecord
 
 
@@ -47,23 +47,6 @@ class LeaseLeft:
 
     left_to: ControllerId
     wait_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Contending:
-    """A controller that stands for election and does not hold the lease.
-
-    Attributes:
-        owner: who.
-        priority: how much it is preferred; greater is more.
-        present_ms: for how long it has asked again and again.
-        asked_ms_ago: when it asked last.
-    """
-
-    owner: ControllerId
-    priority: int
-    present_ms: int
-    asked_ms_ago: int
 
 
 AcquireOutcome: TypeAlias = LeaseGranted | LeaseHeld | LeaseLeft

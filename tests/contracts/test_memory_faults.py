@@ -1,6 +1,6 @@
 """What the in-memory world can do beyond the contracts: faults on demand, delays, compaction, virtual time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
@@ -12,6 +12,8 @@ from controlplane.adapters.memory import (
     MemoryEventWriter,
     MemoryLeaseServer,
     MemoryLeaseStore,
+    MemoryLockServer,
+    MemoryLockStore,
     MemoryLogReader,
     MemoryTransactionalWriter,
     VirtualClock,
@@ -19,7 +21,12 @@ from controlplane.adapters.memory import (
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.config import DECISIONS, ROUTING_TABLE, ClusterConfig
 from controlplane.core.identifiers import Term, TopicPartition
-from controlplane.errors import InvariantViolationError, LeaseStoreUnavailableError, LogUnavailableError
+from controlplane.errors import (
+    ConfigurationError,
+    InvariantViolationError,
+    LeaseStoreUnavailableError,
+    LogUnavailableError,
+)
 from controlplane.ports import CommitOutcome, Delivery, LeaseGranted, OutgoingRecord, RawRecord
 
 CLUSTER = ClusterConfig("memory")
@@ -216,6 +223,38 @@ def test_lease_faults_hit_whom_they_should() -> None:
     with pytest.raises(LeaseStoreUnavailableError):
         cut_off.acquire("a", Term(0), 1_000)
     assert other.acquire("b", Term(0), 1_000) == LeaseGranted(Term(1))
+
+
+def lease_store() -> tuple[MemoryLeaseServer, MemoryLeaseStore]:
+    """With its server."""
+    server = MemoryLeaseServer(VirtualClock())
+    return server, MemoryLeaseStore(server)
+
+
+def lock_store() -> tuple[MemoryLockServer, MemoryLockStore]:
+    """With its server."""
+    server = MemoryLockServer(VirtualClock())
+    return server, MemoryLockStore(server, "dc", "lock")
+
+
+@pytest.mark.parametrize("connect", [lease_store, lock_store])
+def test_a_server_fails_its_clients_as_it_is_told(
+    connect: Callable[[], tuple[MemoryLeaseServer, MemoryLeaseStore] | tuple[MemoryLockServer, MemoryLockStore]],
+) -> None:
+    """Without an answer somebody tries again; what is refused is a setting."""
+    server, store = connect()
+    store.read()
+    server.refusal = "your password was changed"
+    with pytest.raises(ConfigurationError, match="password"):
+        store.read()
+    server.available = False
+    with pytest.raises(LeaseStoreUnavailableError):
+        store.read()
+    server.available, server.refusal = True, ""
+    store.read()
+    store.close()
+    with pytest.raises(LeaseStoreUnavailableError):
+        store.read()
 
 
 def test_virtual_time_goes_on_only_when_told() -> None:

@@ -10,10 +10,10 @@ from controlplane.adapters.memory import (
 )
 from controlplane.config import HEARTBEATS
 from controlplane.core.identifiers import ControllerId, Term, TopicPartition
+from controlplane.core.lease_store.contenders import Contending
 from controlplane.ports import (
     AcquireOutcome,
     CommitOutcome,
-    Contending,
     Delivery,
     LeaseGranted,
     LeaseHeld,

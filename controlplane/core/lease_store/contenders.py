@@ -4,6 +4,7 @@ A contender is present while it asks often enough; whoever was away begins anew.
 the Redis adapter; the in-memory store runs these.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -34,16 +35,40 @@ class Outranking(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Contending:
+    """A controller that stands for election and does not hold the lease.
+
+    Attributes:
+        owner: who.
+        priority: how much it is preferred; greater is more.
+        present_ms: for how long it has asked again and again.
+        asked_ms_ago: when it asked last.
+    """
+
+    owner: ControllerId
+    priority: int
+    present_ms: int
+    asked_ms_ago: int
+
+
+@dataclass(frozen=True, slots=True)
 class Contenders:
     """All that are remembered; the times are the store's own."""
 
     by_owner: Mapping[ControllerId, Presence] = field(default_factory=lambda: MappingProxyType({}))
 
-    def present(self, now_ms: int, lasts_ms: int) -> Self:
+    def present(self, now_ms: int, lasts_ms: float = math.inf) -> Self:
         """Without those that have not asked for longer than ``lasts_ms``, or in the future: the clock was set back."""
         return type(self)(
             {name: each for name, each in self.by_owner.items() if 0 <= now_ms - each.seen_ms <= lasts_ms}
         )
+
+    def contending(self, now_ms: int) -> list[Contending]:
+        """All of them as others are told, by name; without those that asked in the future."""
+        return [
+            Contending(name, each.priority, now_ms - each.since_ms, now_ms - each.seen_ms)
+            for name, each in sorted(self.present(now_ms).by_owner.items())
+        ]
 
     def seen(self, now_ms: int, owner: ControllerId, priority: int) -> Self:
         """With this contender's request."""
