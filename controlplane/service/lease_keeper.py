@@ -7,6 +7,8 @@ that of every controller at once.
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import structlog
 
@@ -18,6 +20,27 @@ from controlplane.ports import Clock, Threads
 from controlplane.service.lease_profiles import AnyProfile, CommonEvent
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """The store answers, or was never asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class _IsSilent:
+    """No answer came, whatever the reason was each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refuses:
+    """The store refuses this client, always in these words."""
+
+    error: str
+
+
+_StoreConduct: TypeAlias = _Answers | _IsSilent | _Refuses
+"""How the store last met a request; what changes in it is told, what stays is not told again."""
 
 
 class LeaseKeeper:
@@ -48,7 +71,7 @@ class LeaseKeeper:
         self._condition = threads.condition()
         self._inbox: deque[CommonEvent] = deque()
         self._has_answered = False
-        self._silence: str | None = None
+        self._store: _StoreConduct = _Answers()
         self._failure: BaseException | None = None
         self._stopping = False
         self._thread = threads.thread(self._run, "lease-keeper")
@@ -151,18 +174,21 @@ class LeaseKeeper:
         try:
             answer = self._profile.perform(action)
         except LeaseStoreUnavailableError as error:
-            if self._silence != "":
+            if self._finds(_IsSilent()):
                 _log.warning("lease store does not answer", error=str(error))
-            self._silence = ""
             return StoreSilent()
         except ConfigurationError as error:
             if not self._has_answered:
                 raise
-            if self._silence != str(error):
+            if self._finds(_Refuses(str(error))):
                 _log.error("lease store refuses", error=str(error))
-            self._silence = str(error)
             return StoreSilent()
-        if self._silence is not None:
+        if self._finds(_Answers()):
             _log.info("lease store answers again")
-        self._has_answered, self._silence = True, None
+        self._has_answered = True
         return answer
+
+    def _finds(self, store: _StoreConduct) -> bool:
+        """Note how the store is; whether that is news."""
+        before, self._store = self._store, store
+        return store != before

@@ -6,12 +6,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
+from controlplane.adapters.system_clock import SystemClock
+from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import LeaseConfig
 from controlplane.core.machines.election_messages import ElectionEvent, GiveBackAsked, StoreSilent
 from controlplane.core.machines.machine import Woke
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
+from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_profiles import OwnLease
 from tests.helpers.memory_cluster import MemoryCluster, RunningController
+from tests.helpers.polling import poll_until
 
 LEASE = LeaseConfig()
 ROTATED = "Redis refuses the credentials of user 'controller'"
@@ -49,6 +53,52 @@ def test_a_store_that_begins_to_refuse_ends_nobody() -> None:
         world.leases.refusal = ""
         leader.end()
         world.wait_until(lambda: world.decisions()[-1].controller_id == "c2")
+
+
+class ScriptedProfile:
+    """Asks the store again and again, as long as the script has something that comes of it."""
+
+    term = None
+    confirmed_at_ms = -1
+
+    def __init__(self, script: list[Exception | None]) -> None:
+        self.script = script
+
+    @property
+    def next_wake_at_ms(self) -> int:
+        """At once, as long as there is something left."""
+        return 0 if self.script else SystemClock().monotonic_ms() + 60_000
+
+    def on_event(self, event: object) -> tuple[str, ...]:
+        """Ask."""
+        return ("ask",) if self.script and isinstance(event, Woke) else ()
+
+    def perform(self, _: str) -> None:
+        """Answer as the script says."""
+        error = self.script.pop(0)
+        if error is not None:
+            raise error
+
+
+def test_what_changes_about_the_store_is_told_once() -> None:
+    """Twice a second for hours it would hide everything else; how a store is silent differs each time."""
+    silent, refused, otherwise = LeaseStoreUnavailableError, ConfigurationError(ROTATED), ConfigurationError("no")
+    script = [None, silent("a"), silent("b"), refused, refused, otherwise, silent("c"), None, None, refused, None]
+    profile = ScriptedProfile(script)
+    keeper = LeaseKeeper(profile, SystemClock(), SystemThreads(), store_timeout_ms=400, rest_ms=0)
+    with capture_logs() as logs:
+        keeper.start()
+        poll_until(lambda: not profile.script)
+        keeper.stop()
+    assert [(each["log_level"], each.get("error")) for each in logs] == [
+        ("warning", "a"),
+        ("error", ROTATED),
+        ("error", "no"),
+        ("warning", "c"),
+        ("info", None),
+        ("error", ROTATED),
+        ("info", None),
+    ]
 
 
 def test_a_take_over_that_is_refused_the_logs_name_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
