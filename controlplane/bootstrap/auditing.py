@@ -4,12 +4,12 @@ Memory is bounded by what is read ahead. Where the inputs of a decision are no l
 where its leader observed, the decision is only followed.
 """
 
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from controlplane.adapters.system_clock import SystemClock
 from controlplane.bootstrap import readers
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
@@ -24,6 +24,7 @@ from controlplane.core.records import InputRecord
 from controlplane.core.state import place_of, position_key
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.ports import LogReader, RawRecord
+from controlplane.service.patience import StallWatch
 
 INPUT_TOPICS: Final = (HEARTBEATS, MEMBERSHIP, INTENTS)
 """What decisions are taken from."""
@@ -78,7 +79,7 @@ class InputTape:
             LogUnavailableError: the log did not answer.
             LogContinuityError: some are no longer kept.
         """
-        waiting_since = time.monotonic()
+        watch = StallWatch(SystemClock(), self._timeout_ms)
         while True:
             batch = [record for place in self._next for record in self._take(place, wanted.get(place, 0))]
             if batch:
@@ -86,9 +87,7 @@ class InputTape:
             missing = [place for place, upto in wanted.items() if self._lacks(place, upto)]
             if not missing:
                 return
-            if batch or self._poll():
-                waiting_since = time.monotonic()
-            elif time.monotonic() - waiting_since > self._timeout_ms / 1_000:
+            if watch.is_stalled(progress=bool(batch) or self._poll()):
                 places = ", ".join(position_key(place) for place in missing)
                 raise LogUnavailableError(f"{places} could not be read on within {self._timeout_ms} ms")
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.adapters.system_clock import SystemClock
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
@@ -21,6 +22,7 @@ from controlplane.core.records import Heartbeat
 from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.ports import LeaseStore, LockStore, LogReader, RawRecord
+from controlplane.service.patience import StallWatch
 from controlplane.table_follower import TableFollower
 
 READ_TIMEOUT_MS: Final = 15_000
@@ -58,11 +60,9 @@ def read_routing_table(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> 
         LogContinuityError: the topic holds rows of more than one log, or rows that no marker confirms.
     """
     follower = TableFollower(reader)
-    deadline = time.monotonic() + timeout_ms / 1_000
+    watch = StallWatch(SystemClock(), timeout_ms)
     while not (progress := follower.step(_POLL_MS)).ended:
-        if progress.tables:
-            deadline = time.monotonic() + timeout_ms / 1_000
-        if time.monotonic() > deadline:
+        if watch.is_stalled(progress=bool(progress.tables)):
             raise LogUnavailableError(f"the end of {ROUTING_TABLE}[0] was not reached within {timeout_ms} ms")
     return follower.table
 
@@ -256,16 +256,14 @@ def _read(
         ends |= reader.end_offsets(topic)
     reader.assign(positions)
     missing = {place for place, position in positions.items() if position < ends[place]}
-    deadline = time.monotonic() + timeout_ms / 1_000
+    watch = StallWatch(SystemClock(), timeout_ms)
     while missing:
         batch = reader.poll(batch_size, _POLL_MS)
         yield from batch.records
         missing -= batch.ended
         read_to = {TopicPartition(record.topic, record.partition): record.offset for record in batch.records}
         missing -= {place for place, offset in read_to.items() if offset + 1 >= ends[place]}
-        if batch.records or batch.ended:
-            deadline = time.monotonic() + timeout_ms / 1_000
-        elif time.monotonic() > deadline:
+        if watch.is_stalled(progress=bool(batch.records or batch.ended)):
             places = ", ".join(f"{place.topic}[{place.partition}]" for place in sorted(missing))
             raise LogUnavailableError(f"the end of {places} was not reached within {timeout_ms} ms")
 

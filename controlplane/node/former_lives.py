@@ -20,6 +20,7 @@ _MOST_RECORDS: Final = 100_000
 _AT_ONCE: Final = 2_000
 _POLL_MS: Final = 100
 _EMPTY_POLLS: Final = 50
+"""In a row. Polls are counted, and not time: a process that stood still meanwhile has not looked in vain."""
 _RETRY_S: Final = 0.2
 
 _log = structlog.get_logger(__name__)

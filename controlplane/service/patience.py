@@ -10,6 +10,27 @@ STALL_LIMIT_MS: Final = 5_000
 """A contender that gets nothing from Kafka for this long stands in the way of one that would."""
 
 
+class StallWatch:
+    """Whether anything new still comes, to somebody who reads on until it has what it wants."""
+
+    def __init__(self, clock: Clock, limit_ms: int) -> None:
+        """Begin now; nothing new for ``limit_ms`` is too long."""
+        self._clock = clock
+        self._limit_ms = limit_ms
+        self._moved_at_ms = clock.monotonic_ms()
+
+    @property
+    def without_news_ms(self) -> int:
+        """How long ago the last news came."""
+        return self._clock.monotonic_ms() - self._moved_at_ms
+
+    def is_stalled(self, *, progress: bool) -> bool:
+        """Take note of whether there was progress; whether there was none for too long."""
+        if progress:
+            self._moved_at_ms = self._clock.monotonic_ms()
+        return not progress and self.without_news_ms >= self._limit_ms
+
+
 class Patience:
     """How long reading something to its end may take: in all, and without anything new."""
 
@@ -17,9 +38,9 @@ class Patience:
         """Begin now; ``what`` stands in the error."""
         self._clock = clock
         self._what = what
-        self._began_at_ms = self._moved_at_ms = clock.monotonic_ms()
+        self._began_at_ms = clock.monotonic_ms()
         self._limit_ms = limit_ms
-        self._stall_limit_ms = stall_limit_ms
+        self._watch = StallWatch(clock, stall_limit_ms)
 
     def check(self, *, progress: bool) -> None:
         """Take note of whether there was progress.
@@ -27,12 +48,8 @@ class Patience:
         Raises:
             LogUnavailableError: it has taken too long.
         """
-        now_ms = self._clock.monotonic_ms()
-        if progress:
-            self._moved_at_ms = now_ms
-        if now_ms - self._moved_at_ms >= self._stall_limit_ms or now_ms - self._began_at_ms >= self._limit_ms:
-            message = (
-                f"{self._what} was not reached in {now_ms - self._began_at_ms} ms, "
-                f"the last news came {now_ms - self._moved_at_ms} ms ago"
-            )
-            raise LogUnavailableError(message)
+        stalled = self._watch.is_stalled(progress=progress)
+        taken_ms = self._clock.monotonic_ms() - self._began_at_ms
+        if stalled or taken_ms >= self._limit_ms:
+            last_news = f"the last news came {self._watch.without_news_ms} ms ago"
+            raise LogUnavailableError(f"{self._what} was not reached in {taken_ms} ms, {last_news}")
