@@ -36,8 +36,8 @@ from controlplane.service.intake import Intake
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_profiles import AnyProfile, OwnLease, SofaLease
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.parts import Parts
 from controlplane.service.snapshots import SnapshotKeeper
-from controlplane.service.takeover import Parts
 from controlplane.service.ticker import Ticker
 
 TRANSACTION_TIMEOUT_MS = 5_000

@@ -25,7 +25,8 @@ from controlplane.core.state import State
 from controlplane.errors import FencedError, InvariantViolationError, RetryableError
 from controlplane.ports import CommitOutcome, Signal
 from controlplane.service.lease_keeper import LeaseKeeper
-from controlplane.service.takeover import Parts, TakeOver, require_slot_policy
+from controlplane.service.parts import Parts
+from controlplane.service.takeover import TakeOver, require_slot_policy
 from controlplane.service.tick_watch import TickWatch
 from controlplane.service.ticker import Ticker
 

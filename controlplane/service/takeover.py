@@ -1,20 +1,17 @@
 """Taking over: what each step of it does; their order is the table of :mod:`controlplane.core.machines.leading`."""
 
-from collections.abc import Callable
 from contextlib import closing
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import uuid4
 
 import structlog
 
 from controlplane import __version__
-from controlplane.config import HEARTBEATS, ROUTING_TABLE, ControllerConfig
+from controlplane.config import HEARTBEATS, ROUTING_TABLE
 from controlplane.core.decide import Opening, open_term
 from controlplane.core.identifiers import Term, TopicPartition
-from controlplane.core.policy import Policy
 from controlplane.core.routing_table.table_replica import TableReplica
 from controlplane.core.slot_policies import check_slot_policy
-from controlplane.core.slot_policy import SlotPolicies
 from controlplane.core.state import State
 from controlplane.errors import (
     ConfigurationError,
@@ -23,37 +20,16 @@ from controlplane.errors import (
     LogContinuityError,
     LogUnavailableError,
 )
-from controlplane.ports import Clock, CommitOutcome, LeaseStore, LogReader, TransactionalWriter
-from controlplane.service.dead_letters import DeadLetterWriter
-from controlplane.service.follower import LogFollower
-from controlplane.service.intake import Intake
-from controlplane.service.leading import Leadership
-from controlplane.service.metrics import ControllerMetrics
+from controlplane.ports import Clock, CommitOutcome, LeaseStore, LogReader
+from controlplane.service.leadership import Leadership
+from controlplane.service.parts import Parts
 from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.service.publisher import TablePublisher
-from controlplane.service.snapshots import SnapshotKeeper
 from controlplane.table_follower import fold_record
 
 _TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
 
 _log = structlog.get_logger(__name__)
-
-
-class Parts(NamedTuple):
-    """What a controller is made of; every take-over makes a new transactional writer."""
-
-    config: ControllerConfig
-    first_policy: Policy
-    slot_policies: SlotPolicies
-    clock: Clock
-    metrics: ControllerMetrics
-    lease_store: LeaseStore
-    open_reader: Callable[[], LogReader]
-    open_transactions: Callable[[], TransactionalWriter]
-    follower: LogFollower
-    intake: Intake
-    dead_letters: DeadLetterWriter
-    snapshots: SnapshotKeeper
 
 
 def require_slot_policy(parts: Parts, state: State) -> None:

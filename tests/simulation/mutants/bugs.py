@@ -64,7 +64,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "takes its decision for committed before Kafka has said so",
-        "controlplane.service.leading:Leadership.commit",
+        "controlplane.service.leadership:Leadership.commit",
         "began_at_ms = self._clock.monotonic_ms()",
         "began_at_ms = self._clock.monotonic_ms()\n    self.state = sealed.state",
     ),

@@ -13,7 +13,7 @@ from controlplane.core.identifiers import Term
 from controlplane.core.intake.observations import observe
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.service.leading import Leadership
+from controlplane.service.leadership import Leadership
 from controlplane.service.metrics import ControllerMetrics
 from tests.helpers.sofa_fleet import SofaFleet
 

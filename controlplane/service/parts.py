@@ -1,0 +1,31 @@
+"""What a controller is composed of: what its loop, its take-overs and its leaderships use between them."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from controlplane.config import ControllerConfig
+from controlplane.core.policy import Policy
+from controlplane.core.slot_policy import SlotPolicies
+from controlplane.ports import Clock, LeaseStore, LogReader, TransactionalWriter
+from controlplane.service.dead_letters import DeadLetterWriter
+from controlplane.service.follower import LogFollower
+from controlplane.service.intake import Intake
+from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.snapshots import SnapshotKeeper
+
+
+class Parts(NamedTuple):
+    """What a controller is made of; every take-over makes a new transactional writer."""
+
+    config: ControllerConfig
+    first_policy: Policy
+    slot_policies: SlotPolicies
+    clock: Clock
+    metrics: ControllerMetrics
+    lease_store: LeaseStore
+    open_reader: Callable[[], LogReader]
+    open_transactions: Callable[[], TransactionalWriter]
+    follower: LogFollower
+    intake: Intake
+    dead_letters: DeadLetterWriter
+    snapshots: SnapshotKeeper
