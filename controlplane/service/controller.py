@@ -26,7 +26,7 @@ from controlplane.errors import FencedError, InvariantViolationError, RetryableE
 from controlplane.ports import CommitOutcome, Signal
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.parts import Parts
-from controlplane.service.takeover import TakeOver, require_slot_policy
+from controlplane.service.takeover import TakeOver, read_log, require_slot_policy
 from controlplane.service.tick_watch import TickWatch
 from controlplane.service.ticker import Ticker
 
@@ -127,6 +127,7 @@ class Controller:
         return {
             Action.FOLLOW: self._follow,
             Action.CONFIRM_LEASE: self._confirm_lease,
+            Action.READ_AHEAD: self._read_ahead,
             Action.OPEN_WRITER: self._open_writer,
             Action.READ_LOG: self._read_log,
             Action.RAISE_FLOOR: self._raise_floor,
@@ -175,18 +176,20 @@ class Controller:
             raise InvariantViolationError("an observer has no lease to confirm")
         return LeaseChecked(keeper.confirm(term), keeper.term)
 
-    def _open_writer(self) -> LeadingEvent | None:
+    def _read_ahead(self) -> LeadingEvent:
+        self._began_at_ms = self._parts.clock.monotonic_ms()
+        _log.info("taking over", term=self._machine.state.term)
+        return self._read_log()
+
+    def _open_writer(self) -> None:
         term = self._machine.state.term
         if term is None:
             raise InvariantViolationError("a controller without a term must not fence anybody")
-        self._began_at_ms = self._parts.clock.monotonic_ms()
-        _log.info("taking over", term=term)
         self._attempt = TakeOver(self._parts, term)
-        log_term = self._attempt.open_writer()
-        return None if log_term is None else LogRead(log_term)
+        self._attempt.open_writer()
 
     def _read_log(self) -> LeadingEvent:
-        return LogRead(self._take_over.read_log())
+        return LogRead(read_log(self._parts))
 
     def _raise_floor(self) -> None:
         log_term = self._parts.follower.state.term

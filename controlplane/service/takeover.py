@@ -42,6 +42,17 @@ def require_slot_policy(parts: Parts, state: State) -> None:
     check_slot_policy(parts.slot_policies, state.policy if state.log_id else parts.first_policy)
 
 
+def read_log(parts: Parts) -> Term:
+    """Fold the log to its end and return the term of its last decision.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+        UnsupportedFeatureLevelError: a newer version wrote the log.
+    """
+    parts.follower.read_to_end(READ_LIMIT_MS, STALL_LIMIT_MS)
+    return parts.follower.state.term
+
+
 class TakeOver:
     """One attempt at leading under one term, step by step; which step comes when, the machine says.
 
@@ -73,34 +84,17 @@ class TakeOver:
         """Whether the term is open: *term opened* is committed."""
         return self._leadership is not None and self._leadership.term == self._term
 
-    def open_writer(self) -> Term | None:
-        """Fence every earlier writer, once the log has been read: who cannot follow it must not fence one who can.
-
-        Returns:
-            None, or the log's term if that is ours or a higher one: then nobody was fenced, because nobody could lead.
+    def open_writer(self) -> None:
+        """Fence every earlier writer, unless this controller could not decide as the log asks for.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
-            UnsupportedFeatureLevelError: a newer version wrote the log.
             UnknownSlotPolicyError: this controller could not decide under the log's policy.
             ConfigurationError: the slot policy refuses its options.
             FencedError: a later contender initialised its transactions meanwhile.
         """
-        log_term = self.read_log()
-        if log_term >= self._term:
-            return log_term
         require_slot_policy(self._parts, self._parts.follower.state)
         self._writer.open()
-        return None
-
-    def read_log(self) -> Term:
-        """Fold the log to its end and return the term of its last decision.
-
-        Raises:
-            LogUnavailableError: Kafka did not answer in time.
-        """
-        self._parts.follower.read_to_end(READ_LIMIT_MS, STALL_LIMIT_MS)
-        return self._parts.follower.state.term
 
     def catch_up(self) -> None:
         """Compare the log with table and lease store, and observe every heartbeat that can be read by now.
@@ -150,7 +144,7 @@ class TakeOver:
             LogUnavailableError: it has: a later contender has fenced this one, and leads.
         """
         known = self._parts.follower.state
-        self.read_log()
+        read_log(self._parts)
         now = self._parts.follower.state
         if now.seq > known.seq:
             message = (

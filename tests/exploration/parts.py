@@ -33,7 +33,7 @@ class Loop(NamedTuple):
         leading: the state of its machine, the times made comparable.
         pending: what it has to do next; nothing once it has ended.
         unanswered: whether its writer waits for the answer to a commit.
-        confirmed: whether the store has confirmed the lease since anything else was asked.
+        confirmed: whether the store has confirmed the lease, and neither a writer nor a term was opened since.
         read_term: the term that the log ended with, while the election is to be told.
     """
 

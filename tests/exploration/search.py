@@ -44,8 +44,8 @@ class Start(Enum):
     """The first controller leads the first term and does not know that its lease ran out and is the second's by now."""
 
 
-_TURNS_TO_LEAD = 7
-"""Look, confirm, open the writer, read, catch up, confirm, open the term."""
+_TURNS_TO_LEAD = 8
+"""Look, confirm, read ahead, open the writer, read, catch up, confirm, open the term."""
 
 
 class Numbers(Generic[Value]):

@@ -203,6 +203,8 @@ class Turn:
         self._rows.add(loop_row(before, machine.last_trigger))
         step, term, since_ms = machine.state
         self.loop = self.loop._replace(leading=LeadingState(step, term, None if since_ms is None else 0))
+        if Action.RAISE_FLOOR not in actions:
+            self.loop = self.loop._replace(read_term=Term(0))
         self._do_next(actions)
 
     def _do_next(self, actions: tuple[Action, ...]) -> bool:
@@ -222,10 +224,10 @@ class Turn:
                 self.loop = self.loop._replace(unanswered=False, confirmed=False)
             case Action.CONFIRM_LEASE:
                 return self._confirm_lease(), False
+            case Action.READ_AHEAD | Action.READ_LOG:
+                return self._read_log()
             case Action.OPEN_WRITER:
                 return self._open_writer()
-            case Action.READ_LOG:
-                return self._read_log()
             case Action.RAISE_FLOOR:
                 read_term = self.loop.read_term
                 self._know(read_term)
@@ -269,11 +271,6 @@ class Turn:
 
     def _open_writer(self) -> tuple[LeadingEvent, bool]:
         self._require_confirmation("opens a writer")
-        log_term, term = self.kafka.log_term, self.loop.leading.term
-        used = term is not None and log_term >= term
-        if used and self._choices.of("the log holds the term", "was read before") == "the log holds the term":
-            self.loop = self.loop._replace(read_term=log_term)
-            return LogRead(log_term), False
         overtaken = ("opened, then a late opening arrives",) if self.kafka.late_opening else ("opening comes late",)
         what = self._choices.of("opened", "opening lost", "opening's answer lost", *overtaken)
         if what == "opening comes late":
@@ -292,10 +289,8 @@ class Turn:
         if self._choices.of("read", "nobody answers") == "nobody answers":
             return Trigger.UNREACHABLE, True
         self.kafka = self.kafka.known_by(self._controller)
-        log_term, term = self.kafka.log_term, self.loop.leading.term
-        if term is not None and log_term >= term:
-            self.loop = self.loop._replace(read_term=log_term)
-        return LogRead(log_term), False
+        self.loop = self.loop._replace(read_term=self.kafka.log_term)
+        return LogRead(self.kafka.log_term), False
 
     # -- commits -----------------------------------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ def test_an_empty_lease_store_and_a_stale_floor_reuse_no_term() -> None:
     script.world.kill(leader)
     script.world.leases.lose_data()
     script.world.start_controller("c3")
-    for step in (Step.OPENING_WRITER, Step.READING_LOG):
+    for step in (Step.READING_AHEAD, Step.OPENING_WRITER):
         script.when(step, lambda _: granted.append(script.world.leases.lease))
     script.go_on_until(lambda: len(script.terms) == 3, 6_000)
     assert [(lease.owner, lease.term) for lease in granted] == [("c3", 1), ("c3", 3)]
@@ -113,7 +113,7 @@ def test_a_late_contender_finds_that_another_has_led_and_fences_nobody() -> None
         late.append(name)
         script.pause(name, 4_000)
 
-    script.when(Step.OPENING_WRITER, stand_still)
+    script.when(Step.READING_AHEAD, stand_still)
     kill_leader(script)
     script.go_on_until(lambda: len(script.terms) == 2, 6_000)
     script.go_on_until(lambda: script.world.machines[late[0]].runs, 4_000)

@@ -1,13 +1,13 @@
 """What a controller does next: follow, take over step by step, lead, step down. A passive machine over a table.
 
 The order of the steps is what makes a new leader safe, whatever the old one still does: lease won -> lease confirmed ->
-writer opened, which fences the predecessor and aborts its open transaction -> log read to its end by a reader that
-began after that -> a term that the log holds already is given up for a higher one -> everything observed up to here ->
-lease confirmed again -> *term opened* committed. All effects are commits and commits are fenced by Kafka, so a wrong
-belief about the lease costs time, never safety.
+log read ahead -> writer opened, which fences the predecessor and aborts its open transaction -> log read to its end by
+a reader that began after that -> a term that the log holds already is given up for a higher one -> everything observed
+up to here -> lease confirmed again -> *term opened* committed. All effects are commits and commits are fenced by Kafka,
+so a wrong belief about the lease costs time, never safety.
 
-The log is read before the writer is opened, too. That makes nothing safe, because it may go on until the opening; but
-whoever finds there that its term is used, as after a loss of the lease store's data, fences nobody for nothing.
+Reading ahead makes nothing safe, because the log may go on until the opening; but whoever cannot follow it, or finds
+there that its term is used, as after a loss of the lease store's data, fences nobody for nothing.
 
 The driver performs the actions in order and brings back what the last of them found, as the next event; an action that
 finds that Kafka or the lease store does not answer, or that Kafka refuses the writer, ends the others.
@@ -35,9 +35,10 @@ class Step(Enum):
     """Folds the log and observes the inputs; does not hold the lease, or has not noticed yet."""
     CONFIRMING_LEASE = "confirming lease"
     """Holds the lease and asks the store whether that is still so, before it fences anybody."""
+    READING_AHEAD = "reading ahead"
+    """Reads the log, so as to fence nobody if it cannot follow it or its term is used."""
     OPENING_WRITER = "opening writer"
-    """Reads the log, so as to fence nobody if it cannot follow it or its term is used, and then fences every earlier
-    writer."""
+    """Fences every earlier writer."""
     READING_LOG = "reading log"
     """Reads the log to its end, to which nobody else can add any more."""
     CATCHING_UP = "catching up"
@@ -85,9 +86,10 @@ class Action(Enum):
     """Fold what is new in the log, observe, judge as a standby; bring :class:`Looked`."""
     CONFIRM_LEASE = "confirm lease"
     """Ask the store whether the lease is ours under the machine's term; bring :class:`LeaseChecked`."""
+    READ_AHEAD = "read ahead"
+    """Fold the log to its end, while others may still add to it; bring :class:`LogRead`."""
     OPEN_WRITER = "open writer"
-    """Open a new transactional writer, once the log that is there can be followed; or none if it holds our term or a
-    higher one already: bring :class:`LogRead` then."""
+    """Open a new transactional writer."""
     READ_LOG = "read log"
     """Fold the log to its end with a reader that begins now; bring :class:`LogRead`."""
     RAISE_FLOOR = "raise floor"
@@ -148,12 +150,15 @@ TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
     (_S.FOLLOWING, _T.CUT_OFF): Row(_S.STEPPING_DOWN, (_A.STAND_ASIDE, _A.PAUSE)),
     (_S.FOLLOWING, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_A.LET_OTHERS_TRY, _A.PAUSE)),
     (_S.FOLLOWING, _T.SHUT_DOWN): _SHUT_DOWN,
-    (_S.CONFIRMING_LEASE, _T.LEASE_CONFIRMED): Row(_S.OPENING_WRITER, (_A.OPEN_WRITER,)),
+    (_S.CONFIRMING_LEASE, _T.LEASE_CONFIRMED): Row(_S.READING_AHEAD, (_A.READ_AHEAD,)),
     (_S.CONFIRMING_LEASE, _T.LEASE_UNCONFIRMED): _LEAVE,
     (_S.CONFIRMING_LEASE, _T.LEASE_LOST): _FOLLOW,
     (_S.CONFIRMING_LEASE, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.READING_AHEAD, _T.TERM_UNUSED): Row(_S.OPENING_WRITER, (_A.OPEN_WRITER,)),
+    (_S.READING_AHEAD, _T.TERM_USED): Row(_S.FOLLOWING, (_A.RAISE_FLOOR, _A.FOLLOW)),
+    (_S.READING_AHEAD, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_A.LET_OTHERS_TRY, _A.PAUSE)),
+    (_S.READING_AHEAD, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.OPENING_WRITER, _T.DONE): Row(_S.READING_LOG, (_A.READ_LOG,)),
-    (_S.OPENING_WRITER, _T.TERM_USED): _RAISE_FLOOR,
     (_S.OPENING_WRITER, _T.FENCED): _FAIL,
     (_S.OPENING_WRITER, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.OPENING_WRITER, _T.SHUT_DOWN): _SHUT_DOWN,

@@ -14,8 +14,8 @@ from tests.simulation.mutants.scenes import (
 MUTANTS: Final = (
     Mutant(
         "skips the term check: leads under a term that the log holds already",
-        "controlplane.service.takeover:TakeOver.read_log",
-        "return self._parts.follower.state.term",
+        "controlplane.service.takeover:read_log",
+        "return parts.follower.state.term",
         "return Term(0)",
     ),
     Mutant(

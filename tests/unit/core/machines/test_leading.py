@@ -26,6 +26,7 @@ HELD = Looked(Term(4), 0, 0)
 TAKE_OVER: tuple[LeadingEvent, ...] = (
     HELD,
     LeaseChecked(confirmed=True, held_term=Term(4)),
+    LogRead(Term(3)),
     Trigger.DONE,
     LogRead(Term(3)),
     Trigger.DONE,
@@ -47,6 +48,7 @@ def test_a_take_over_runs_through_every_step_in_its_order() -> None:
     seen = [(output.actions[-1], machine.state.step) for output in (machine.on_event(0, event) for event in TAKE_OVER)]
     assert seen == [
         (Action.CONFIRM_LEASE, Step.CONFIRMING_LEASE),
+        (Action.READ_AHEAD, Step.READING_AHEAD),
         (Action.OPEN_WRITER, Step.OPENING_WRITER),
         (Action.READ_LOG, Step.READING_LOG),
         (Action.CATCH_UP, Step.CATCHING_UP),
@@ -58,19 +60,25 @@ def test_a_take_over_runs_through_every_step_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("log_term", [4, 5])
-@pytest.mark.parametrize("events", [TAKE_OVER[:2], TAKE_OVER[:3]])
-def test_a_term_that_the_log_holds_is_never_opened(events: tuple[LeadingEvent, ...], log_term: int) -> None:
+@pytest.mark.parametrize(
+    ("events", "discard"),
+    [(TAKE_OVER[:2], ()), (TAKE_OVER[:4], (Action.DISCARD,))],
+    ids=["read ahead", "read again"],
+)
+def test_a_term_that_the_log_holds_is_never_opened(
+    events: tuple[LeadingEvent, ...], discard: tuple[Action, ...], log_term: int
+) -> None:
     """The store lost its data and counts from the beginning: the election hears of it, and nothing is committed.
 
     Whether that is known before anybody is fenced, or the log went on until then.
     """
     machine = _after(events)
     output = machine.on_event(0, LogRead(Term(log_term)))
-    assert output == Output(None, (Action.DISCARD, Action.RAISE_FLOOR, Action.FOLLOW))
+    assert output == Output(None, (*discard, Action.RAISE_FLOOR, Action.FOLLOW))
     assert machine.state == LeadingState()
 
 
-@pytest.mark.parametrize("events", [TAKE_OVER[:1], TAKE_OVER[:5]])
+@pytest.mark.parametrize("events", [TAKE_OVER[:1], TAKE_OVER[:6]])
 def test_no_answer_about_the_lease_means_no(events: tuple[LeadingEvent, ...]) -> None:
     """Before anybody is fenced and before the term is opened: others may hold it by now."""
     machine = _after(events)
@@ -79,7 +87,7 @@ def test_no_answer_about_the_lease_means_no(events: tuple[LeadingEvent, ...]) ->
     assert output.actions[-1] is Action.GIVE_LEASE_BACK
 
 
-@pytest.mark.parametrize("events", [TAKE_OVER[:1], TAKE_OVER[:5]])
+@pytest.mark.parametrize("events", [TAKE_OVER[:1], TAKE_OVER[:6]])
 def test_a_lease_that_is_ours_under_another_term_is_another_take_over(events: tuple[LeadingEvent, ...]) -> None:
     """Nothing is given back: what we hold now is not what this take-over was about."""
     machine = _after(events)
@@ -145,9 +153,11 @@ def test_what_is_not_in_the_table_is_an_error() -> None:
 
 def test_the_table_asks_before_it_acts() -> None:
     """Nobody is fenced or led without a confirmed lease; nobody gives it back or follows with a writer open."""
-    for (_, trigger), row in TRANSITIONS.items():
-        if {Action.OPEN_WRITER, Action.OPEN_TERM} & set(row.actions):
+    for (before, trigger), row in TRANSITIONS.items():
+        if {Action.READ_AHEAD, Action.OPEN_TERM} & set(row.actions):
             assert trigger is Trigger.LEASE_CONFIRMED
+        if Action.OPEN_WRITER in row.actions:
+            assert (before, trigger) == (Step.READING_AHEAD, Trigger.TERM_UNUSED)
         if Action.DECIDE in row.actions:
             assert trigger is Trigger.LEASE_HELD
     with_writer = {
@@ -166,7 +176,7 @@ def test_the_table_asks_before_it_acts() -> None:
 
 def test_only_whoever_has_led_stands_again_soon() -> None:
     """A take-over that fails may fail again, and a preferred controller would have every turn."""
-    taking_over = {Step.OPENING_WRITER, Step.READING_LOG, Step.CATCHING_UP, Step.OPENING_TERM}
+    taking_over = {Step.READING_AHEAD, Step.OPENING_WRITER, Step.READING_LOG, Step.CATCHING_UP, Step.OPENING_TERM}
     led = {Step.LEADING, Step.AWAITING_ANSWER}
     for (before, _), row in TRANSITIONS.items():
         assert Action.GIVE_LEASE_BACK not in row.actions or before not in taking_over
