@@ -5,89 +5,15 @@ import random
 
 import pytest
 
-from controlplane.config import HEARTBEATS
-from controlplane.core.decision import CauseKind, Decision
-from controlplane.core.events import PlanDropped, PlanMade, ReplicasLeft, SlotsAssigned
-from controlplane.core.identifiers import NodeId
+from controlplane.core.decision import CauseKind
+from controlplane.core.events import PlanDropped, PlanMade, ReplicasLeft
 from controlplane.core.plain import to_plain
 from controlplane.core.policy import Policy
-from controlplane.core.records import Heartbeat, NodeRole, ReplicaStatus, SlotStatus
 from controlplane.core.recovery.parts import state_from_plain
 from controlplane.core.slot_policies.minimal import MinimalPolicy
-from controlplane.core.slot_table import Slot
 from tests.helpers.logs import complaints_of
-from tests.helpers.world import PARTITIONS, World
-
-
-def paced_world(**settings: int) -> World:
-    """Sixteen slots with two replicas, no linger."""
-    return World(Policy(slot_count=16, join_linger_ms=0, **settings))
-
-
-def report(world: World, *names: NodeId, ready: bool = True) -> None:
-    """These nodes beat, and say of all that they hold that they are ready in it, or that they are not."""
-    status = ReplicaStatus.HEALTHY if ready else ReplicaStatus.MIGRATING
-    for name in names:
-        statuses = tuple(
-            SlotStatus(slot.slot_id, slot.leader_epoch, slot.leader == name, status, world.now_ms)
-            for slot in world.state.slots
-            if name in slot.replicas
-        )
-        node = world.state.nodes.get(name)
-        beat = Heartbeat(
-            name,
-            node.incarnation if node else 1,
-            world.now_ms,
-            world.state.epoch,
-            NodeRole.DATA,
-            slot_statuses=statuses,
-        )
-        world.append(HEARTBEATS, sum(name.encode()) % PARTITIONS, beat)
-
-
-def look(world: World) -> Decision | None:
-    """Let a tick pass and decide."""
-    world.tick()
-    return world.decide()
-
-
-def start(world: World, *names: NodeId) -> None:
-    """Nodes that join together and are ready in all they got."""
-    for name in names:
-        world.join(name)
-    report(world, *names)
-    look(world)
-    report(world, *names)
-
-
-def fourth_joins(world: World) -> None:
-    """A node comes to three that are there; nothing is decided yet."""
-    world.join("n4")
-    report(world, "n1", "n2", "n3", "n4")
-
-
-def moved(before: tuple[Slot, ...], after: tuple[Slot, ...]) -> int:
-    """How many replicas are new."""
-    return sum(len(set(new.replicas) - set(old.replicas)) for old, new in zip(before, after, strict=True))
-
-
-def moves_of(decision: Decision, before: tuple[Slot, ...]) -> int:
-    """How many replicas a decision moves."""
-    rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
-    return sum(len(set(slot.replicas) - set(before[slot.slot_id].replicas)) for slot in rows)
-
-
-def carry_on(world: World, *names: NodeId, steps: int = 60) -> list[Decision]:
-    """Everybody is ready at once, again and again, until the plan is done."""
-    taken = []
-    for _ in range(steps):
-        report(world, *names)
-        decision = look(world)
-        if decision is not None:
-            taken.append(decision)
-        if world.state.plan is None:
-            break
-    return taken
+from tests.helpers.paced_worlds import carry_on, fourth_joins, look, moved, moves_of, paced_world, report, start
+from tests.helpers.world import World
 
 
 def test_a_plan_goes_on_as_its_moves_get_ready_and_ends_where_it_would_have_at_once() -> None:
@@ -329,73 +255,3 @@ def test_a_snapshot_holds_a_plan_in_flight() -> None:
     look(world)
     assert world.state.plan is not None
     assert state_from_plain(json.loads(json.dumps(to_plain(world.state)))) == world.state
-
-
-def displaced(world: World) -> tuple[int, NodeId, NodeId, NodeId]:
-    """A slot that a pin took from one of its two holders: the slot, who lost it, who kept it, who got it."""
-    start(world, "n1", "n2", "n3")
-    holders = set(world.state.slots[6].replicas)
-    (stranger,) = {"n1", "n2", "n3"} - holders
-    world.ask("pin_slots", slots="6", node=stranger)
-    world.ask("unpin_slots", slots="6", node=stranger)
-    (loser,) = holders - set(world.state.slots[6].replicas)
-    (keeper,) = holders - {loser}
-    assert any((each.slot_id, each.node_id) == (6, loser) for each in world.state.departures)
-    return 6, loser, keeper, stranger
-
-
-def test_a_pin_does_not_wait_for_the_return_window() -> None:
-    """It is an order, not balancing: the answer says that it is done, and it is."""
-    world = paced_world()
-    slot_id, loser, _, _ = displaced(world)
-    world.ask("pin_slots", slots=str(slot_id), node=loser)
-    assert slot_id in world.held(loser)
-    assert complaints_of(world.decisions) == []
-
-
-@pytest.mark.parametrize("kind", ["drain_node", "exclude_node", "exclude_slots"])
-def test_a_relief_does_not_wait_for_the_return_window(kind: str) -> None:
-    """Whoever is to be relieved is relieved, also by somebody who gave the slot up lately."""
-    world = paced_world()
-    slot_id, loser, keeper, stranger = displaced(world)
-    world.ask(kind, node=stranger, **({"slots": str(slot_id)} if kind == "exclude_slots" else {}))
-    assert set(world.state.slots[slot_id].replicas) == {loser, keeper}
-    assert not any((each.slot_id, each.node_id) == (slot_id, stranger) for each in world.state.departures)
-    assert complaints_of(world.decisions) == []
-
-
-@pytest.mark.parametrize("kind", ["pin_slots", "drain_node", "exclude_slots", "exclude_node"])
-def test_an_order_does_not_wait_for_the_cool_down(kind: str) -> None:
-    """What only balances waits, in the same plan."""
-    world = paced_world(cool_down_ms=60_000)
-    start(world, "n1", "n2", "n3")
-    slot = world.state.slots[6]
-    (stranger,) = {"n1", "n2", "n3"} - set(slot.replicas)
-    follower = slot.followers[0]
-    match kind:
-        case "pin_slots":
-            world.ask(kind, slots="6", node=stranger, leads="true")
-            assert world.state.slots[6].leader == stranger
-            world.ask(kind, slots="6", node=stranger)
-            world.ask(kind, slots="6", node=follower, leads="true")
-            assert world.state.slots[6].leader == follower
-        case "exclude_slots":
-            world.ask(kind, slots="6", node=follower)
-            assert 6 not in world.held(follower)
-        case _:
-            world.ask(kind, node=follower)
-            assert world.held(follower) == set()
-    assert complaints_of(world.decisions) == []
-
-
-def test_an_order_keeps_to_the_budget_and_goes_before_balancing() -> None:
-    """A drain moves no more at once than may be on the move."""
-    world = paced_world(moves_in_flight=2)
-    start(world, "n1", "n2", "n3")
-    before = world.state.slots
-    world.ask("drain_node", node="n1")
-    assert 0 < moves_of(world.decisions[-1], before) <= 2
-    assert world.state.plan is not None
-    carry_on(world, "n1", "n2", "n3")
-    assert world.held("n1") == set()
-    assert complaints_of(world.decisions) == []

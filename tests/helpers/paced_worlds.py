@@ -1,0 +1,81 @@
+"""Worlds whose plans are carried out at a pace, and what their nodes do meanwhile."""
+
+from controlplane.config import HEARTBEATS
+from controlplane.core.decision import Decision
+from controlplane.core.events import SlotsAssigned
+from controlplane.core.identifiers import NodeId
+from controlplane.core.policy import Policy
+from controlplane.core.records import Heartbeat, NodeRole, ReplicaStatus, SlotStatus
+from controlplane.core.slot_table import Slot
+from tests.helpers.world import PARTITIONS, World
+
+
+def paced_world(**settings: int) -> World:
+    """Sixteen slots with two replicas, no linger."""
+    return World(Policy(slot_count=16, join_linger_ms=0, **settings))
+
+
+def report(world: World, *names: NodeId, ready: bool = True) -> None:
+    """These nodes beat, and say of all that they hold that they are ready in it, or that they are not."""
+    status = ReplicaStatus.HEALTHY if ready else ReplicaStatus.MIGRATING
+    for name in names:
+        statuses = tuple(
+            SlotStatus(slot.slot_id, slot.leader_epoch, slot.leader == name, status, world.now_ms)
+            for slot in world.state.slots
+            if name in slot.replicas
+        )
+        node = world.state.nodes.get(name)
+        beat = Heartbeat(
+            name,
+            node.incarnation if node else 1,
+            world.now_ms,
+            world.state.epoch,
+            NodeRole.DATA,
+            slot_statuses=statuses,
+        )
+        world.append(HEARTBEATS, sum(name.encode()) % PARTITIONS, beat)
+
+
+def look(world: World) -> Decision | None:
+    """Let a tick pass and decide."""
+    world.tick()
+    return world.decide()
+
+
+def start(world: World, *names: NodeId) -> None:
+    """Nodes that join together and are ready in all they got."""
+    for name in names:
+        world.join(name)
+    report(world, *names)
+    look(world)
+    report(world, *names)
+
+
+def fourth_joins(world: World) -> None:
+    """A node comes to three that are there; nothing is decided yet."""
+    world.join("n4")
+    report(world, "n1", "n2", "n3", "n4")
+
+
+def moved(before: tuple[Slot, ...], after: tuple[Slot, ...]) -> int:
+    """How many replicas are new."""
+    return sum(len(set(new.replicas) - set(old.replicas)) for old, new in zip(before, after, strict=True))
+
+
+def moves_of(decision: Decision, before: tuple[Slot, ...]) -> int:
+    """How many replicas a decision moves."""
+    rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
+    return sum(len(set(slot.replicas) - set(before[slot.slot_id].replicas)) for slot in rows)
+
+
+def carry_on(world: World, *names: NodeId, steps: int = 60) -> list[Decision]:
+    """Everybody is ready at once, again and again, until the plan is done."""
+    taken = []
+    for _ in range(steps):
+        report(world, *names)
+        decision = look(world)
+        if decision is not None:
+            taken.append(decision)
+        if world.state.plan is None:
+            break
+    return taken
