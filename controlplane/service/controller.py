@@ -20,6 +20,7 @@ from controlplane.core.machines.leading import (
     Step,
     Trigger,
 )
+from controlplane.core.machines.standing_aside import PAUSE_MS, Absence, absence_ms
 from controlplane.core.membership import NodeStatus
 from controlplane.core.state import State
 from controlplane.errors import FencedError, InvariantViolationError, RetryableError
@@ -31,9 +32,6 @@ from controlplane.service.tick_watch import TickWatch
 from controlplane.service.ticker import Ticker
 
 _POLL_MS: Final = 50
-_PAUSE_MS: Final = 200
-_WAIT_DOUBLES_AT_MOST: Final = 3
-"""Whoever fails at every take-over stands aside for four to eight leases."""
 _READ_BACK_INTERVAL_MS: Final = 1_000
 _ANSWERS: Final = {
     CommitOutcome.COMMITTED: Trigger.COMMITTED,
@@ -139,10 +137,10 @@ class Controller:
             Action.ASK_FOR_OUTCOME: self._ask_for_outcome,
             Action.READ_BACK: self._read_back,
             Action.DISCARD: self._discard,
-            Action.GIVE_LEASE_BACK: self._give_lease_back,
-            Action.LET_OTHERS_TRY: self._let_others_try,
-            Action.STAND_ASIDE: self._stand_aside,
-            Action.HAND_OVER: self._hand_over,
+            Action.GIVE_LEASE_BACK: partial(self._stay_away, Absence.FALLEN),
+            Action.LET_OTHERS_TRY: partial(self._stay_away, Absence.FAILED),
+            Action.STAND_ASIDE: partial(self._stay_away, Absence.CUT_OFF),
+            Action.HAND_OVER: partial(self._stay_away, Absence.RESIGNED),
             Action.PAUSE: partial(_pause, stop),
         }
 
@@ -252,31 +250,17 @@ class Controller:
             self._parts.metrics.leading.set(0)
         attempt.close()
 
-    def _give_lease_back(self) -> None:
-        """Different for each controller, so that two that failed together do not meet again."""
-        duration_ms = self._parts.config.lease.duration_ms
-        if self._keeper is not None and self._keeper.term is not None:
-            self._keeper.give_back(self._random.randrange(duration_ms // 4, duration_ms))
-
-    def _let_others_try(self) -> None:
-        """At least a whole lease, in which each of the others asks several times, and more if they fail as well."""
-        if self._keeper is not None and self._keeper.term is not None:
+    def _stay_away(self, absence: Absence) -> None:
+        """Who does not hold the lease has nothing to leave to others; only who is cut off must not even ask for it."""
+        if self._keeper is None or (self._keeper.term is None and absence is not Absence.CUT_OFF):
+            return
+        if absence is Absence.FAILED:
             self._failures_in_a_row += 1
-            leases = 2 ** min(self._failures_in_a_row, _WAIT_DOUBLES_AT_MOST)
-            longest_ms = leases * self._parts.config.lease.duration_ms
-            wait_ms = self._random.randrange(longest_ms // 2, longest_ms)
-            _log.warning("no take-over, letting others try", failures=self._failures_in_a_row, wait_ms=wait_ms)
-            self._keeper.give_back(wait_ms)
-
-    def _stand_aside(self) -> None:
-        """For longer than the pause that follows, after which this is done again or over."""
-        if self._keeper is not None:
-            self._keeper.give_back(self._random.randrange(2 * _PAUSE_MS, 3 * _PAUSE_MS))
-
-    def _hand_over(self) -> None:
-        """A whole lease, in which each of the others asks several times."""
-        if self._keeper is not None and self._keeper.term is not None:
-            self._keeper.give_back(self._parts.config.lease.duration_ms)
+        lease_ms, failures = self._parts.config.lease.duration_ms, self._failures_in_a_row
+        wait_ms = absence_ms(absence, lease_ms, failures, self._random.random())
+        if absence is Absence.FAILED:
+            _log.warning("no take-over, letting others try", failures=failures, wait_ms=wait_ms)
+        self._keeper.give_back(wait_ms)
 
     def _show(self, state: State, *, leading: bool) -> None:
         metrics = self._parts.metrics
@@ -298,4 +282,4 @@ class Controller:
 
 
 def _pause(stop: Signal) -> None:
-    stop.wait(_PAUSE_MS / 1_000)
+    stop.wait(PAUSE_MS / 1_000)
