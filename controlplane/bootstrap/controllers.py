@@ -15,6 +15,7 @@ from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.framing import framing_with
 from controlplane.config import ControllerConfig
+from controlplane.core.machines.leading import Leading
 from controlplane.core.policy import Policy
 from controlplane.core.slot_policies import BUILT_IN_POLICIES
 from controlplane.core.slot_policy import SlotPolicies
@@ -122,10 +123,11 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         random_source: for the wait after a fall; seeded by the system unless given.
     """
     ticker = Ticker(event_writers[0], clock, threads, config.controller_id, config.tick_interval_ms)
+    machine = Leading(config.lease.duration_ms)
     keeper = None
     if not config.follow_only:
         keeper = LeaseKeeper(
-            _lease_profile(config, clock, lease_stores[0], lock_store, ticker),
+            _lease_profile(config, clock, lease_stores[0], lock_store, machine),
             clock,
             threads,
             store_timeout_ms=config.lease.store_timeout_ms,
@@ -145,11 +147,12 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         dead_letters=DeadLetterWriter(event_writers[1], config.controller_id, metrics),
         snapshots=SnapshotKeeper(event_writers[2], open_reader, clock, threads, config.snapshots, metrics),
     )
-    return Controller(parts, keeper, ticker, random_source or random.Random())  # noqa: S311 - spreads waits, no secret
+    random_source = random_source or random.Random()  # noqa: S311 - spreads waits, no secret
+    return Controller(parts, machine, keeper, ticker, random_source)
 
 
 def _lease_profile(
-    config: ControllerConfig, clock: Clock, lease_store: LeaseStore, lock_store: LockStore | None, ticker: Ticker
+    config: ControllerConfig, clock: Clock, lease_store: LeaseStore, lock_store: LockStore | None, machine: Leading
 ) -> AnyProfile:
     if config.sofa_lease is None:
         return OwnLease(
@@ -158,7 +161,7 @@ def _lease_profile(
             config.controller_id,
             config.lease,
             stop_when_store_is_lost=config.stop_when_lease_store_is_lost,
-            is_ready=lambda: ticker.silent_for_ms() <= config.lease.duration_ms,
+            is_ready=lambda: machine.is_fit(clock.monotonic_ms()),
         )
     if lock_store is None:
         raise ConfigurationError("election by SOFARegistry's lock needs the store of the lock: give lock_store")

@@ -48,17 +48,23 @@ _log = structlog.get_logger(__name__)
 class Controller:
     """One controller process's work. :meth:`run` is its main thread."""
 
-    def __init__(self, parts: Parts, keeper: LeaseKeeper | None, ticker: Ticker, random_source: random.Random) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        machine: Leading,
+        keeper: LeaseKeeper | None,
+        ticker: Ticker,
+        random_source: random.Random,
+    ) -> None:
         """``keeper`` is None for an observer, which follows and never stands."""
         self._parts = parts
         self._keeper = keeper
         self._ticker = ticker
         self._random = random_source
         self._tick_watch = TickWatch(parts.clock, parts.metrics)
-        self._machine = Leading(parts.config.lease.duration_ms)
+        self._machine = machine
         self._attempt: TakeOver | None = None
         self._began_at_ms = 0
-        self._failures_in_a_row = 0
         self._read_back_at_ms = 0
         self._shown: State | None = None
 
@@ -203,7 +209,6 @@ class Controller:
 
     def _announce(self) -> None:
         leadership = self._take_over.leadership
-        self._failures_in_a_row = 0
         elapsed_ms = self._parts.clock.monotonic_ms() - self._began_at_ms
         _log.info("leading", term=leadership.term, seq=leadership.state.seq, elapsed_ms=elapsed_ms)
         structlog.contextvars.bind_contextvars(term=leadership.term)
@@ -255,8 +260,8 @@ class Controller:
         if self._keeper is None or (self._keeper.term is None and absence is not Absence.CUT_OFF):
             return
         if absence is Absence.FAILED:
-            self._failures_in_a_row += 1
-        lease_ms, failures = self._parts.config.lease.duration_ms, self._failures_in_a_row
+            self._machine.fail(self._parts.clock.monotonic_ms())
+        lease_ms, failures = self._parts.config.lease.duration_ms, self._machine.failures.in_a_row
         wait_ms = absence_ms(absence, lease_ms, failures, self._random.random())
         if absence is Absence.FAILED:
             _log.warning("no take-over, letting others try", failures=failures, wait_ms=wait_ms)

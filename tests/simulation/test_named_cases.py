@@ -1,6 +1,7 @@
 """Cases that went wrong, or nearly, in trials with a real broker: each as a script, with every invariant looked at."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -17,12 +18,12 @@ from controlplane.core.machines.leading import Step
 from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import FEATURE_LEVEL
 from controlplane.core.records import Heartbeat, NodeRole
-from controlplane.errors import UnsupportedFeatureLevelError
+from controlplane.errors import LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.clients import SimulatedTransactionalWriter
 from tests.simulation.mutants.scenes import let_reader_lag_over_compaction
 from tests.simulation.recreated import STOPPED, run_recreated
-from tests.simulation.script import Script, begun
+from tests.simulation.script import USUAL, Script, begun
 from tests.simulation.setting import CONTROLLERS, LEASE
 
 pytestmark = pytest.mark.slow
@@ -347,4 +348,28 @@ def test_a_leader_that_appends_and_cannot_read_leaves_the_lease_to_others() -> N
     assert len(script.terms) == 2, "it fences nobody whom it could not follow"
     script.world.machines[deaf].network.held_back.clear()
     script.world.start_node("n4")
+    script.go_on_until(script.is_well, 4_000)
+
+
+def test_a_preferred_controller_that_cannot_lead_is_handed_the_lease_ever_more_seldom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ticks and reads, and no take-over of it succeeds: each hand-over ends a leadership that worked."""
+    right = SimulatedTransactionalWriter.open
+    failed_at_ms: list[int] = []
+
+    def fail(writer: SimulatedTransactionalWriter) -> None:
+        (name,) = (name for name, each in script.world.running.items() if each.controller.step is Step.OPENING_WRITER)
+        if name == "c2":
+            failed_at_ms.append(script.world.scheduler.now_ms)
+            raise LogUnavailableError("no answer from the coordinator")
+        right(writer)
+
+    script = begun(replace(USUAL, preferred="c2"))
+    monkeypatch.setattr(SimulatedTransactionalWriter, "open", fail)
+    script.go_on(75_000)
+    between_ms = [later - earlier for earlier, later in pairwise(failed_at_ms)]
+    assert len(between_ms) >= 4
+    for failures, waited_ms in enumerate(between_ms, start=1):
+        assert waited_ms >= 2**failures * LEASE.duration_ms + LEASE.handover_after_ms
     script.go_on_until(script.is_well, 4_000)

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from controlplane.core.identifiers import Term
 from controlplane.core.machines.machine import Output
+from controlplane.core.machines.standing_aside import Failures
 from controlplane.errors import InvariantViolationError
 
 UNANSWERED_LIMIT_MS: Final = 15_000
@@ -250,24 +251,48 @@ class LeadingState(NamedTuple):
     unanswered_since_ms: int | None = None
 
 
+class _Contact(NamedTuple):
+    """When, on the monotonic clock, Kafka last acknowledged anything of ours, and when anything was read."""
+
+    acknowledged_at_ms: int
+    read_at_ms: int
+
+
 class Leading:
-    """The machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
+    """The machine. Its attributes may be read at any time; only :meth:`on_event` and :meth:`fail` change them.
 
     Attributes:
         state: see :class:`LeadingState`.
         last_trigger: what led to the present step.
+        failures: the take-overs that failed since the last one that opened its term.
     """
 
-    def __init__(self, cut_off_after_ms: int) -> None:
+    def __init__(self, lease_ms: int) -> None:
         """A controller that follows.
 
         Args:
-            cut_off_after_ms: without an acknowledged tick for longer than this a leader is cut off from Kafka; and
-                without any tick that it can read for longer than some times this.
+            lease_ms: how long a lease lasts: without an acknowledged tick for longer than this a leader is cut off from
+                Kafka; and without any tick that it can read for longer than some times this.
         """
         self.state = LeadingState()
         self.last_trigger = Trigger.DONE
-        self._cut_off_after_ms = cut_off_after_ms
+        self.failures = Failures()
+        self._lease_ms = lease_ms
+        self._contact: _Contact | None = None
+
+    def is_fit(self, now_ms: int) -> bool:
+        """Whether it could lead well now, as far as it knows: only then others may leave the lease to it.
+
+        Not before its first look, nor when it has not looked for long. Any thread may ask.
+        """
+        contact = self._contact
+        if contact is None or now_ms < self.failures.unfit_until_ms:
+            return False
+        return not self._is_cut_off(now_ms - contact.acknowledged_at_ms, now_ms - contact.read_at_ms)
+
+    def fail(self, now_ms: int) -> None:
+        """The lease was ours, and no take-over came of it."""
+        self.failures = self.failures.one_more(now_ms, self._lease_ms)
 
     def on_event(self, now_ms: int, event: LeadingEvent) -> Output[Action]:
         """Take an event up; ``now_ms`` is monotonic. The machine never asks to be woken: an action always answers.
@@ -276,11 +301,15 @@ class Leading:
             InvariantViolationError: the transition table does not know what happened.
         """
         before = self.state
+        if isinstance(event, Looked):
+            self._contact = _Contact(now_ms - event.silent_for_ms, now_ms - event.deaf_for_ms)
         trigger = self._trigger(now_ms, event)
         row = TRANSITIONS.get((before.step, trigger))
         if row is None:
             message = f"a controller that is {before.step.value} does not expect {trigger.value!r}"
             raise InvariantViolationError(message)
+        if Action.ANNOUNCE in row.actions:
+            self.failures = Failures()
         self.last_trigger = trigger
         self.state = LeadingState(
             row.step, self._term_after(row.step, event), self._unanswered_since_ms_after(now_ms, trigger)
@@ -292,8 +321,8 @@ class Leading:
         match event:
             case Looked(held_term=held_term) if term not in {None, held_term}:
                 return Trigger.LEASE_LOST
-            case Looked(silent_for_ms=silent_for_ms, deaf_for_ms=deaf_for_ms) if (
-                silent_for_ms > self._cut_off_after_ms or deaf_for_ms > _DEAF_FACTOR * self._cut_off_after_ms
+            case Looked(silent_for_ms=silent_for_ms, deaf_for_ms=deaf_for_ms) if self._is_cut_off(
+                silent_for_ms, deaf_for_ms
             ):
                 # Without the lease, too: who could not commit must not win a term only to give it back.
                 return Trigger.CUT_OFF
@@ -311,6 +340,9 @@ class Leading:
                 return Trigger.UNANSWERED_FOR_LONG if too_long else Trigger.UNANSWERED
             case _:
                 return event
+
+    def _is_cut_off(self, silent_for_ms: int, deaf_for_ms: int) -> bool:
+        return silent_for_ms > self._lease_ms or deaf_for_ms > _DEAF_FACTOR * self._lease_ms
 
     def _term_after(self, step: Step, event: LeadingEvent) -> Term | None:
         if step in {Step.FOLLOWING, Step.STEPPING_DOWN}:

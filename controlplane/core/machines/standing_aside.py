@@ -1,15 +1,38 @@
-"""How long a controller that could have led, and does not, stays away from the lease: a rule without a state.
+"""How long a controller that could have led, and does not, stays away from the lease, and is not to be preferred.
 
-Randomness is an argument, ``draw``: from 0 up to but not including 1.
+Two times begin when a take-over fails. For the first it does not ask for the lease: at most for some leases, because
+there may be nobody else to lead. For the second, which goes on growing with every failure, it asks like somebody whom
+nobody prefers: no free lease is left to it, and no leader hands over to it, because each time would end a leadership
+that works. Time is an argument, and so is randomness, ``draw``: from 0 up to but not including 1.
 """
 
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 PAUSE_MS: Final = 200
 """How long a controller waits before it tries again what Kafka did not answer."""
+_UNFIT_DOUBLES_AT_MOST: Final = 10
+"""A leader hands over to such a one once in a thousand leases, which is half an hour with the usual ones."""
 _DOUBLES_AT_MOST: Final = 3
 """Whoever fails at every take-over does not ask for four to eight leases: there may be nobody else to lead."""
+
+
+class Failures(NamedTuple):
+    """Take-overs of a controller that failed, since it last opened a term.
+
+    Attributes:
+        in_a_row: how many.
+        unfit_until_ms: up to when, on the monotonic clock, nobody is to prefer it.
+    """
+
+    in_a_row: int = 0
+    unfit_until_ms: int = 0
+
+    def one_more(self, now_ms: int, lease_ms: int) -> "Failures":
+        """Another one; those before count unless it is long ago that they mattered."""
+        quiet_ms = 2**_UNFIT_DOUBLES_AT_MOST * lease_ms
+        in_a_row = 1 if now_ms - self.unfit_until_ms > quiet_ms else self.in_a_row + 1
+        return Failures(in_a_row, now_ms + 2 ** min(in_a_row, _UNFIT_DOUBLES_AT_MOST) * lease_ms)
 
 
 class Absence(Enum):

@@ -122,6 +122,47 @@ def test_a_standby_that_is_cut_off_does_not_stand() -> None:
     assert (machine.state.step, output.actions) == (Step.STEPPING_DOWN, (Action.STAND_ASIDE, Action.PAUSE))
 
 
+@pytest.mark.parametrize(
+    ("looked", "fit_for_ms"),
+    [
+        (None, -1),
+        (Looked(None, 0, 0), CUT_OFF_AFTER_MS),
+        (Looked(None, 1_500, 0), CUT_OFF_AFTER_MS - 1_500),
+        (Looked(None, CUT_OFF_AFTER_MS + 1, 0), -1),
+        (Looked(None, 0, 3 * CUT_OFF_AFTER_MS - 100), 100),
+        (Looked(None, 0, 3 * CUT_OFF_AFTER_MS + 1), -1),
+    ],
+)
+def test_a_standby_is_fit_to_lead_for_as_long_as_its_last_look_vouches_for_it(
+    looked: Looked | None, fit_for_ms: int
+) -> None:
+    """Kafka has to acknowledge, its inputs have to be read, and its loop has to come round."""
+    machine = _after([Trigger.DONE] if looked is None else [Trigger.DONE, looked])
+    assert machine.is_fit(0) is (fit_for_ms >= 0)
+    assert machine.is_fit(fit_for_ms) is (fit_for_ms >= 0)
+    assert not machine.is_fit(fit_for_ms + 1)
+
+
+def test_whoever_fails_at_taking_over_is_not_fit_until_it_has_stood_aside() -> None:
+    """For longer each time, though it ticks and reads; only a term that it opens makes that forgotten."""
+    machine = Leading(CUT_OFF_AFTER_MS)
+    now_ms = 0
+    for failures in (1, 2, 3, 4):
+        machine.fail(now_ms)
+        for fit, at_ms in ((False, 2**failures * CUT_OFF_AFTER_MS - 1), (True, 2**failures * CUT_OFF_AFTER_MS)):
+            machine.on_event(now_ms + at_ms, Looked(None, 0, 0))
+            assert machine.is_fit(now_ms + at_ms) is fit
+        now_ms += at_ms
+    machine.fail(now_ms)
+    for event in TAKE_OVER[:-1]:
+        machine.on_event(now_ms, event)
+    assert not machine.is_fit(now_ms)
+    machine.on_event(now_ms, TAKE_OVER[-1])
+    assert machine.is_fit(now_ms)
+    machine.fail(now_ms)
+    assert machine.failures.in_a_row == 1
+
+
 def test_nothing_is_decided_while_a_commit_has_no_answer() -> None:
     """Only its outcome is asked for, even when ticks are unanswered too, and at most for so long."""
     machine = _after(TAKE_OVER)

@@ -1,8 +1,8 @@
-"""How long a controller stays away from the lease: long enough for others, never the same for two, and bounded."""
+"""How long a controller stays away from the lease, and is not preferred: long enough for others, and bounded."""
 
 import pytest
 
-from controlplane.core.machines.standing_aside import PAUSE_MS, Absence, absence_ms
+from controlplane.core.machines.standing_aside import PAUSE_MS, Absence, Failures, absence_ms
 
 LEASE_MS = 2_000
 LAST_DRAW = 1 - 2**-53
@@ -39,3 +39,28 @@ def test_whoever_hands_over_leaves_others_a_whole_lease() -> None:
     """Each of them asks several times in it."""
     for absence in (Absence.FAILED, Absence.RESIGNED):
         assert absence_ms(absence, LEASE_MS, 1, 0.0) >= LEASE_MS
+
+
+def _failed(times: int) -> Failures:
+    failures = Failures()
+    for _ in range(times):
+        failures = failures.one_more(failures.unfit_until_ms, LEASE_MS)
+    return failures
+
+
+@pytest.mark.parametrize(("times", "leases"), [(1, 2), (2, 4), (3, 8), (6, 64), (10, 1_024), (11, 1_024), (500, 1_024)])
+def test_each_failure_in_a_row_doubles_how_long_nobody_prefers_it(times: int, leases: int) -> None:
+    """Long after it asks again: a free lease is one thing, one that somebody leads under is another."""
+    before = _failed(times - 1)
+    failures = before.one_more(before.unfit_until_ms, LEASE_MS)
+    assert failures.in_a_row == times
+    unfit_ms = failures.unfit_until_ms - before.unfit_until_ms
+    assert unfit_ms == leases * LEASE_MS
+    assert unfit_ms > absence_ms(Absence.FAILED, LEASE_MS, times, LAST_DRAW)
+
+
+@pytest.mark.parametrize(("quiet_leases", "in_a_row"), [(0, 5), (1_024, 5), (1_025, 1)])
+def test_failures_of_long_ago_do_not_count(quiet_leases: int, in_a_row: int) -> None:
+    """As long after the last one as the longest time in which nobody prefers it."""
+    failures = _failed(4)
+    assert failures.one_more(failures.unfit_until_ms + quiet_leases * LEASE_MS, LEASE_MS).in_a_row == in_a_row
