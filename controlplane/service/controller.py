@@ -32,7 +32,6 @@ from controlplane.service.tick_watch import TickWatch
 from controlplane.service.ticker import Ticker
 
 _POLL_MS: Final = 50
-_READ_BACK_INTERVAL_MS: Final = 1_000
 _ANSWERS: Final = {
     CommitOutcome.COMMITTED: Trigger.COMMITTED,
     CommitOutcome.ABORTED: Trigger.ABORTED,
@@ -65,7 +64,6 @@ class Controller:
         self._machine = machine
         self._attempt: TakeOver | None = None
         self._began_at_ms = 0
-        self._read_back_at_ms = 0
         self._shown: State | None = None
 
     @property
@@ -233,14 +231,8 @@ class Controller:
         return Trigger.RESIGNED if resigned else _ANSWERS[outcome]
 
     def _read_back(self) -> None:
-        """Read our own decisions back: a topic that was recreated under us must not be led on in silence.
-
-        What was read back is also what a snapshot may be taken of.
-        """
-        now_ms = self._parts.clock.monotonic_ms()
-        if now_ms - self._read_back_at_ms >= _READ_BACK_INTERVAL_MS:
-            self._read_back_at_ms = now_ms
-            self._parts.follower.poll(0)
+        """What was read back is also what a snapshot may be taken of."""
+        if self._take_over.read_back():
             self._parts.snapshots.look(self._parts.follower.point)
 
     def _discard(self) -> None:

@@ -25,6 +25,7 @@ from controlplane.service.leadership import Leadership
 from controlplane.service.parts import Parts
 from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.service.publisher import TablePublisher
+from controlplane.service.read_back import ReadBack
 from controlplane.table_follower import fold_record
 
 _TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
@@ -65,6 +66,7 @@ class TakeOver:
         self._parts = parts
         self._term = term
         self._writer = parts.open_transactions()
+        self._read_back = ReadBack(parts.follower, parts.clock)
         self._leadership: Leadership | None = None
         self._republish = False
 
@@ -171,6 +173,16 @@ class TakeOver:
     def remember_log_id(self) -> None:
         """Let the lease store know the log; a store that does not answer is told by the next leader."""
         _remember_log_id(self._parts.lease_store, self.leadership.state.log_id)
+
+    def read_back(self) -> bool:
+        """Read the leader's own decisions back, if it is time to; whether it was.
+
+        Raises:
+            FencedError: a later term is open.
+            LogUnavailableError: Kafka did not answer in time.
+            StopError: the log is not the one that was led.
+        """
+        return self._read_back.look(self.leadership.state)
 
     def close(self) -> None:
         """Give the writer back; what it has not committed is discarded."""

@@ -35,12 +35,16 @@ class SnapshotWorld:
         self.broker = MemoryBroker(self.clock)
         self.broker.create_topic(self.cluster.topic(DECISIONS))
         self.empty_shelf()
-        writer = MemoryTransactionalWriter(self.cluster, self.broker)
-        writer.open()
+        self._writer = MemoryTransactionalWriter(self.cluster, self.broker)
+        self._writer.open()
         for decision in decisions:
-            key = decision_key(decision.seq)
-            writer.commit([OutgoingRecord(DECISIONS, key, part, 0) for part in encode_decision(decision, 500)])
+            self.commit(decision)
         self.points = points_of(self.reader())
+
+    def commit(self, decision: Decision) -> None:
+        """Append one decision more; no point is noted."""
+        key = decision_key(decision.seq)
+        self._writer.commit([OutgoingRecord(DECISIONS, key, part, 0) for part in encode_decision(decision, 500)])
 
     def reader(self) -> MemoryLogReader:
         """A reader of its own."""

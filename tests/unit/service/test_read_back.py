@@ -1,0 +1,108 @@
+"""A leader that reads its own decisions back, over logs that were led on, recreated or cut off, or are hard to hear."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from controlplane.adapters.memory import VirtualClock
+from controlplane.core.identifiers import Term, TopicPartition
+from controlplane.core.policy import Policy
+from controlplane.core.state import State
+from controlplane.errors import FencedError, LogContinuityError
+from controlplane.ports import LogReader, PolledBatch
+from controlplane.service.follower import LogFollower
+from controlplane.service.patience import STALL_LIMIT_MS
+from controlplane.service.read_back import ReadBack
+from tests.helpers.snapshots import SnapshotWorld
+from tests.helpers.world import World
+
+LOOKS_FOR_MS = STALL_LIMIT_MS + 2_000
+
+
+class DeafReader:
+    """Reads at most so many records; then it waits for more, and is told of no error."""
+
+    def __init__(self, reader: LogReader, records: int) -> None:
+        """Of all that the reader finds, the first ``records``."""
+        self._reader = reader
+        self._left = records
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._reader, name)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """As the reader does."""
+        self._reader.assign(positions)
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """What the reader finds, or nothing."""
+        if not self._left:
+            return PolledBatch((), frozenset())
+        batch = self._reader.poll(min(max_records, self._left), timeout_ms)
+        self._left -= len(batch.records)
+        return batch
+
+
+class Setup:
+    """A log, a leader's follower whose first reader hears only its beginning, and a clock."""
+
+    def __init__(self, heard: int) -> None:
+        """``heard`` decisions come back, the others are committed as well."""
+        self.history = World(Policy(slot_count=8))
+        self.history.admit("n1", "n2")
+        self.history.run(5_000, ("n1",))
+        self.log = SnapshotWorld(self.history.decisions)
+        self.clock = VirtualClock()
+        self.readers = 0
+        self.heard = heard
+        self.follower = LogFollower(self._reader, self.clock)
+        self.follower.poll(0)
+        self.read_back = ReadBack(self.follower, self.clock)
+
+    def look_for(self, milliseconds: int, led: State) -> None:
+        """Look ten times a second."""
+        for _ in range(0, milliseconds, 100):
+            self.clock.advance(100)
+            self.read_back.look(led)
+
+    def _reader(self) -> LogReader:
+        self.readers += 1
+        reader = self.log.reader()
+        return DeafReader(reader, self.heard) if self.readers == 1 else reader  # type: ignore[return-value]
+
+
+def test_a_reader_that_hears_nothing_is_replaced() -> None:
+    """The decisions are there; only this reader is not told of them."""
+    setup = Setup(heard=2)
+    setup.look_for(LOOKS_FOR_MS, setup.history.state)
+    assert setup.readers == 2
+    assert setup.follower.state == setup.history.state
+    setup.look_for(3 * LOOKS_FOR_MS, setup.history.state)
+    assert setup.readers == 2
+
+
+def test_a_log_that_has_lost_what_was_committed_is_led_no_longer() -> None:
+    """Whoever reads it anew finds its end before the leader's last decision."""
+    setup = Setup(heard=2)
+    committed = follow_on(setup.history)
+    with pytest.raises(LogContinuityError, match="decisions were lost, or the topic was recreated"):
+        setup.look_for(LOOKS_FOR_MS, committed)
+
+
+def test_a_later_term_ends_a_leadership_that_has_nothing_to_commit() -> None:
+    """Kafka refuses its next commit; until then nobody else tells it."""
+    setup = Setup(heard=1_000)
+    led = setup.follower.state
+    setup.history.open_term(Term(7), controller_id="c9")
+    setup.log.commit(setup.history.decisions[-1])
+    with pytest.raises(FencedError, match="'c9' has opened term 7, so term 1 is over"):
+        setup.look_for(1_000, led)
+
+
+def follow_on(history: World) -> State:
+    """The state after one decision more, which is in no log."""
+    before = len(history.decisions)
+    history.intent("more", "refresh_table")
+    history.run(1_000, ("n1",))
+    assert len(history.decisions) > before
+    return history.state
