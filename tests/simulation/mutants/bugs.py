@@ -10,6 +10,7 @@ from tests.simulation.mutants.scenes import (
     a_reader_lags_over_a_compaction,
     nodes_go_to_partitions_that_are_added,
     nodes_stand_still_beyond_their_limit,
+    the_brokers_clock_is_set_forward,
 )
 
 MUTANTS: Final = (
@@ -94,6 +95,7 @@ MUTANTS: Final = (
         "controlplane.core.intake.observations:_gap_ms",
         "min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)",
         "max(append_time_ms - last_tick_ms, 0)",
+        scene=the_brokers_clock_is_set_forward,
     ),
     Mutant(
         "counts silence from its take-over",
