@@ -92,13 +92,12 @@ class MemoryLogReader:
 
     def _read(self, place: TopicPartition, room: int, records: list[RawRecord], ended: set[TopicPartition]) -> None:
         """Read one partition from its position and note it when its end was reached for the first time there."""
+        if self._has_nothing_new(place):
+            return
         partition = self._partition_at(place)
         if partition is None:
             return
-        position = self._positions[place]
-        if position == partition.last_stable_offset and self._end_told_at.get(place) == position:
-            return
-        found, self._positions[place] = partition.read(position, room)
+        found, self._positions[place] = partition.read(self._positions[place], room)
         records.extend(
             RawRecord(place.topic, place.partition, record.offset, record.append_time_ms, record.key, record.value)
             for record in found
@@ -107,6 +106,13 @@ class MemoryLogReader:
         if reached >= partition.last_stable_offset and self._end_told_at.get(place) != reached:
             self._end_told_at[place] = reached
             ended.add(place)
+
+    def _has_nothing_new(self, place: TopicPartition) -> bool:
+        """Whether the end was told and nothing has come since: most polls find no more than that."""
+        partition = self._broker.find_partition(self._names[place.topic], place.partition)
+        return partition is not None and self._positions[
+            place
+        ] == partition.last_stable_offset == self._end_told_at.get(place)
 
     def _partition_at(self, place: TopicPartition) -> MemoryPartition | None:
         """The partition to read on, or None while nobody answers for it: Kafka's client is silent about that, too."""

@@ -281,8 +281,9 @@ def _note_departures(state: State, event: ReplicasLeft) -> State:
     kept = {(each.slot_id, each.node_id): each for each in state.departures if each.left_at_ms > since_ms} | new
     digest = state.entries_digest
     for each in state.departures:
-        digest = add_hashes(digest, 0, entry_share(departure_key(each), each))
-    for each in kept.values():
+        if (each.slot_id, each.node_id) in new or (each.slot_id, each.node_id) not in kept:
+            digest = add_hashes(digest, 0, entry_share(departure_key(each), each))
+    for each in new.values():
         digest = add_hashes(digest, entry_share(departure_key(each), each))
     return replace(state, departures=tuple(kept[key] for key in sorted(kept)), entries_digest=digest)
 

@@ -189,6 +189,8 @@ class SimulatedLeaseStore:
         self._inner.connected = machine.network.lease_store
         if not (self._inner.connected and machine.leases.available):
             machine.scheduler.sleep(self._timeout_ms)
+        if self._inner.connected and machine.leases.available and not machine.leases.refusal:
+            machine.lease_store_answered = True
         return self._inner
 
     def acquire(

@@ -2,7 +2,7 @@
 
 import copy
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final
 
@@ -11,12 +11,15 @@ from controlplane.config import HEARTBEATS
 from controlplane.core.identifiers import TopicPartition
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.machine import Machine
-from tests.simulation.setting import CLIENTS, CONTROLLERS, LEASE
+from tests.simulation.network import ALL_THAT_A_CONTROLLER_FOLLOWS, TABLE
+from tests.simulation.setting import CLIENTS, CONTROLLERS, LEASE, MOST_ADDED_AT_ONCE
 from tests.simulation.world import World
 
 HEALED_MS: Final = 13_000
 """By when everything works again."""
 _USUAL_SLOWEST_MS: Final = 3
+_LONGEST_DEAFNESS_MS: Final = 6 * LEASE.duration_ms
+"""A leader leads on for half of that."""
 
 
 class Injector:
@@ -65,7 +68,7 @@ class Injector:
             kinds.CONTROLLER_CLOCK_STEPPED: self._step_clock,
             kinds.CONTROLLER_CLOCK_DRIFTS: self._drift,
             kinds.CONTROLLER_SLOW: self._slow,
-            kinds.CONTROLLER_READS_REORDERED: self._hold_back,
+            kinds.CONTROLLER_READS_REORDERED: self._hold_one_back,
             kinds.KILLED_IN_TRANSACTION: lambda choose, _: self._at_transaction(
                 lambda name: world.scheduler.at(world.scheduler.now_ms, lambda: self._kill_controller(choose, name))
             ),
@@ -100,6 +103,10 @@ class Injector:
             kinds.NODE_CLOCK_DRIFTS: lambda choose, _: self._drift(choose, self._node(choose)),
             kinds.NODE_SLOW: lambda choose, _: self._slow(choose, self._node(choose)),
             kinds.LEASE_STORE_CLOCK_STEPPED: self._step_leases,
+            kinds.PARTITIONS_ADDED: self._add_partitions,
+            kinds.CONTROLLER_DEAF: partial(self._hold_back, ALL_THAT_A_CONTROLLER_FOLLOWS, _LONGEST_DEAFNESS_MS),
+            kinds.NODE_WITHOUT_TABLE: lambda choose, _: self._hold_back(TABLE, 6_000, choose, self._node(choose)),
+            kinds.LEASE_STORE_REFUSES: self._refuse_leases,
         }
 
     # -- processes ---------------------------------------------------------------------------------------------------
@@ -143,17 +150,24 @@ class Injector:
         network.slowest_ms = choose.choice((50, 200))
         self._heal(choose, lambda: setattr(network, "slowest_ms", _USUAL_SLOWEST_MS))
 
-    def _hold_back(self, choose: random.Random, name: str) -> None:
-        held_back = self._machine(name).network.held_back
-        place = TopicPartition(HEARTBEATS, choose.randrange(self._world.setting.heartbeat_partitions))
-        held_back.add(place)
-        self._heal(choose, lambda: held_back.discard(place), 2_000)
+    def _hold_one_back(self, choose: random.Random, name: str) -> None:
+        place = TopicPartition(HEARTBEATS, choose.randrange(self._world.heartbeat_partitions))
+        self._hold_back({place}, 2_000, choose, name)
+
+    def _hold_back(self, places: Collection[TopicPartition], longest_ms: int, choose: random.Random, name: str) -> None:
+        network = self._machine(name).network
+        network.hold_back(places)
+        self._heal(choose, lambda: network.let_through(places), longest_ms)
 
     # -- the lease store ----------------------------------------------------------------------------------------------
 
     def _lease_store_down(self, choose: random.Random, _: str) -> None:
         self._world.leases.available = False
         self._heal(choose, lambda: setattr(self._world.leases, "available", True))
+
+    def _refuse_leases(self, choose: random.Random, _: str) -> None:
+        self._world.leases.refusal = choose.choice(("login refused", "request denied"))
+        self._heal(choose, lambda: setattr(self._world.leases, "refusal", ""))
 
     def _restore_leases(self) -> None:
         self._world.leases.lease = copy.copy(self._lease_copy)
@@ -189,10 +203,16 @@ class Injector:
         self._world.clock.wall_step_ms += choose.choice((-60_000, -1_000, 1_000, 60_000))
 
     def _lose_leader(self, choose: random.Random, _: str) -> None:
-        broker, topic = self._world.broker, self._world.cluster.topic(HEARTBEATS)
-        number = choose.randrange(self._world.setting.heartbeat_partitions)
-        broker.lose_leader(topic, number)
-        self._heal(choose, lambda: broker.elect_leader(topic, number), 1_500)
+        number = choose.randrange(self._world.heartbeat_partitions)
+        self._world.lose_leader(HEARTBEATS, number)
+        self._heal(choose, lambda: self._world.elect_leader(HEARTBEATS, number), 1_500)
+
+    def _add_partitions(self, choose: random.Random, _: str) -> None:
+        """Once, and in half of the runs once more."""
+        now_ms = self._world.scheduler.now_ms
+        for at_ms in (now_ms, now_ms + choose.randint(10, 3_000))[: choose.randint(1, 2)]:
+            count = choose.randint(1, MOST_ADDED_AT_ONCE)
+            self._world.scheduler.at(at_ms, partial(self._world.add_partitions, count))
 
     def _delay(self, choose: random.Random, _: str) -> None:
         self._world.broker.delivery_delay_ms = choose.choice((20, 100, 400))

@@ -1,13 +1,23 @@
 """What lies between a simulated process and the rest: a network that takes time and breaks, and a clock that is off."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import Final
 
 from controlplane.adapters.memory import MemoryBroker, MemoryLeaseServer
-from controlplane.config import ClusterConfig
+from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE, ClusterConfig
 from controlplane.core.identifiers import ControllerId, Term, TopicPartition
 from tests.simulation.scheduler import News, Scheduler
+from tests.simulation.setting import MOST_HEARTBEAT_PARTITIONS
+
+TABLE: Final = frozenset({TopicPartition(ROUTING_TABLE, 0)})
+"""What a node reads."""
+ALL_THAT_A_CONTROLLER_FOLLOWS: Final = TABLE.union(
+    (TopicPartition(topic, 0) for topic in (DECISIONS, INTENTS, MEMBERSHIP)),
+    (TopicPartition(HEARTBEATS, number) for number in range(MOST_HEARTBEAT_PARTITIONS)),
+)
+"""Snapshots it reads when it starts only."""
 
 
 @dataclass
@@ -27,6 +37,14 @@ class Network:
     peers: bool = True
     slowest_ms: int = 3
     held_back: set[TopicPartition] = field(default_factory=set)
+
+    def hold_back(self, places: Collection[TopicPartition]) -> None:
+        """Nothing of these arrives any more; what is written still gets away."""
+        self.held_back.update(places)
+
+    def let_through(self, places: Collection[TopicPartition]) -> None:
+        """They arrive again."""
+        self.held_back.difference_update(places)
 
 
 class SimulatedClock:
@@ -85,6 +103,7 @@ class Link:
 
     Attributes:
         leases: the lease store that it takes for the right one.
+        lease_store_answered: a lease store has done what this process asked for, at least once.
     """
 
     def __init__(self, scheduler: Scheduler, stores: Stores, random_source: random.Random) -> None:
@@ -92,6 +111,7 @@ class Link:
         self.scheduler = scheduler
         self.stores = stores
         self.leases = stores.leases
+        self.lease_store_answered = False
         self.network = Network()
         self.random = random_source
 

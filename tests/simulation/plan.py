@@ -60,7 +60,8 @@ def choose_plan(seed: str, only: Collection[int] | None = None) -> tuple[Item, .
     """The items of a seed, or some of them. All of them have at least six faults of at least four kinds."""
     choose = random.Random(f"plan of {seed}")
     kinds = choose.sample(list(FaultKind), choose.randint(4, 8))
-    faults = kinds + choose.choices(kinds, k=max(choose.randint(1, 4), 6 - len(kinds)))
+    again = [kind for kind in kinds if kind is not FaultKind.PARTITIONS_ADDED]  # it happens twice by itself
+    faults = kinds + choose.choices(again, k=max(choose.randint(1, 4), 6 - len(kinds)))
     work = choose.choices(list(WorkKind), k=choose.randint(10, 18))
     items: list[Item] = []
 

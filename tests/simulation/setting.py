@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from controlplane.config import LeaseConfig, SnapshotConfig
 from controlplane.core.policy import Policy, ZoneRule
@@ -12,6 +13,10 @@ NODES = ("n0", "n1", "n2", "n3", "n4")
 SPARE_NODES = ("n5", "n6")
 CLIENTS = ("r0", "r1")
 OBSERVER = "c9"
+_HEARTBEAT_PARTITIONS: Final = (1, 1, 2, 3)
+MOST_ADDED_AT_ONCE: Final = 2
+MOST_HEARTBEAT_PARTITIONS: Final = max(_HEARTBEAT_PARTITIONS) + 2 * MOST_ADDED_AT_ONCE
+"""Partitions are added twice at most."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def choose_setting(random_source: random.Random) -> Setting:
     )
     return Setting(
         policy,
-        heartbeat_partitions=choose.choice((1, 1, 2, 3)),
+        heartbeat_partitions=choose.choice(_HEARTBEAT_PARTITIONS),
         tick_interval_ms=choose.choice((150, 200, 200, 200)),
         has_observer=choose.random() < 0.2,
         fetch_records=choose.choice((10_000, 10_000, 10_000, 7)),

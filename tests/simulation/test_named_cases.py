@@ -8,11 +8,11 @@ import pytest
 from controlplane.adapters.memory import CommitFault, MemoryTransactionalWriter
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
-from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
+from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
 from controlplane.core.decision import CauseKind
 from controlplane.core.draft import Draft
 from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import Epoch, TopicPartition
+from controlplane.core.identifiers import Epoch
 from controlplane.core.lease_store.lease import Lease
 from controlplane.core.machines.leading import Step
 from controlplane.core.membership import NodeStatus
@@ -22,6 +22,7 @@ from controlplane.errors import LogUnavailableError, UnsupportedFeatureLevelErro
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.clients import SimulatedTransactionalWriter
 from tests.simulation.mutants.scenes import let_reader_lag_over_compaction
+from tests.simulation.network import ALL_THAT_A_CONTROLLER_FOLLOWS
 from tests.simulation.recreated import STOPPED, run_recreated
 from tests.simulation.script import USUAL, Script, begun
 from tests.simulation.setting import CONTROLLERS, LEASE
@@ -318,6 +319,28 @@ def test_a_controller_of_an_older_feature_level_wins_the_lease_and_stops() -> No
     assert raised.key == decision_key(script.state.seq + 1)
 
 
+def test_a_controller_that_a_lease_store_refuses_from_the_beginning_is_started_until_it_is_let_in() -> None:
+    """It ends, and says why; those that the store knows already lead and follow on."""
+    script = begun()
+    world, (leader,) = script.world, script.leaders
+    refused, other = (name for name in CONTROLLERS if name != leader)
+    world.leases.refusal = "login refused"
+    known = world.machines[leader], world.machines[other]
+    world.kill(refused)
+    world.start_controller(refused)
+    first = world.machines[refused]
+    script.go_on_until(lambda: world.machines[refused] is not first, 2_000)
+    assert first.process.dead
+    script.ask("meanwhile", "refresh_table")
+    script.go_on_until(lambda: script.answered("meanwhile"), 3_000)
+    world.leases.refusal = ""
+    script.go_on_until(lambda: world.machines[refused].lease_store_answered, 2_000)
+    assert (world.machines[leader], world.machines[other]) == known
+    for name in (leader, other):
+        world.kill(name)
+    script.go_on_until(lambda: script.leaders == [refused] and script.is_well(), 6_000)
+
+
 def test_a_lease_lost_in_a_pause_is_noticed_before_anything_is_committed() -> None:
     """The zombie: a leader that stood still for longer than its lease wakes among others' decisions."""
     script = begun()
@@ -337,16 +360,14 @@ def test_a_leader_that_appends_and_cannot_read_leaves_the_lease_to_others() -> N
     """It would keep its lease and commit whatever it likes, and never see that a node has died."""
     script = begun()
     (deaf,) = script.leaders
-    inputs = {TopicPartition(HEARTBEATS, number) for number in range(script.setting.heartbeat_partitions)}
-    unheard = inputs | {TopicPartition(topic, 0) for topic in (DECISIONS, INTENTS, MEMBERSHIP, ROUTING_TABLE)}
-    script.world.machines[deaf].network.held_back |= unheard
+    script.world.machines[deaf].network.hold_back(ALL_THAT_A_CONTROLLER_FOLLOWS)
     script.world.kill("n4")
     blind_ms = 3 * LEASE.duration_ms
     script.go_on_until(lambda: script.leaders and script.leaders != [deaf], blind_ms + 2 * LEASE.duration_ms)
     script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 2 * script.state.silence_limit_ms)
     script.go_on(2 * blind_ms)
     assert len(script.terms) == 2, "it fences nobody whom it could not follow"
-    script.world.machines[deaf].network.held_back.clear()
+    script.world.machines[deaf].network.let_through(ALL_THAT_A_CONTROLLER_FOLLOWS)
     script.world.start_node("n4")
     script.go_on_until(script.is_well, 4_000)
 

@@ -3,12 +3,13 @@
 import pytest
 
 from controlplane.codec.inputs import encode_input
-from controlplane.config import HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
+from controlplane.config import HEARTBEATS, MEMBERSHIP
 from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import Epoch, TopicPartition
+from controlplane.core.identifiers import Epoch
 from controlplane.core.membership import NodeStatus
 from controlplane.core.records import Heartbeat, NodeJoined, NodeRole
 from controlplane.node import Access
+from tests.simulation.network import TABLE
 from tests.simulation.script import Script, begun
 from tests.simulation.setting import NODES
 
@@ -26,8 +27,8 @@ def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
     """Its heartbeats arrive, so nobody fences it; its slots are moved away, and it does not come to know."""
     script = begun()
     script.go_on_until(lambda: served(script, "n4"), 1_000)
-    held_back = script.world.machines["n4"].network.held_back
-    held_back.add(TopicPartition(ROUTING_TABLE, 0))
+    network = script.world.machines["n4"].network
+    network.hold_back(TABLE)
     script.go_on(script.state.silence_limit_ms // 2)
     assert served(script, "n4"), "a moment without news is no reason to stop"
     script.ask("move-away", "exclude_node", node="n4")
@@ -38,7 +39,7 @@ def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
     assert served(script, "n4") == []
     assert script.state.nodes["n4"].lives
     script.ask("move-back", "include_node", node="n4")
-    held_back.clear()
+    network.let_through(TABLE)
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
     assert script.events(NodeFenced) == []
 

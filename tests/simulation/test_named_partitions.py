@@ -18,13 +18,8 @@ pytestmark = pytest.mark.slow
 
 def lose_leader(script: Script, partition: int) -> list[str]:
     """Nobody answers for a partition of heartbeats; the nodes whose heartbeats go elsewhere."""
-    script.world.broker.lose_leader(script.world.cluster.topic(HEARTBEATS), partition)
+    script.world.lose_leader(HEARTBEATS, partition)
     return [name for name in NODES if partition_of(name.encode(), 2) != partition]
-
-
-def elect_leader(script: Script, partition: int) -> None:
-    """The partition is back."""
-    script.world.broker.elect_leader(script.world.cluster.topic(HEARTBEATS), partition)
 
 
 def fenced(script: Script) -> list[str]:
@@ -41,7 +36,7 @@ def test_a_node_dies_while_another_partition_is_away(partition: int) -> None:
     assert fenced(script) == []
     script.world.kill(victim)
     script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
-    elect_leader(script, partition)
+    script.world.elect_leader(HEARTBEATS, partition)
     script.go_on(5_000)
     script.world.start_node(victim)
     script.go_on_until(script.is_well, 5_000)
@@ -53,10 +48,10 @@ def test_a_node_dies_while_another_partition_is_away(partition: int) -> None:
 def test_a_cold_leader_takes_over_while_an_input_partition_is_away(topic: str, partition: int) -> None:
     """It needs the log of decisions only; what stands in that partition is taken up where decisions had come to."""
     script = begun()
-    world, name = script.world, script.world.cluster.topic(topic)
+    world = script.world
     script.ask("before", "refresh_table")
     script.go_on_until(lambda: script.answered("before"), 1_000)
-    world.broker.lose_leader(name, partition)
+    world.lose_leader(topic, partition)
     for controller in CONTROLLERS:
         world.kill(controller)
     world.start_controller("c1")
@@ -67,18 +62,13 @@ def test_a_cold_leader_takes_over_while_an_input_partition_is_away(topic: str, p
     world.kill(victim)
     script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
     script.ask("meanwhile", "refresh_table")
-    world.broker.elect_leader(name, partition)
+    world.elect_leader(topic, partition)
     script.go_on_until(lambda: script.answered("meanwhile"), 2_000)
     script.go_on(5_000)
     world.start_node(victim)
     script.go_on_until(script.is_well, 5_000)
     assert fenced(script) == [victim]
     assert what_the_audit_finds(world) == []
-
-
-def add_partitions(script: Script, count: int) -> None:
-    """An operator gives heartbeats so many partitions; every node's next heartbeat goes where its key belongs now."""
-    script.world.broker.add_partitions(script.world.cluster.topic(HEARTBEATS), count)
 
 
 def movers(count: int) -> list[str]:
@@ -92,7 +82,7 @@ def test_nodes_that_move_to_partitions_that_were_added_live_on(silence_limit_ms:
     script = begun(replace(USUAL, policy=replace(USUAL.policy, silence_limit_ms=silence_limit_ms)))
     moved = movers(4)
     assert len(moved) >= 2
-    add_partitions(script, 4)
+    script.world.add_partitions(2)
     script.go_on(15_000)
     assert fenced(script) == []
     assert script.is_well()
@@ -120,7 +110,7 @@ def test_partitions_that_are_added_while_nobody_leads_fence_nobody() -> None:
     script = begun()
     script.world.leases.available = False
     kill_everybody_who_leads(script)
-    add_partitions(script, 4)
+    script.world.add_partitions(2)
     script.go_on(10_000)
     script.world.leases.available = True
     script.go_on_until(lambda: len(script.terms) == 2, 6_000)
@@ -162,7 +152,7 @@ def test_a_standby_that_had_not_read_all_of_a_partition_takes_over_while_it_is_a
     world = script.world
     for name in CONTROLLERS:
         if name not in script.leaders:
-            world.machines[name].network.held_back.add(TopicPartition(HEARTBEATS, 1))
+            world.machines[name].network.hold_back({TopicPartition(HEARTBEATS, 1)})
     script.go_on(1_500)
     script.ask("ahead", "refresh_table")
     script.go_on_until(lambda: script.answered("ahead"), 1_000)
@@ -172,8 +162,8 @@ def test_a_standby_that_had_not_read_all_of_a_partition_takes_over_while_it_is_a
     world.kill(victim)
     script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
     for name in world.running:
-        world.machines[name].network.held_back.clear()
-    elect_leader(script, 1)
+        world.machines[name].network.let_through({TopicPartition(HEARTBEATS, 1)})
+    world.elect_leader(HEARTBEATS, 1)
     world.start_node(victim)
     script.go_on_until(script.is_well, 5_000)
     assert fenced(script) == [victim]

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.simulation.audit import AUDITED_ALIKE
+from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.invariants.fencing import DEAD_ARE_FENCED, HEARD_IN_TIME
 from tests.simulation.invariants.healing import ALL_ANSWERED, LIVENESS
 from tests.simulation.invariants.log_watch import ANSWERED_ONCE, CONTINUES, KEPT, ONE_LEADER, POSITIONS, WHOLE
@@ -63,6 +64,12 @@ def test_a_seed_is_a_run() -> None:
     """The same faults, the same turns, the same decisions: a failing seed can be looked at again."""
     prepare()
     assert run(7) == run(7)
+
+
+def test_partitions_are_added_by_one_item_of_a_plan_at_most() -> None:
+    """It adds some twice; topics of a cluster that somebody runs do not grow all the time."""
+    counts = [sum(item.kind is FaultKind.PARTITIONS_ADDED for item in choose_plan(str(seed))) for seed in range(200)]
+    assert set(counts) == {0, 1}
 
 
 def test_shrinking_keeps_what_is_needed() -> None:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -24,6 +25,7 @@ from controlplane.config import (
     KafkaConfig,
 )
 from controlplane.core.records import Intent
+from controlplane.errors import ConfigurationError
 from controlplane.node import FencingToken, NodeAgent, NodeDescription, NodeMetrics
 from controlplane.ports import OutgoingRecord, Signal
 from controlplane.routing import RoutingClient, RoutingMetrics
@@ -144,7 +146,8 @@ class World:
         )
         stop = threads.signal()
         self.running[name] = RunningController(name, controller, stop)
-        threads.thread(lambda: self._run_controller(name, controller, stop), "controller").start()
+        again = partial(self.start_controller, name, follow_only=follow_only)
+        threads.thread(lambda: self._run_controller(name, controller, stop, again), "controller").start()
 
     def start_node(self, name: str) -> None:
         """A node process begins, unless one of that name runs."""
@@ -227,16 +230,39 @@ class World:
         self.broker.create_topic(self.cluster.topic(DECISIONS))
         self.authors.clear()
 
+    @property
+    def heartbeat_partitions(self) -> int:
+        """How many partitions ``heartbeats`` has by now."""
+        return len(self.broker.partitions(self.cluster.topic(HEARTBEATS)))
+
+    def add_partitions(self, count: int) -> None:
+        """Somebody gives ``heartbeats`` so many more; every node's next heartbeat goes where its key belongs now."""
+        self.broker.add_partitions(self.cluster.topic(HEARTBEATS), self.heartbeat_partitions + count)
+
+    def lose_leader(self, topic: str, partition: int) -> None:
+        """Nobody answers for a partition."""
+        self.broker.lose_leader(self.cluster.topic(topic), partition)
+
+    def elect_leader(self, topic: str, partition: int) -> None:
+        """The partition is back."""
+        self.broker.elect_leader(self.cluster.topic(topic), partition)
+
     def compact_table(self, *, drop_tombstones: bool) -> None:
         """The log cleaner passes over the routing table."""
         self.broker.compact(self.cluster.topic(ROUTING_TABLE), drop_tombstones=drop_tombstones)
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _run_controller(self, name: str, controller: Controller, stop: Signal) -> None:
+    def _run_controller(self, name: str, controller: Controller, stop: Signal, again: Callable[[], None]) -> None:
+        """One that a lease store refuses from the first request on ends; it is started again, as supervisors do."""
         machine = self.machines[name]
         try:
             controller.run(stop)
+        except ConfigurationError:
+            if machine.lease_store_answered:
+                raise
+            if not stop.is_set():
+                self.scheduler.at(self.scheduler.now_ms + _SUPERVISOR_MS, again)
         finally:
             self._forget(name, machine)
             machine.process.dead = True

@@ -8,7 +8,9 @@ from tests.simulation.mutants.scenes import (
     a_node_is_heard_again_before_it_reads,
     a_node_restarts_on_a_slower_clock,
     a_reader_lags_over_a_compaction,
+    nodes_go_to_partitions_that_are_added,
     nodes_stand_still_beyond_their_limit,
+    the_brokers_clock_is_set_forward,
 )
 
 MUTANTS: Final = (
@@ -93,6 +95,7 @@ MUTANTS: Final = (
         "controlplane.core.intake.observations:_gap_ms",
         "min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)",
         "max(append_time_ms - last_tick_ms, 0)",
+        scene=the_brokers_clock_is_set_forward,
     ),
     Mutant(
         "counts silence from its take-over",
@@ -155,6 +158,19 @@ MUTANTS: Final = (
         "max(wall_ms, last_known + 1)",
         "wall_ms",
         scene=a_node_restarts_on_a_slower_clock,
+    ),
+    Mutant(
+        "takes nodes for dead before it looks for partitions that were added",
+        "controlplane.service.leading:Leadership.decide",
+        "lacks_partitions = self._intake.lacks_partitions()",
+        "lacks_partitions = False",
+        scene=nodes_go_to_partitions_that_are_added,
+    ),
+    Mutant(
+        "ends when a lease store that it knows begins to refuse",
+        "controlplane.service.lease_keeper:LeaseKeeper._perform",
+        "if not self._has_answered:",
+        "if True:",
     ),
     Mutant(
         "ignores the log's id",

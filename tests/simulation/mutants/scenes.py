@@ -1,8 +1,7 @@
 """Scripts that lead straight to where some bugs show, which seeds chosen at random meet too seldom to wait for."""
 
-from controlplane.config import ROUTING_TABLE
-from controlplane.core.identifiers import TopicPartition
 from controlplane.core.membership import NodeStatus
+from tests.simulation.network import TABLE
 from tests.simulation.script import Script, begun
 from tests.simulation.setting import NODES
 
@@ -40,12 +39,12 @@ def a_node_hears_nothing_of_a_move() -> None:
     script = begun()
     script.go_on(1_000)
     network = script.world.machines["n4"].network
-    network.held_back.add(TopicPartition(ROUTING_TABLE, 0))
+    network.hold_back(TABLE)
     network.peers = False
     script.ask("move-away", "exclude_node", node="n4")
     script.go_on(4 * script.state.silence_limit_ms)
     script.ask("move-back", "include_node", node="n4")
-    network.held_back.clear()
+    network.let_through(TABLE)
     network.peers = True
     script.go_on(3_000)
     script.judge_end()
@@ -59,10 +58,10 @@ def a_node_is_heard_again_before_it_reads() -> None:
     network.kafka = False
     script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 6_000)
     script.go_on(1_000)
-    network.held_back.add(TopicPartition(ROUTING_TABLE, 0))
+    network.hold_back(TABLE)
     network.kafka = True
     script.go_on(2_000)
-    network.held_back.clear()
+    network.let_through(TABLE)
     script.go_on(3_000)
     script.judge_end()
 
@@ -74,4 +73,21 @@ def a_node_restarts_on_a_slower_clock() -> None:
     script.world.machines["n0"].clock.wall_step_ms -= 60_000
     script.world.start_node("n0")
     script.go_on(6_000)
+    script.judge_end()
+
+
+def nodes_go_to_partitions_that_are_added() -> None:
+    """Their heartbeats stop where they were heard, and begin where nobody has looked yet."""
+    script = begun()
+    script.world.add_partitions(2)
+    script.go_on(6_000)
+    script.judge_end()
+
+
+def the_brokers_clock_is_set_forward() -> None:
+    """A minute lies between two ticks that are a tenth of a second apart, and between a node's heartbeats."""
+    script = begun()
+    for _ in range(3):
+        script.world.clock.wall_step_ms += 60_000
+        script.go_on(2_000)
     script.judge_end()
