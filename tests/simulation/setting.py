@@ -1,12 +1,12 @@
 """What kind of cluster a run has: its size, its policy, its timing. The seed decides."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controlplane.config import LeaseConfig, SnapshotConfig
 from controlplane.core.policy import Policy, ZoneRule
 
-LEASE = LeaseConfig(duration_ms=1_500, renew_interval_ms=400, store_timeout_ms=300)
+LEASE = LeaseConfig(duration_ms=1_500, renew_interval_ms=400, store_timeout_ms=300, handover_after_ms=3_000)
 CONTROLLERS = ("c0", "c1", "c2")
 NODES = ("n0", "n1", "n2", "n3", "n4")
 SPARE_NODES = ("n5", "n6")
@@ -27,6 +27,7 @@ class Setting:
         zones: the nodes' failure domains; empty for none.
         snapshots: when leaders write them.
         stop_when_lease_store_is_lost: see :class:`controlplane.config.ControllerConfig`.
+        preferred: the controller that is to lead where it can; empty if all are alike.
     """
 
     policy: Policy
@@ -37,6 +38,11 @@ class Setting:
     zones: tuple[str, ...] = ()
     snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
     stop_when_lease_store_is_lost: bool = False
+    preferred: str = ""
+
+    def lease_of(self, controller: str) -> LeaseConfig:
+        """The lease settings of a controller."""
+        return replace(LEASE, priority=1) if controller == self.preferred else LEASE
 
     def zone_of(self, node_id: str) -> str:
         """The failure domain of a node."""
@@ -66,4 +72,5 @@ def choose_setting(random_source: random.Random) -> Setting:
         zones=zones,
         snapshots=choose.choice((SnapshotConfig(), SnapshotConfig(after_decisions=5))),
         stop_when_lease_store_is_lost=choose.random() < 0.2,
+        preferred=choose.choice(("", "", "", *CONTROLLERS)),
     )

@@ -124,7 +124,7 @@ class World:
             KafkaConfig("simulated"),
             "simulated",
             name,
-            LEASE,
+            self.setting.lease_of(name),
             tick_interval_ms=self.setting.tick_interval_ms,
             follow_only=follow_only,
             snapshots=self.setting.snapshots,
