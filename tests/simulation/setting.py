@@ -7,7 +7,7 @@ from typing import Final
 from controlplane.config import LeaseConfig, SnapshotConfig
 from controlplane.core.policy import Policy, ZoneRule
 
-LEASE = LeaseConfig(duration_ms=1_500, renew_interval_ms=400, store_timeout_ms=300, handover_after_ms=5_000)
+LEASE = LeaseConfig(duration_ms=1_500, renew_interval_ms=400, store_timeout_ms=300, handover_after_ms=3_000)
 CONTROLLERS = ("c0", "c1", "c2")
 NODES = ("n0", "n1", "n2", "n3", "n4")
 SPARE_NODES = ("n5", "n6")
@@ -77,4 +77,5 @@ def choose_setting(random_source: random.Random) -> Setting:
         zones=zones,
         snapshots=choose.choice((SnapshotConfig(), SnapshotConfig(after_decisions=5))),
         stop_when_lease_store_is_lost=choose.random() < 0.2,
+        preferred=choose.choice(("", "", "", *CONTROLLERS)),
     )

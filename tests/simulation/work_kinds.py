@@ -33,4 +33,5 @@ class WorkKind(Enum):
     NONSENSE_INTENT = "an intent that is none"
     INTENT_TWICE = "an intent sent twice"
     BAD_RECORD = "a record that cannot be read"
+    RESIGNATION = "the leader is asked to resign"
     STALE_HEARTBEAT = "a heartbeat that was sent long ago"

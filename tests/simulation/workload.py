@@ -7,8 +7,9 @@ from typing import Final
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.identifiers import Epoch, Incarnation
+from controlplane.core.machines.leading import Step
 from controlplane.core.records import Heartbeat, IntentKind, NodeRole
-from tests.simulation.setting import NODES, SPARE_NODES
+from tests.simulation.setting import CONTROLLERS, NODES, SPARE_NODES
 from tests.simulation.work_kinds import WorkKind
 from tests.simulation.world import World
 
@@ -94,6 +95,10 @@ class Workload:
                 if choose.random() < _CLOCK_LOST:
                     world.machines[node_id].clock.wall_step_ms -= 5_000
                 world.start_node(node_id)
+            case WorkKind.RESIGNATION:
+                leaders = [each.name for each in world.running.values() if each.controller.step is Step.LEADING]
+                asked = {"controller": choose.choice(sorted(leaders) or CONTROLLERS)}
+                world.ask(name, IntentKind.RESIGN_LEADER.value, asked)
             case WorkKind.BAD_RECORD:
                 topic = choose.choice((HEARTBEATS, MEMBERSHIP, INTENTS))
                 world.send(topic, "stranger", choose.randbytes(choose.randrange(40)), 0)
