@@ -20,7 +20,7 @@ from tests.simulation.shrink import shrink
 
 pytestmark = pytest.mark.slow
 
-SEEDS = range(100)
+SEEDS = range(500)
 INVARIANTS = frozenset(
     {
         ABOVE_FLOOR,

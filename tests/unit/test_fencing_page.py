@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.exploration.test_exploration import BUGS
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "explanation" / "fencing.md"
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE.read_text(encoding="utf-8"))))
@@ -28,4 +30,10 @@ def test_every_hole_names_a_test_or_was_explored() -> None:
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     holes = [row for row in rows if not row.startswith("| hole")]
     assert len(holes) > 20
-    assert [row for row in holes if "::" not in row and "explored |" not in row] == []
+    assert [row for row in holes if "::" not in row and "explored:" not in row] == []
+
+
+@pytest.mark.parametrize("mistake", re.findall(r"explored: \*(.+?)\*", PAGE.read_text(encoding="utf-8")))
+def test_every_mistake_that_was_explored_is_one_of_those_that_the_search_finds(mistake: str) -> None:
+    """Whoever wants to follow the shortest way to it needs its name."""
+    assert mistake in BUGS
