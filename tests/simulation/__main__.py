@@ -17,7 +17,7 @@ from tests.simulation.summary import Summary
 _TELL_EVERY_S: Final = 5.0
 _SHRUNK_AT_MOST: Final = 3
 _FRESH_FROM: Final = 1_000_000
-_COVERS_ALL: Final = 2_000
+_COVERS_ALL: Final = 5_000
 """Runs after which no kind of fault may have missed a step of the leader's loop."""
 
 
