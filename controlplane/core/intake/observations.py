@@ -83,8 +83,8 @@ class PartitionView:
         return self._clock_at(bisect_left(self.marks, offset, key=lambda mark: mark.offset))
 
     def clock_at_time(self, time_ms: int) -> int:
-        """The clock at the first mark of a later time, with the same exceptions as :meth:`clock_at_offset`."""
-        later = (index for index, mark in enumerate(self.marks) if mark.append_time_ms > time_ms)
+        """The clock at the first mark of that time or later, with the same exceptions as :meth:`clock_at_offset`."""
+        later = (index for index, mark in enumerate(self.marks) if mark.append_time_ms >= time_ms)
         return self._clock_at(next(later, len(self.marks)))
 
     def latest_clock_at_time(self, time_ms: int) -> int:

@@ -161,7 +161,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "takes nodes for dead before it looks for partitions that were added",
-        "controlplane.service.leading:Leadership.decide",
+        "controlplane.service.leadership:Leadership.decide",
         "lacks_partitions = self._intake.lacks_partitions()",
         "lacks_partitions = False",
         scene=nodes_go_to_partitions_that_are_added,

@@ -51,4 +51,4 @@ def test_a_member_that_was_never_heard_has_the_whole_limit_from_its_admission(ga
         elif decision is not None:
             break
     assert not world.state.nodes["n1"].lives
-    assert LIMIT_MS < world.now_ms - admitted_at_ms <= LIMIT_MS + 4 * MAX_TICK_GAP_MS
+    assert LIMIT_MS < world.now_ms - admitted_at_ms <= LIMIT_MS + 3 * MAX_TICK_GAP_MS
