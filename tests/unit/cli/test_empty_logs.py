@@ -1,0 +1,51 @@
+"""Every command that reads, on a cluster that has only topics yet."""
+
+import pytest
+
+from controlplane.cli.failures import ExitStatus
+from tests.helpers.commands import RunCommand
+from tests.helpers.published_world import SINGLE_PARTITION_TOPICS, PublishedWorld
+
+
+@pytest.fixture
+def empty(world: PublishedWorld) -> PublishedWorld:
+    """Nobody has led yet."""
+    for topic in SINGLE_PARTITION_TOPICS:
+        world.broker.create_topic(world.cluster.topic(topic))
+    return world
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        ("table show", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
+        ("table show --as-of-seq 1", ExitStatus.FAILED, "seq 1 is not there yet"),
+        ("table status", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
+        ("table plan", ExitStatus.FAILED, "no controller has led this cluster yet"),
+        ("nodes list", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
+        ("namespaces list", ExitStatus.DONE, "has no routing table yet: no controller has led it"),
+        ("log show", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
+        ("log show --seq 1", ExitStatus.FAILED, "the log holds no such decision"),
+        ("log replay", ExitStatus.FAILED, "has no decisions yet: no controller has led it"),
+        ("log replay --from-snapshot", ExitStatus.FAILED, "has no decisions yet: no controller has led it"),
+        ("log verify", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
+        ("audit", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
+        ("leader show", ExitStatus.UNREACHABLE, "nobody leads cluster 'local' now"),
+        ("leader history", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
+        ("snapshot list", ExitStatus.FAILED, "there is no snapshot to begin from"),
+        ("policy show", ExitStatus.FAILED, "has no policy yet: no controller has led it"),
+        ("feature-level show", ExitStatus.FAILED, "has no feature level yet: no controller has led it"),
+    ],
+)
+def test_a_cluster_that_nobody_has_led_is_said_to_be_one(
+    cluster_command: RunCommand,
+    empty: PublishedWorld,
+    words: str,
+    status: ExitStatus,
+    sentence: str,
+    output_format: str,
+) -> None:
+    """Whatever is asked first of a new cluster, the answer is a sentence."""
+    ran = cluster_command(*words.split(), "--format", output_format)
+    assert (ran.status, sentence in ran.err) == (status, True), ran
