@@ -19,6 +19,8 @@ MAX_PORT = 65_535
 
 SASL_USER = "sasl.username"
 """librdkafka's name of the setting for who logs in."""
+SASL_MECHANISM = "sasl.mechanism"
+"""Its name for how; ``sasl.mechanisms`` is another."""
 
 HEARTBEATS = "heartbeats"
 LOAD_REPORTS = "load-reports"

@@ -6,7 +6,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from controlplane.adapters.kafka_client import ClientEar
+from controlplane.adapters.kafka_client import ClientEar, new_client
 from controlplane.adapters.kafka_errors import Access, error_of
 from controlplane.config import principal_of
 from controlplane.errors import ControlPlaneError, LogUnavailableError
@@ -20,6 +20,9 @@ class KafkaAdmin:
     Args:
         bootstrap_servers: ``host:port`` list, comma separated.
         security: further librdkafka settings for TLS and SASL.
+
+    Raises:
+        ConfigurationError: one of them is wrong.
 
     Attributes:
         client: confluent_kafka's.
@@ -39,7 +42,7 @@ class KafkaAdmin:
             # What goes wrong is raised; librdkafka's own remarks would only stand between a command's lines.
             "log_level": 2,
         }
-        self.client = AdminClient(settings)
+        self.client = new_client(AdminClient, settings)
 
     def failure(
         self, failed: KafkaError | KafkaException | TimeoutError, operation: str, what: str

@@ -1,18 +1,22 @@
 """What every librdkafka client of ours has in common: explicit settings, and an ear for its logs and errors."""
 
+import os
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 import structlog
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from prometheus_client import Counter
 
-from controlplane.adapters.kafka_errors import Access, is_refused_login, request_error
-from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.errors import ControlPlaneError
+from controlplane.adapters.kafka_errors import Access, error_of, is_refused_login, request_error
+from controlplane.config import SASL_MECHANISM, ClusterConfig, KafkaConfig
+from controlplane.errors import ConfigurationError, ControlPlaneError
+
+_Client = TypeVar("_Client")
 
 _CLIENT_ERRORS = Counter(
     "controlplane_kafka_client_errors",
@@ -43,6 +47,10 @@ _COMMON_SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
 _PYTHON_ERROR_LEVEL = 40
 _PYTHON_WARNING_LEVEL = 30
 
+
+_WRONG_SETTING = KafkaError._INVALID_ARG  # noqa: SLF001 - librdkafka's own codes begin with an underscore
+_PROBED = "probe"
+"""The ``ssl.ca.location`` that is no file: librdkafka looks for the system's certificates."""
 
 _REPEATED_EVERY_S = 5.0
 _KINDS_KEPT = 100
@@ -144,3 +152,32 @@ def client_settings(
         "logger": ear,
         **own,
     }
+
+
+def new_client(make: Callable[[dict[str, Any]], _Client], settings: dict[str, Any]) -> _Client:
+    """A client of librdkafka with these settings.
+
+    Raises:
+        ConfigurationError: there is no such setting, it does not take such a value, or it names a file that is not
+            there, not to be read, or not what it has to be.
+    """
+    files = {name: path for name, path in settings.items() if _is_file(name) and path and path != _PROBED}
+    for name, path in files.items():
+        if not os.access(path, os.R_OK):
+            raise ConfigurationError(f"the security setting {name}={path}: this file cannot be read")
+    try:
+        return make(settings)
+    except KafkaException as exception:
+        error = error_of(exception)
+        if error.code() != _WRONG_SETTING:
+            raise
+        trouble = error.str().strip().removeprefix("Failed to create ")
+        named = "".join(f"; {name} is {path}" for name, path in files.items() if name in trouble)
+        if "SASL mechanism" in trouble and not any(name.startswith(SASL_MECHANISM) for name in settings):
+            named = f"; {SASL_MECHANISM} is not set: give it, such as {SASL_MECHANISM}=SCRAM-SHA-512"
+        message = f"Kafka's client cannot work with the security settings: {trouble}{named}"
+        raise ConfigurationError(message) from exception
+
+
+def _is_file(setting: str) -> bool:
+    return setting.startswith("ssl.") and setting.endswith(".location") and setting != "ssl.engine.location"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from controlplane.adapters.kafka_client import ClientEar, client_settings
+from controlplane.adapters.kafka_client import ClientEar, client_settings, new_client
 from controlplane.adapters.kafka_errors import (
     Access,
     denial_error,
@@ -189,7 +189,8 @@ class KafkaEventWriter:
             self._replace(producer, error)
 
     def _new_producer(self) -> Producer:
-        return Producer(client_settings(self._cluster, self._kafka, self._ear, "events", self._own_settings))
+        settings = client_settings(self._cluster, self._kafka, self._ear, "events", self._own_settings)
+        return new_client(Producer, settings)
 
     def _delivery(self, topic: str, error: KafkaError | None, message: Message) -> Delivery:
         """A delivery report as a value; a record that was given up has no place."""

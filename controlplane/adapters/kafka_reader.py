@@ -9,7 +9,7 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from controlplane.adapters.kafka_client import ClientEar, client_settings
+from controlplane.adapters.kafka_client import ClientEar, client_settings, new_client
 from controlplane.adapters.kafka_errors import (
     Access,
     error_of,
@@ -242,7 +242,7 @@ class KafkaLogReader:
             # There is no group to be thrown out of, however seldom the caller polls.
             "max.poll.interval.ms": 86_400_000,
         }
-        return Consumer(client_settings(self._cluster, self._kafka, self._ear, "reader", own))
+        return new_client(Consumer, client_settings(self._cluster, self._kafka, self._ear, "reader", own))
 
 
 def _partitions(asking: Consumer, name: str, remaining_s: float) -> dict[int, bool]:

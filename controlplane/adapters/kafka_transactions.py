@@ -17,7 +17,7 @@ from enum import Enum
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from controlplane.adapters.kafka_client import ClientEar, client_settings
+from controlplane.adapters.kafka_client import ClientEar, client_settings, new_client
 from controlplane.adapters.kafka_errors import (
     Access,
     denial_error,
@@ -261,4 +261,4 @@ class KafkaTransactionalWriter:
             "delivery.report.only.error": True,
             "on_delivery": self._refusals.on_delivery,
         }
-        return Producer(client_settings(self._cluster, self._kafka, ear, "decisions", own))
+        return new_client(Producer, client_settings(self._cluster, self._kafka, ear, "decisions", own))

@@ -1,6 +1,8 @@
 """One connection to Redis for the stores that run scripts in it: nothing is retried, and its errors are ours."""
 
-from collections.abc import Iterator, Sequence
+import os
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol
 
@@ -29,6 +31,8 @@ _NOT_USABLE: Final = (
 )
 _DENIED_IN_SCRIPT: Final = ("ACL failure in script", "The user executing the script can't")
 """How Valkey and Redis 7 answer a script that calls what its user may not: with an error without a code of its own."""
+_CA_FILE: Final = "ssl_ca_certs"
+_FILES: Final = (_CA_FILE, "ssl_certfile", "ssl_keyfile")
 _USERS_FILE: Final = "infra/redis/users.conf"
 _DENIED = (redis.exceptions.AuthenticationError, redis.exceptions.AuthorizationError)
 
@@ -42,7 +46,7 @@ class RedisConnection:
         timeout_ms: how long to wait for a connection, and for an answer.
 
     Raises:
-        ConfigurationError: the address is not a Redis address.
+        ConfigurationError: the address is not a Redis address, or names a file that cannot be used.
     """
 
     def __init__(self, cluster: ClusterConfig, redis_url: str, timeout_ms: int) -> None:
@@ -66,6 +70,7 @@ class RedisConnection:
             # Without what it says: where the address was misread, that may be a part of the password.
             raise ConfigurationError(_NOT_USABLE) from (None if "@" in redis_url else error)
         options = self.client.connection_pool.connection_kwargs
+        _refuse_unusable_files(options)
         self._user = options.get("username") or "default"
         self._address = f"{options.get('host', options.get('path', 'localhost'))}:{options.get('port', 6379)}"
 
@@ -130,3 +135,17 @@ def _refuse_unclear(redis_url: str) -> None:
     """A '#' ends an address: a password with one would be cut, and its beginning taken for a host or a port."""
     if "#" in redis_url or not redis_url.startswith(("redis://", "rediss://", "unix://")):
         raise ConfigurationError(_NOT_USABLE)
+
+
+def _refuse_unusable_files(options: Mapping[str, object]) -> None:
+    """To redis-py a file that is not there looks like a server that does not answer."""
+    for name in _FILES:
+        path = options.get(name)
+        if path and not os.access(str(path), os.R_OK):
+            raise ConfigurationError(f"the Redis address has {name}={path}: this file cannot be read")
+    path = options.get(_CA_FILE)
+    if path:
+        try:
+            ssl.create_default_context(cafile=str(path))
+        except ssl.SSLError as error:
+            raise ConfigurationError(f"the Redis address has {_CA_FILE}={path}: no certificates are in it") from error

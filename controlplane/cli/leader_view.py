@@ -108,7 +108,7 @@ def lock_rows(locks: Sequence[LockReading]) -> Rows:
 def history_rows(terms: Sequence[LoggedTerm]) -> list[Row]:
     """A row for each term, from the oldest on, with what the next one says of its end."""
     rows: list[Row] = []
-    for term, successor in zip(terms, [*terms[1:], None], strict=True):
+    for term, successor in zip(terms, [*terms[1:], None], strict=False):  # not strict: there may be no term at all
         first, last = term.opened.decision, term.last.decision
         rows.append(
             {

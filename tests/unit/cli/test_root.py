@@ -235,3 +235,12 @@ def test_unusable_values_are_one_sentence_and_status_two(
     assert ran.status == ExitStatus.CALLED_WRONGLY
     assert sentence in ran.err
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("words", ["table show", "topics verify", "leader history"])
+def test_a_wrong_security_setting_is_a_wrong_call(command: RunCommand, words: str) -> None:
+    """Named at once, without a traceback, and without waiting for Kafka."""
+    ran = command("--bootstrap-servers", "127.0.0.1:1", "--security", "security.protocol=SLL", *words.split())
+    assert ran.status == ExitStatus.CALLED_WRONGLY
+    assert ran.err.startswith("controlplane: Kafka's client cannot work with the security settings: Invalid value")
+    assert '"security.protocol"' in ran.err
