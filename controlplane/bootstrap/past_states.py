@@ -8,7 +8,7 @@ from controlplane.adapters.system_clock import SystemClock
 from controlplane.bootstrap import readers
 from controlplane.bootstrap.readers import READ_TIMEOUT_MS, LoggedDecision
 from controlplane.codec.table import encode_row
-from controlplane.config import DECISIONS
+from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.apply import follow
 from controlplane.core.identifiers import Seq, TopicPartition
 from controlplane.core.outputs import SnapshotPart
@@ -17,7 +17,7 @@ from controlplane.core.recovery.log_point import LogPoint
 from controlplane.core.routing_table.rows import NodeRow, TableSettings, add_hashes, format_digest, row_hash
 from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.core.state import State
-from controlplane.errors import InvariantViolationError, PrerequisiteError
+from controlplane.errors import InvariantViolationError, LogContinuityError, PrerequisiteError
 from controlplane.ports import LogReader
 from controlplane.service.recovery import recover, require_kept
 
@@ -141,6 +141,23 @@ def table_of(state: State) -> RoutingTable:
         namespaces=state.namespaces,
         digest=format_digest(digest),
     )
+
+
+def refuse_lost_log(reader: LogReader) -> None:
+    """Refuse to call a log new that holds no decision, where the routing table or a snapshot tells of some.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+        LogContinuityError: one does: the log was deleted or recreated.
+    """
+    table = readers.read_routing_table(reader)
+    # The log is asked after the table: a first decision that comes meanwhile stands in both or in the log alone.
+    if table is not None and not readers.read_last_decisions(reader, 1):
+        raise LogContinuityError(
+            f"topic {DECISIONS} is empty, but {ROUTING_TABLE} holds seq {table.seq} of log {table.log_id!r}: "
+            "the decision log was deleted or recreated; restore it, or delete all topics and the lease"
+        )
+    recover(reader, SystemClock())
 
 
 def _early_enough(moment: Moment | None) -> Callable[[SnapshotPart], bool]:

@@ -3,6 +3,7 @@
 import click
 
 from controlplane.bootstrap import readers
+from controlplane.bootstrap.past_states import refuse_lost_log
 from controlplane.bootstrap.terms import terms_backwards
 from controlplane.cli import leader_view
 from controlplane.cli.connecting import reach
@@ -95,6 +96,8 @@ def resign(invocation: Invocation, *, name: str | None, manner: Manner) -> ExitS
     if name is None:
         with reading(invocation) as reader:
             opened = readers.last_term_opened(reader)
+            if opened is None:
+                refuse_lost_log(reader)
         if opened is None:
             raise PrerequisiteError("no controller has led this cluster yet: there is nobody to resign")
         name = opened.decision.controller_id

@@ -3,6 +3,7 @@
 import click
 
 from controlplane.bootstrap import readers, states
+from controlplane.bootstrap.past_states import refuse_lost_log
 from controlplane.cli import nodes_view
 from controlplane.cli.drain_watch import wait_until_drained
 from controlplane.cli.failures import ExitStatus
@@ -35,6 +36,8 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
         framing = framing_with(invocation.kafka.schema_ids)
         tail = readers.read_last_heartbeats(reader, living, states.LOOK_BACK_MS, framing=framing)
         state = states.read_state(reader)
+        if not state.log_id:
+            refuse_lost_log(reader)
     rows = nodes_view.node_rows(table, tail, state)
     if output_format is OutputFormat.JSON:
         print_json([dict(row) for row in rows])

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from controlplane.bootstrap import states
+from controlplane.bootstrap.past_states import refuse_lost_log
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import effect_view
 from controlplane.cli.asking import ask, new_intent, wait_option
@@ -117,6 +118,7 @@ def show_effect(
     with reading(invocation) as reader:
         state = states.read_state(reader)
         if not state.log_id:
+            refuse_lost_log(reader)
             raise PrerequisiteError("no controller has led this cluster yet: there is nothing to plan")
         observations = states.read_observations(reader, state, framing=framing_with(invocation.kafka.schema_ids))
     supposed = changes(state)

@@ -6,6 +6,7 @@ from contextlib import contextmanager, nullcontext
 import click
 
 from controlplane.bootstrap import readers
+from controlplane.bootstrap.past_states import refuse_lost_log
 from controlplane.cli.connecting import reach, telling
 from controlplane.cli.invocation import Invocation
 from controlplane.config import DECISIONS
@@ -18,7 +19,12 @@ def say_that_nobody_led(invocation: Invocation, what: str) -> None:
     Args:
         invocation: which cluster.
         what: what it does not have, for example ``routing table``.
+
+    Raises:
+        LogContinuityError: somebody has led it: the log was deleted or recreated.
     """
+    with reading(invocation) as reader:
+        refuse_lost_log(reader)
     click.echo(
         f"cluster {invocation.cluster.name!r} has no {what} yet: no controller has led it; "
         "start one with 'controlplane controller run'",

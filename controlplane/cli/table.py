@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from controlplane.bootstrap import readers, states
-from controlplane.bootstrap.past_states import Measure, Moment, replay, table_of
+from controlplane.bootstrap.past_states import Measure, Moment, refuse_lost_log, replay, table_of
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import table_status_view, table_view
 from controlplane.cli.failures import ExitStatus
@@ -63,6 +63,8 @@ def show(
         if moment is None:
             current = readers.read_routing_table(reader)
             state = State() if current is None else states.read_state(reader)
+            if current is not None and not state.log_id:
+                refuse_lost_log(reader)
         else:
             state = replay(reader, moment).state
             current = table_of(state)

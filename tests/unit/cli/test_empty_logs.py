@@ -1,10 +1,14 @@
-"""Every command that reads, on a cluster that has only topics yet."""
+"""Every command that reads, on a cluster that has only topics yet, and on one that has lost its log."""
+
+import json
 
 import pytest
 
 from controlplane.cli.failures import ExitStatus
+from controlplane.config import DECISIONS, ROUTING_TABLE, SNAPSHOTS
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import SINGLE_PARTITION_TOPICS, PublishedWorld
+from tests.helpers.snapshots import append, points_of, snapshot_records
 
 
 @pytest.fixture
@@ -49,3 +53,43 @@ def test_a_cluster_that_nobody_has_led_is_said_to_be_one(
     """Whatever is asked first of a new cluster, the answer is a sentence."""
     ran = cluster_command(*words.split(), "--format", output_format)
     assert (ran.status, sentence in ran.err) == (status, True), ran
+
+
+@pytest.mark.parametrize("words", ["log show", "leader history", "namespaces list"])
+def test_a_list_of_an_empty_log_is_an_empty_list(
+    cluster_command: RunCommand, empty: PublishedWorld, words: str
+) -> None:
+    """Columns without a row leave open whether the log is empty; programs still get their empty list."""
+    assert json.loads(cluster_command(*words.split(), "--format", "json").out) == []
+
+
+@pytest.mark.parametrize("kept", [ROUTING_TABLE, SNAPSHOTS])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "table show",
+        "table status",
+        "table plan",
+        "nodes list",
+        "log show",
+        "log replay",
+        "log verify",
+        "audit",
+        "leader history",
+        "leader resign",
+        "policy show",
+        "feature-level show",
+    ],
+)
+def test_a_log_that_was_deleted_is_not_called_new(
+    cluster_command: RunCommand, world: PublishedWorld, words: str, kept: str
+) -> None:
+    """The table, or a snapshot, still tells of decisions that are in the log no more."""
+    world.admit("n1")
+    append(world.cluster, world.broker, snapshot_records(points_of(world.reader())[-1]))
+    for topic in {DECISIONS, ROUTING_TABLE, SNAPSHOTS} - {kept}:
+        world.broker.create_topic(world.cluster.topic(topic))
+    ran = cluster_command(*words.split())
+    assert (ran.status, ran.out) == (ExitStatus.FAILED, ""), ran
+    assert f"topic decisions is empty, but {kept} holds" in ran.err
+    assert "the decision log was deleted or recreated" in ran.err

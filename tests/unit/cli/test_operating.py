@@ -151,15 +151,6 @@ def test_plan_says_what_would_wait(cluster_command: RunCommand, played: Publishe
     assert (ran.status, "refused: node 'n2' lives already" in ran.out) == (ExitStatus.FAILED, True)
 
 
-def test_plan_before_a_leader_is_an_error(cluster_command: RunCommand, world: PublishedWorld) -> None:
-    """There is nothing to plan."""
-    world.broker.create_topic("local.decisions")
-    ran = cluster_command("table", "plan")
-    assert (ran.status, "no controller has led" in ran.err) == (ExitStatus.FAILED, True)
-    ran = cluster_command("policy", "show")
-    assert (ran.status, "no policy yet" in ran.err) == (ExitStatus.FAILED, True)
-
-
 def test_policy_is_shown(cluster_command: RunCommand, played: PublishedWorld) -> None:
     """Every field by name, and which silence limit still fences."""
     shown = json.loads(cluster_command("policy", "show", "--format", "json").out)

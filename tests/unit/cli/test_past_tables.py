@@ -116,14 +116,6 @@ def test_a_replay_leads_to_the_same_digest_from_anywhere(
     assert (part["seq"], part["state_digest"]) == (3, points[2].state.digest())
 
 
-def test_a_replay_of_an_empty_log_is_said(cluster_command: RunCommand, world: PublishedWorld) -> None:
-    """No controller has led yet."""
-    world.broker.create_topic("local.decisions")
-    ran = cluster_command("log", "replay")
-    assert ran.status == ExitStatus.FAILED
-    assert "no decisions yet" in ran.err
-
-
 def test_snapshots_are_listed_with_what_is_wrong_with_them(
     cluster_command: RunCommand, world: PublishedWorld, points: list[LogPoint]
 ) -> None:

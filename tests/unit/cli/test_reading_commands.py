@@ -89,14 +89,6 @@ def test_cluster_without_a_table_is_said(
     assert "controlplane controller run" in ran.err
 
 
-def test_empty_log_is_said(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns without a row leave open whether the log is empty; programs still get their empty list."""
-    monkeypatch.setattr(readers, "read_last_decisions", lambda _reader, _count: [])
-    ran = cluster_command("log", "show", "--format", "json")
-    assert (ran.status, json.loads(ran.out)) == (ExitStatus.DONE, [])
-    assert "no decisions yet" in ran.err
-
-
 def test_nodes_show_lag_and_time_since_heartbeat(cluster_command: RunCommand, played: PublishedWorld) -> None:
     """Who works with an old table, and who was not heard for long, stands in one line."""
     rows = {row["node"]: row for row in json.loads(cluster_command("nodes", "list", "--format", "json").out)}
@@ -233,14 +225,6 @@ def test_log_that_ends_within_a_decision_is_no_whole_log(
     ran = cluster_command("log", "verify")
     assert ran.status == ExitStatus.FAILED
     assert "the log ends within a decision" in ran.out
-
-
-def test_no_log_is_said_to_be_none(cluster_command: RunCommand, world: PublishedWorld) -> None:
-    """Nothing holds in a log without decisions, and nothing is wrong with it."""
-    world.broker.create_topic("local.decisions")
-    ran = cluster_command("log", "verify")
-    assert (ran.status, ran.out) == (ExitStatus.DONE, "")
-    assert "no decisions yet" in ran.err
 
 
 def test_certificate_above_the_least_is_not_called_proven(played: PublishedWorld) -> None:
