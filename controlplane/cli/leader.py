@@ -68,10 +68,11 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
 @format_option
 @pass_invocation
 def history(invocation: Invocation, *, count: int, output_format: OutputFormat) -> ExitStatus:
-    """Print the last terms of the decision log, oldest first: who led, when, how long, and why it ended.
+    """Print the last terms of the decision log, oldest first: who led, from when on, and why it ended.
 
-    Led is from the first to the last decision of a term, the gap from there to the first decision of the next one. Why
-    a term ended is what the log can tell. However long the log, only a few of its records are read.
+    Times are those of decisions. Where nothing has to be decided there is none for hours, so that the time between the
+    last decision of a term and the first one of the next says nothing of how long nobody led. Why a term ended is what
+    the log can tell; who leads now, 'controlplane leader show'. However long the log, only a few records are read.
     """
     with reading(invocation) as reader:
         found = [term for term, _ in zip(terms_backwards(reader), range(count), strict=False)]

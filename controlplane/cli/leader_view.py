@@ -45,9 +45,9 @@ HISTORY_COLUMNS = (
     "opened_at",
     "first_seq",
     "decisions",
-    "led_ms",
+    "first_to_last_decision_ms",
     "ended",
-    "gap_ms",
+    "last_decision_to_next_term_ms",
 )
 
 
@@ -118,12 +118,16 @@ def history_rows(terms: Sequence[LoggedTerm]) -> list[Row]:
                 "opened_at": when(term.opened.append_time_ms),
                 "first_seq": first.seq,
                 "decisions": last.seq - first.seq + 1,
-                "led_ms": term.last.append_time_ms - term.opened.append_time_ms,
+                "first_to_last_decision_ms": term.last.append_time_ms - term.opened.append_time_ms,
                 "ended": _end_of(term, successor),
-                "gap_ms": None if successor is None else successor.opened.append_time_ms - term.last.append_time_ms,
+                "last_decision_to_next_term_ms": _ms_to(successor, term),
             }
         )
     return rows
+
+
+def _ms_to(successor: LoggedTerm | None, term: LoggedTerm) -> int | None:
+    return None if successor is None else successor.opened.append_time_ms - term.last.append_time_ms
 
 
 def _end_of(term: LoggedTerm, successor: LoggedTerm | None) -> str:
@@ -132,7 +136,7 @@ def _end_of(term: LoggedTerm, successor: LoggedTerm | None) -> str:
     if resigned is not None:
         return f"resigned: {resigned.principal} asked for it"
     if successor is None:
-        return "the log knows no later term"
+        return "not ended: the log knows no later term"
     if successor.event.controller_id == term.event.controller_id:
         return "the same controller opened the next: fenced, cut off, restarted, or its lease was lost"
     return f"{successor.event.controller_id} took over"
