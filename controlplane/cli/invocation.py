@@ -74,6 +74,15 @@ class Invocation:
         return self.given_redis_url or self._embedded("redis_url", "--redis-url")
 
     @property
+    def knows_redis(self) -> bool:
+        """Whether an option or ``addresses.json`` says where this cluster's Redis is."""
+        from controlplane.embedded.parts import addresses_path, read_addresses
+
+        if self.given_redis_url is not None or not addresses_path(self.home).exists():
+            return self.given_redis_url is not None
+        return self.given_bootstrap_servers in {None, read_addresses(self.home).bootstrap_servers}
+
+    @property
     def redis_place(self) -> str:
         """Where Redis is, without the password that its URL may hold: for messages."""
         parts = urlsplit(self.redis_url)

@@ -6,7 +6,7 @@ from controlplane.bootstrap import readers
 from controlplane.bootstrap.past_states import refuse_lost_log
 from controlplane.bootstrap.terms import terms_backwards
 from controlplane.cli import leader_view
-from controlplane.cli.connecting import reach
+from controlplane.cli.connecting import UnreachableError, reach
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.operating import Manner, operate, operation_options
@@ -14,7 +14,7 @@ from controlplane.cli.output import OutputFormat, format_option, print_result, p
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.config import SofaLeaseConfig
 from controlplane.core.records import IntentKind
-from controlplane.errors import PrerequisiteError
+from controlplane.errors import ConfigurationError, PrerequisiteError
 
 
 @click.group()
@@ -86,14 +86,20 @@ def history(invocation: Invocation, *, count: int, output_format: OutputFormat) 
 @click.option(
     "--controller", "name", metavar="NAME", help="Only if this one leads.  [default: whoever opened the last term]"
 )
+@click.option("--force", is_flag=True, help="Ask even if Redis does not answer.")
 @operation_options
 @pass_invocation
-def resign(invocation: Invocation, *, name: str | None, manner: Manner) -> ExitStatus:
+def resign(invocation: Invocation, *, name: str | None, force: bool, manner: Manner) -> ExitStatus:
     """Let the leader hand over: it gives its lease back at once, and lets others come first.
+
+    Without Redis nobody can be elected, and nobody would lead until it is back: where its address is known it has to
+    answer first, unless --force is given.
 
     Under lease profile 'sofa' there is no giving back: nobody leads until the lock has run out. Where no other
     controller stands for election, the same one leads again after a while, in a new term.
     """
+    if not (force or manner.dry_run) and invocation.knows_redis:
+        _require_lease_store(invocation)
     if name is None:
         with reading(invocation) as reader:
             opened = readers.last_term_opened(reader)
@@ -103,6 +109,25 @@ def resign(invocation: Invocation, *, name: str | None, manner: Manner) -> ExitS
             raise PrerequisiteError("no controller has led this cluster yet: there is nobody to resign")
         name = opened.decision.controller_id
     return operate(invocation, IntentKind.RESIGN_LEADER, {"controller": name}, manner)
+
+
+def _require_lease_store(invocation: Invocation) -> None:
+    """Refuse to leave a cluster without a leader that cannot elect another one.
+
+    Raises:
+        UnreachableError: the lease store does not answer.
+        ConfigurationError: it refuses this client.
+    """
+    try:
+        with readers.lease_store(invocation.cluster, invocation.redis_url) as store:
+            reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
+    except UnreachableError as error:
+        raise UnreachableError(
+            f"{error}. Without Redis nobody can be elected, and nobody would lead until it is back: the leader was not "
+            "asked to resign; --force asks all the same"
+        ) from error
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}. The leader was not asked to resign; --force asks all the same") from error
 
 
 @leader.command("force-refresh")

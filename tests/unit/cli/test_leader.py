@@ -1,6 +1,7 @@
 """``controlplane leader``: who leads, by which lease profile; and what is asked of the leader."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -143,6 +144,43 @@ def test_the_leader_is_asked_to_resign_by_its_name(cluster_command: RunCommand, 
     dry = cluster_command("leader", "resign", "--dry-run")
     assert (dry.status, "resigns from term 1" in dry.out) == (ExitStatus.DONE, True)
     assert cluster_command("log", "verify").status == ExitStatus.DONE
+
+
+def test_the_leader_is_not_asked_to_resign_where_nobody_can_be_elected(
+    cluster_command: RunCommand, world: PublishedWorld, lease_server: MemoryLeaseServer
+) -> None:
+    """Without the lease store nobody would lead until it is back: whoever wants that all the same says so."""
+    resign = ("--connect-timeout", "0", "leader", "resign")
+    lease_server.available = False
+    silent = cluster_command(*resign)
+    lease_server.refusal, lease_server.available = "Redis refuses the credentials", True
+    refused = cluster_command(*resign)
+    dry = cluster_command(*resign, "--dry-run")
+    assert (silent.status, refused.status, dry.status) == (
+        ExitStatus.UNREACHABLE,
+        ExitStatus.CALLED_WRONGLY,
+        ExitStatus.DONE,
+    )
+    for ran in (silent, refused):
+        assert "he leader was not asked to resign" in ran.err
+        assert "--force asks all the same" in ran.err
+    with answering_leader(world):
+        forced = cluster_command(*resign, "--force")
+    assert forced.status == ExitStatus.DONE
+
+
+def test_who_knows_no_address_of_the_lease_store_asks_the_leader_all_the_same(
+    cluster_command: RunCommand, command: RunCommand, world: PublishedWorld, lease_server: MemoryLeaseServer
+) -> None:
+    """Operators need not be allowed to reach it; and what runs in the data folder may be another cluster's."""
+    lease_server.available = False
+    Path(".controlplane").mkdir()
+    Path(".controlplane/addresses.json").write_text('{"bootstrap_servers": "k:7", "redis_url": "redis://r:8/0"}')
+    with answering_leader(world):
+        elsewhere = command("--bootstrap-servers", "memory:1", "leader", "resign")
+    assert elsewhere.status == ExitStatus.DONE
+    here = command("--connect-timeout", "0", "leader", "resign")
+    assert (here.status, "Redis at r:8 did not answer" in here.err) == (ExitStatus.UNREACHABLE, True)
 
 
 def test_history_tells_who_led_and_why_it_ended(cluster_command: RunCommand, world: PublishedWorld) -> None:
