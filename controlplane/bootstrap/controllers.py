@@ -130,6 +130,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
             _lease_profile(config, clock, lease_stores[0], lock_store, machine),
             clock,
             threads,
+            metrics=metrics,
             store_timeout_ms=config.lease.store_timeout_ms,
             rest_ms=config.lease.duration_ms,
         )

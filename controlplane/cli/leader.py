@@ -1,5 +1,7 @@
 """``controlplane leader``: who leads."""
 
+from collections.abc import Sequence
+
 import click
 
 from controlplane.bootstrap import readers
@@ -13,8 +15,11 @@ from controlplane.cli.operating import Manner, operate, operation_options
 from controlplane.cli.output import OutputFormat, format_option, print_result, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.config import SofaLeaseConfig
+from controlplane.core.lease_store.contenders import Contending
+from controlplane.core.lease_store.lock_record import LockReading
 from controlplane.core.records import IntentKind
-from controlplane.errors import ConfigurationError, PrerequisiteError
+from controlplane.errors import ConfigurationError, PrerequisiteError, RetryableError
+from controlplane.ports import LeaseHeld, LeaseMissing
 
 
 @click.group()
@@ -28,15 +33,13 @@ def leader() -> None:
 def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     """Print who holds the lease, and the last term that was opened in the log. Status 3 if nobody holds the lease.
 
+    Where Redis does not answer, the lease is unknown: what the log says is printed, and the status is 3 as well.
+
     Contenders are the standbys that have asked for the lease lately; observers never do.
 
     Under lease profile 'sofa' the lease is SOFARegistry's lock: every field of its record is printed, too.
     """
-    with readers.lease_store(invocation.cluster, invocation.redis_url) as store:
-        lease = reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
-        contenders = store.contenders()
-    with readers.lock_store(invocation.cluster, invocation.redis_url, SofaLeaseConfig()) as lock_store:
-        locks = lock_store.read_all()
+    lease, contenders, locks, silence = _look_at_lease(invocation)
     with reading(invocation) as reader:
         opened = readers.last_term_opened(reader)
     row = leader_view.leader_row(lease, locks, opened)
@@ -53,7 +56,12 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
         ):
             if rows:
                 print_rows(rows, columns)
+    if silence is not None:
+        raise silence
     if row["lease_owner"] is not None:
+        disagreement = leader_view.disagreement(row)
+        if disagreement:
+            click.echo(disagreement, err=True)
         return ExitStatus.DONE
     click.echo(
         f"nobody leads cluster {invocation.cluster.name!r} now: start a controller with 'controlplane controller run'; "
@@ -61,6 +69,20 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
         err=True,
     )
     return ExitStatus.UNREACHABLE
+
+
+def _look_at_lease(
+    invocation: Invocation,
+) -> tuple[LeaseHeld | LeaseMissing | None, Sequence[Contending], Sequence[LockReading], RetryableError | None]:
+    """The lease, who asks for it, and the locks; or nothing of them, and how their store did not answer."""
+    try:
+        with readers.lease_store(invocation.cluster, invocation.redis_url) as store:
+            lease = reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
+            contenders = store.contenders()
+        with readers.lock_store(invocation.cluster, invocation.redis_url, SofaLeaseConfig()) as lock_store:
+            return lease, contenders, lock_store.read_all(), None
+    except RetryableError as silence:
+        return None, (), (), silence
 
 
 @leader.command("history")

@@ -23,6 +23,8 @@ COLUMNS = (
     "opened_at",
     "code_version",
 )
+UNKNOWN = "unknown"
+"""In place of the lease's profile, where the store of the lease did not answer."""
 CONTENDER_COLUMNS = ("contender", "priority", "present_ms", "asked_ms_ago")
 LOCK_COLUMNS = (
     "data_center",
@@ -51,8 +53,13 @@ HISTORY_COLUMNS = (
 )
 
 
-def leader_row(lease: LeaseHeld | LeaseMissing, locks: Sequence[LockReading], opened: LoggedDecision | None) -> Row:
-    """Who holds the lease, or else the lock that was renewed last, and who opened the last term."""
+def leader_row(
+    lease: LeaseHeld | LeaseMissing | None, locks: Sequence[LockReading], opened: LoggedDecision | None
+) -> Row:
+    """Who holds the lease, or else the lock that was renewed last, and who opened the last term.
+
+    No lease (None) is one of which nothing is known, because its store did not answer.
+    """
     row = empty_row(COLUMNS)
     held = [(lock, store_now_ms) for lock, store_now_ms in locks if lock and not lock.has_run_out(store_now_ms)]
     if isinstance(lease, LeaseHeld):
@@ -60,6 +67,8 @@ def leader_row(lease: LeaseHeld | LeaseMissing, locks: Sequence[LockReading], op
     elif held:
         lock, store_now_ms = max(held, key=lambda each: each[0].gmt_modified_ms)
         row |= _lease_fields(SOFA_PROFILE, lock.owner, lock.term, _runs_out_in_ms(lock, store_now_ms))
+    elif lease is None:
+        row["lease_profile"] = UNKNOWN
     if opened is not None:
         event = next(event for event in opened.decision.events if isinstance(event, TermOpened))
         row |= {
@@ -69,6 +78,23 @@ def leader_row(lease: LeaseHeld | LeaseMissing, locks: Sequence[LockReading], op
             "code_version": event.code_version,
         }
     return row
+
+
+def disagreement(row: Row) -> str:
+    """What it means that the lease names another leader than the log; empty if it does not."""
+    owner, term, opened_by, opened_term = (
+        row[name] for name in ("lease_owner", "lease_term", "opened_by", "opened_term")
+    )
+    if owner is None or opened_by is None:
+        return ""
+    # A lock of SOFARegistry counts its terms otherwise.
+    comparable = row["lease_profile"] != SOFA_PROFILE
+    if owner == opened_by and (term == opened_term or not comparable):
+        return ""
+    both = f"{owner} holds the lease, and {opened_by} opened the last term of the log, {opened_term}: "
+    if comparable and isinstance(term, int) and isinstance(opened_term, int) and term <= opened_term:
+        return both + f"under term {term} {owner} can commit nothing, and asks for a greater one when it reads that"
+    return both + f"{owner} takes over, or cannot; if that lasts, its log says why"
 
 
 def contender_rows(contenders: Sequence[Contending]) -> Rows:

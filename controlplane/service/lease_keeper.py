@@ -18,6 +18,7 @@ from controlplane.core.machines.machine import Woke
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import Clock, Threads
 from controlplane.service.lease_profiles import AnyProfile, CommonEvent
+from controlplane.service.metrics import ControllerMetrics
 
 _log = structlog.get_logger(__name__)
 
@@ -52,6 +53,7 @@ class LeaseKeeper:
         clock: Clock,
         threads: Threads,
         *,
+        metrics: ControllerMetrics,
         store_timeout_ms: int,
         rest_ms: int,
     ) -> None:
@@ -61,11 +63,13 @@ class LeaseKeeper:
             profile: the machine and its store.
             clock: monotonic time.
             threads: runs the keeper's thread.
+            metrics: where it says whether the store answers.
             store_timeout_ms: how long one request to the store may take.
             rest_ms: how long it does not stand again when it is stopped.
         """
         self._profile = profile
         self._clock = clock
+        self._metrics = metrics
         self._store_timeout_ms = store_timeout_ms
         self._rest_ms = rest_ms
         self._condition = threads.condition()
@@ -190,5 +194,6 @@ class LeaseKeeper:
 
     def _finds(self, store: _StoreConduct) -> bool:
         """Note how the store is; whether that is news."""
+        self._metrics.lease_store_reachable.set(1 if isinstance(store, _Answers) else 0)
         before, self._store = self._store, store
         return store != before

@@ -60,6 +60,12 @@ class ControllerMetrics:
             ["reason"],
             registry=registry,
         )
+        self.lease_store_reachable = Gauge(
+            "controlplane_lease_store_reachable",
+            "0 while the lease store does not answer this controller, or refuses it, else 1",
+            registry=registry,
+        )
+        self.lease_store_reachable.set(1)
         self._register_snapshots(registry)
 
     def _register_snapshots(self, registry: CollectorRegistry) -> None:

@@ -21,6 +21,7 @@ from controlplane.core.lease_store.lock_record import LockRecord
 from controlplane.ports import AcquireOutcome, LeaseGranted
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_profiles import AnyProfile, OwnLease, SofaLease
+from controlplane.service.metrics import ControllerMetrics
 
 LEASE = LeaseConfig(duration_ms=2_000, renew_interval_ms=200, store_timeout_ms=400)
 LOCK = SofaLeaseConfig("dc1", "META-MASTER", duration_ms=2_000, loop_interval_ms=100, first_term=1)
@@ -66,7 +67,14 @@ def main(kind: str, redis_url: str, cluster: str, owner: str) -> None:
     """Stand until the process is killed."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     profile = profile_of(kind, redis_url, cluster, owner)
-    keeper = LeaseKeeper(profile, SystemClock(), SystemThreads(), store_timeout_ms=400, rest_ms=LEASE.duration_ms)
+    keeper = LeaseKeeper(
+        profile,
+        SystemClock(),
+        SystemThreads(),
+        metrics=ControllerMetrics(),
+        store_timeout_ms=400,
+        rest_ms=LEASE.duration_ms,
+    )
     keeper.start()
     told: Term | None = None
     while True:

@@ -76,6 +76,48 @@ def test_standbys_are_shown_the_most_preferred_first(
     assert "contender  priority  present ms  asked ms ago" in cluster_command("leader", "show").out
 
 
+def test_what_the_log_says_is_shown_without_the_lease_store(
+    cluster_command: RunCommand, lease_server: MemoryLeaseServer
+) -> None:
+    """Who led last is what an operator asks first when Redis is away."""
+    lease_server.available = False
+    for output_format in ("text", "json"):
+        ran = cluster_command("--connect-timeout", "0", "leader", "show", "--format", output_format)
+        assert ran.status == ExitStatus.UNREACHABLE
+        assert "Redis at memory did not answer" in ran.err
+    shown = json.loads(ran.out)
+    assert (shown["lease_profile"], shown["lease_owner"], shown["contenders"]) == ("unknown", None, [])
+    assert (shown["opened_by"], shown["opened_term"]) == ("c1", 1)
+
+
+@pytest.mark.parametrize(
+    ("owner", "term", "said"),
+    [
+        ("c1", 1, ""),
+        ("c1", 2, "c1 takes over, or cannot; if that lasts, its log says why"),
+        ("c3", 2, "c3 holds the lease, and c1 opened the last term of the log, 1: c3 takes over, or cannot"),
+        ("c3", 1, "c3 holds the lease, and c1 opened the last term of the log, 1: under term 1 c3 can commit nothing"),
+    ],
+)
+def test_lease_and_log_that_name_different_leaders_are_explained(
+    cluster_command: RunCommand, lease_server: MemoryLeaseServer, owner: str, term: int, said: str
+) -> None:
+    """Two names in one line are a riddle otherwise."""
+    MemoryLeaseStore(lease_server).acquire(owner, Term(term - 1), 2_000)
+    ran = cluster_command("leader", "show")
+    assert (ran.status, said in ran.err, bool(ran.err)) == (ExitStatus.DONE, True, bool(said))
+
+
+def test_a_lease_below_the_logs_term_is_explained(
+    cluster_command: RunCommand, world: PublishedWorld, lease_server: MemoryLeaseServer
+) -> None:
+    """As after an outage of the lease store that lost its memory."""
+    world.open_term(Term(5), controller_id="c3")
+    MemoryLeaseStore(lease_server).acquire("c1", Term(3), 2_000)
+    said = "c1 holds the lease, and c3 opened the last term of the log, 5: under term 4 c1 can commit nothing"
+    assert said in cluster_command("leader", "show").err
+
+
 def test_force_refresh_sets_the_owners_duration(
     cluster_command: RunCommand, world: PublishedWorld, lock_server: MemoryLockServer
 ) -> None:

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
@@ -14,6 +15,7 @@ from controlplane.core.machines.machine import Woke
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_profiles import OwnLease
+from controlplane.service.metrics import ControllerMetrics
 from tests.helpers.memory_cluster import MemoryCluster, RunningController
 from tests.helpers.polling import poll_until
 
@@ -61,8 +63,11 @@ class ScriptedProfile:
     term = None
     confirmed_at_ms = -1
 
-    def __init__(self, script: list[Exception | None]) -> None:
+    def __init__(self, script: list[Exception | None], registry: CollectorRegistry) -> None:
         self.script = script
+        self.reachable: list[float | None] = []
+        """What the metric says before each request."""
+        self._registry = registry
 
     @property
     def next_wake_at_ms(self) -> int:
@@ -75,6 +80,7 @@ class ScriptedProfile:
 
     def perform(self, _: str) -> None:
         """Answer as the script says."""
+        self.reachable.append(self._registry.get_sample_value("controlplane_lease_store_reachable"))
         error = self.script.pop(0)
         if error is not None:
             raise error
@@ -84,8 +90,10 @@ def test_what_changes_about_the_store_is_told_once() -> None:
     """Twice a second for hours it would hide everything else; how a store is silent differs each time."""
     silent, refused, otherwise = LeaseStoreUnavailableError, ConfigurationError(ROTATED), ConfigurationError("no")
     script = [None, silent("a"), silent("b"), refused, refused, otherwise, silent("c"), None, None, refused, None]
-    profile = ScriptedProfile(script)
-    keeper = LeaseKeeper(profile, SystemClock(), SystemThreads(), store_timeout_ms=400, rest_ms=0)
+    registry = CollectorRegistry()
+    profile = ScriptedProfile(script, registry)
+    metrics = ControllerMetrics(registry)
+    keeper = LeaseKeeper(profile, SystemClock(), SystemThreads(), metrics=metrics, store_timeout_ms=400, rest_ms=0)
     with capture_logs() as logs:
         keeper.start()
         poll_until(lambda: not profile.script)
@@ -99,6 +107,8 @@ def test_what_changes_about_the_store_is_told_once() -> None:
         ("error", ROTATED),
         ("info", None),
     ]
+    assert profile.reachable == [1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0]
+    assert registry.get_sample_value("controlplane_lease_store_reachable") == 1
 
 
 def test_a_take_over_that_is_refused_the_logs_name_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
