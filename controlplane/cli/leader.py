@@ -117,8 +117,9 @@ def resign(invocation: Invocation, *, name: str | None, force: bool, manner: Man
     Without Redis nobody can be elected, and nobody would lead until it is back: where its address is known it has to
     answer first, unless --force is given.
 
-    Under lease profile 'sofa' there is no giving back: nobody leads until the lock has run out. Where no other
-    controller stands for election, the same one leads again after a while, in a new term.
+    Where no other controller stands for election, the same one leads again after a while, in a new term. Under lease
+    profile 'sofa' there is no giving back: nobody leads until the lock has run out, and then the same controller may
+    lead again although others stand.
     """
     if not (force or manner.dry_run) and invocation.knows_redis:
         _require_lease_store(invocation)

@@ -14,7 +14,7 @@ from controlplane.errors import ConfigurationError
 
 DEFAULT_PROFILE = "default"
 SOFA_PROFILE = "sofa"
-_OF_THE_DEFAULT = ("priority", "handover_after_ms", "stop_when_lease_store_is_lost")
+_OF_THE_DEFAULT = ("lease_duration_ms", "priority", "handover_after_ms", "stop_when_lease_store_is_lost")
 """Options that lease profile ``sofa`` has no use for, by the names of their parameters."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -49,17 +49,16 @@ def lease_options(command: _Command) -> Callable[..., Any]:
         handover_after_ms: int,
         **options: object,
     ) -> object:
-        lease = LeaseChoice(
-            LeaseConfig(duration_ms=lease_duration_ms, priority=priority, handover_after_ms=handover_after_ms),
-            _sofa_lease(lease_profile, lease_settings),
-            stop_when_lease_store_is_lost,
-        )
+        sofa_lease = _sofa_lease(lease_profile, lease_settings)
+        own_lease = LeaseConfig(duration_ms=lease_duration_ms, priority=priority, handover_after_ms=handover_after_ms)
+        lease = LeaseChoice(own_lease, sofa_lease, stop_when_lease_store_is_lost)
         return command(*arguments, lease=lease, **options)
 
     duration = click.option(
         "--lease-duration-ms",
         default=LeaseConfig().duration_ms,
-        help="How long the lease lasts without a renewal; then others take over.",
+        help="How long the lease lasts without a renewal; then others take over. Lease profile 'sofa' has a "
+        "--lease-setting duration_ms instead.",
     )
     stops = click.option(
         "--stop-when-lease-store-is-lost",
@@ -102,7 +101,8 @@ def _refuse_options_of_the_default() -> None:
     for name in _OF_THE_DEFAULT:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             option = f"--{name.replace('_', '-')}"
-            raise ConfigurationError(f"{option} is not known to --lease-profile {SOFA_PROFILE}: leave it out")
+            instead = "write --lease-setting duration_ms=MS" if name == "lease_duration_ms" else "leave it out"
+            raise ConfigurationError(f"{option} is not known to --lease-profile {SOFA_PROFILE}: {instead}")
 
 
 def _sofa_lease(profile: str, settings: Sequence[str]) -> SofaLeaseConfig | None:

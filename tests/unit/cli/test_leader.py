@@ -154,6 +154,7 @@ def test_a_controller_is_told_how_to_stand(cluster_command: RunCommand, started:
     ("words", "message"),
     [
         (["--lease-profile", "sofa", "--priority", "1"], "--priority is not known to --lease-profile sofa"),
+        (["--lease-profile", "sofa", "--lease-duration-ms", "5000"], "write --lease-setting duration_ms=MS"),
         (["--lease-profile", "sofa", "--handover-after-ms", "9000"], "--handover-after-ms is not known to --lease-p"),
         (["--lease-profile", "sofa", "--stop-when-lease-store-is-lost"], "--stop-when-lease-store-is-lost is not kn"),
         (["--handover-after-ms", "100"], "at least a lease"),
