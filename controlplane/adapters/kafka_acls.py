@@ -11,6 +11,7 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
+    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
@@ -23,6 +24,7 @@ from controlplane.errors import ConfigurationError, ControlPlaneError, LogUnavai
 
 _APPEAR_DEADLINE_S = 15.0
 _APPEAR_POLL_S = 0.05
+_AUTHORIZER = "authorizer.class.name"
 _EVERYTHING = "*"
 _EVERYBODY = "User:*"
 _RESOURCE_TYPES: Final[Mapping[ResourceKind, ResourceType]] = {
@@ -122,8 +124,11 @@ def verify_acls(
         ConfigurationError: this user may not look at rights, or Kafka has no authorizer.
         LogUnavailableError: Kafka did not answer in time.
     """
+    admin = KafkaAdmin(bootstrap_servers, security)
     wanted = _wanted(cluster, grants)
-    there = _there(KafkaAdmin(bootstrap_servers, security))
+    there = _there(admin)
+    if not there:
+        _require_authorizer(admin)
     return AclsReport(
         created=(),
         verified=tuple(entry for entry in wanted if entry in there),
@@ -185,6 +190,25 @@ def _require_sight(admin: KafkaAdmin) -> None:
         raise _denial(admin, "describe")
 
 
+def _require_authorizer(admin: KafkaAdmin) -> None:
+    """Of a Kafka that looks at no access control entries, confluent_kafka shows none, and no error.
+
+    Raises:
+        ConfigurationError: this is one.
+    """
+    try:
+        broker = min(admin.client.list_topics(timeout=REQUEST_TIMEOUT_S).brokers)
+        resource = ConfigResource(ResourceType.BROKER, str(broker))
+        asked = admin.client.describe_configs([resource], request_timeout=REQUEST_TIMEOUT_S)
+        setting = asked[resource].result(REQUEST_TIMEOUT_S).get(_AUTHORIZER)
+    except (KafkaException, TimeoutError) as error:
+        if isinstance(error, KafkaException) and is_denied(error_of(error)):
+            return  # only an authorizer denies
+        raise _failure(admin, error, "describe") from error
+    if setting is not None and not setting.value:
+        raise _no_authorizer()
+
+
 def _create(admin: KafkaAdmin, missing: Sequence[AclBinding]) -> None:
     if not missing:
         return
@@ -198,13 +222,17 @@ def _create(admin: KafkaAdmin, missing: Sequence[AclBinding]) -> None:
 def _failure(admin: KafkaAdmin, failed: KafkaException | TimeoutError, operation: str) -> ControlPlaneError:
     error = error_of(failed) if isinstance(failed, KafkaException) else None
     if error is not None and error.code() == KafkaError.SECURITY_DISABLED:
-        return ConfigurationError(
-            "this Kafka has no authorizer: it allows everything to everybody. Set authorizer.class.name "
-            "on every broker and controller (org.apache.kafka.metadata.authorizer.StandardAuthorizer)"
-        )
+        return _no_authorizer()
     if error is not None and is_denied(error):
         return _denial(admin, operation)
     return admin.failure(failed, operation, "the access control entries")
+
+
+def _no_authorizer() -> ConfigurationError:
+    return ConfigurationError(
+        f"this Kafka has no authorizer: it allows everything to everybody. Set {_AUTHORIZER} "
+        "on every broker and controller (org.apache.kafka.metadata.authorizer.StandardAuthorizer)"
+    )
 
 
 def _denial(admin: KafkaAdmin, operation: str) -> ConfigurationError:

@@ -119,8 +119,9 @@ def test_a_kafka_without_an_authorizer_is_said_to_have_none(
 ) -> None:
     """Entries would be believed in, and nobody would look at them."""
     place = ("--cluster", cluster_name, "--bootstrap-servers", kafka_broker.bootstrap_servers)
-    assert run([*place, "acls", "apply", "--principal", "node=User:n1"]) == 2
-    assert "this Kafka has no authorizer: it allows everything to everybody" in capsys.readouterr().err
+    for words in ("apply", "verify"):
+        assert run([*place, "acls", words, "--principal", "node=User:n1"]) == 2
+        assert "this Kafka has no authorizer: it allows everything to everybody" in capsys.readouterr().err
 
 
 def test_roles_are_shown_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
