@@ -40,6 +40,8 @@ from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.snapshots import SnapshotKeeper
 
 TARGET_S: Final = 5
+LEAST_DECISIONS: Final = 4
+"""Two found the cluster, one stands before the snapshot, and one after it."""
 PER_TRANSACTION: Final = 1_000
 _TOLD_EVERY_S: Final = 10
 _LIMIT_MS: Final = 24 * 3_600_000
@@ -60,12 +62,20 @@ class Recovered(NamedTuple):
 
 def main() -> None:
     """Make the log, recover from it both ways, and print the figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--decisions", type=int, default=100_000)
-    parser.add_argument("--slots", type=int, default=256)
-    parser.add_argument("--nodes", type=int, default=100)
-    parser.add_argument("--skip-fold", action="store_true", help="Only measure with the snapshot.")
-    parser.add_argument("--bootstrap-servers")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.recovery",
+        description=(__doc__ or "").splitlines()[0],
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument(
+        "--decisions", type=_at_least(LEAST_DECISIONS), default=100_000, help="how many the log holds in all"
+    )
+    parser.add_argument("--slots", type=_at_least(1), default=256, help="of the table")
+    parser.add_argument("--nodes", type=_at_least(2), default=100, help="that hold them")
+    parser.add_argument("--skip-fold", action="store_true", help="only measure with the snapshot")
+    parser.add_argument(
+        "--bootstrap-servers", metavar="HOST:PORT", help="a Kafka that runs; without it one is started for this"
+    )
     options = parser.parse_args()
     only_warnings()
     multiprocessing.set_start_method("spawn")
@@ -82,6 +92,15 @@ def main() -> None:
                 message = "the two ways lead to different states"
                 raise InvariantViolationError(message)
             print(f"  ratio without / with: {fold.seconds / begun.seconds:.1f}")
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {least} or more")
+        return int(text)
+
+    return parse
 
 
 def _fill(cluster: ClusterConfig, kafka: KafkaConfig, decisions: int, slots: int, nodes: int) -> LogPoint:

@@ -30,18 +30,33 @@ def main() -> int:
     parser.add_argument("--only", type=_numbers, metavar="N,N,...", help="with --seed: these items of its plan alone")
     parser.add_argument("--jobs", type=int, help="processes (default: one for each core)")
     options = parser.parse_args()
+    if options.seed is None and options.only is not None:
+        parser.error("--only names items of the plan of one seed: give --seed as well")
     if options.seed is not None:
+        unknown = (options.only or frozenset()) - {item.number for item in choose_plan(str(options.seed))}
+        if unknown:
+            parser.error(
+                f"--only {','.join(map(str, sorted(unknown)))}: the plan of seed {options.seed} has no such item"
+            )
         return _run_one(options.seed, options.only)
     return _run_many(options.seeds, options.fresh, options.jobs)
 
 
 def _range(text: str) -> range:
-    first, _, last = text.partition("-")
-    return range(int(first), int(last or first) + 1)
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of seeds: write A-B, as in 0-99, or one number")
+    seeds = range(int(first), int(last or first) + 1)
+    if not seeds:
+        raise argparse.ArgumentTypeError(f"{text!r} holds no seed: the first number is greater than the last")
+    return seeds
 
 
 def _numbers(text: str) -> frozenset[int]:
-    return frozenset(int(number) for number in text.split(",") if number)
+    numbers = [number for number in text.split(",") if number]
+    if not all(number.isdecimal() for number in numbers):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of item numbers: write them as in 3,7")
+    return frozenset(map(int, numbers))
 
 
 def _run_one(seed: int, only: frozenset[int] | None) -> int:

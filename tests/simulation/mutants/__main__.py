@@ -18,6 +18,8 @@ def main() -> int:
     parser.add_argument("--like", default="", help="only the bugs whose words contain this")
     options = parser.parse_args()
     chosen = [mutant for mutant in MUTANTS if options.like in mutant.bug]
+    if not chosen:
+        parser.error(f"--like {options.like!r}: no bug has these words")
     width = max(len(mutant.bug) for mutant in chosen)
     print(f"{'bug':<{width}}  seeds  found by")
     missed = 0
