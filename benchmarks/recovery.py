@@ -65,13 +65,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.recovery",
         description=(__doc__ or "").splitlines()[0],
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
-        "--decisions", type=_at_least(LEAST_DECISIONS), default=100_000, help="how many the log holds in all"
+        "--decisions",
+        type=_at_least(LEAST_DECISIONS),
+        default=100_000,
+        help="how many the log holds in all (default: %(default)s)",
     )
-    parser.add_argument("--slots", type=_at_least(1), default=256, help="of the table")
-    parser.add_argument("--nodes", type=_at_least(2), default=100, help="that hold them")
+    parser.add_argument("--slots", type=_at_least(1), default=256, help="of the table (default: %(default)s)")
+    parser.add_argument("--nodes", type=_at_least(2), default=100, help="that hold them (default: %(default)s)")
     parser.add_argument("--skip-fold", action="store_true", help="only measure with the snapshot")
     parser.add_argument(
         "--bootstrap-servers", metavar="HOST:PORT", help="a Kafka that runs; without it one is started for this"

@@ -171,6 +171,10 @@ def force_refresh(
     with readers.lock_store(invocation.cluster, invocation.redis_url, lock) as store:
         reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
         if store.force_refresh(owner, duration_ms):
+            click.echo(
+                f"lock {lock_name!r} of data centre {data_center!r} was refreshed: {owner!r} owns it for another "
+                f"{duration_ms:,} ms"
+            )
             return ExitStatus.DONE
         record = store.read().record
     known = f"its owner is {record.owner!r}" if record else "there is none"

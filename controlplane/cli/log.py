@@ -80,7 +80,7 @@ def _show_rows(invocation: Invocation, wanted: LogFilter, count: int, output_for
             click.echo("no row of the slot table changed")
     if found:
         return ExitStatus.DONE
-    click.echo("the log holds no such decision", err=True)
+    click.echo(f"the log holds no decision {wanted.in_words}", err=True)
     return ExitStatus.FAILED
 
 
@@ -107,6 +107,8 @@ def replay(
     if not folded.state.seq:
         say_that_nobody_led(invocation, "decisions")
         return ExitStatus.FAILED
+    if from_snapshot and not folded.began_after:
+        click.echo("there is no snapshot to begin from here: begun at the log's start", err=True)
     print_result(log_view.replay_row(folded, time.monotonic() - began_s), log_view.REPLAY_COLUMNS, output_format)
     return ExitStatus.DONE
 

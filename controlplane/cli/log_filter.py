@@ -42,6 +42,17 @@ class LogFilter:
         """Whether anything in particular is asked for."""
         return self != LogFilter()
 
+    @property
+    def in_words(self) -> str:
+        """What is asked for, behind 'no decision'."""
+        asked = {
+            f"of seq {self.seq}": self.seq,
+            f"of epoch {self.epoch}": self.epoch,
+            f"that changed the row of slot {self.slot_id}": self.slot_id,
+            f"about node {self.node_id!r}": self.node_id,
+        }
+        return " and ".join(words for words, value in asked.items() if value is not None)
+
     def rows_of(self, changes: Iterable[RowChange]) -> tuple[RowChange, ...]:
         """Those of a decision's rows that are asked for."""
         return tuple(

@@ -30,7 +30,7 @@ def empty(world: PublishedWorld) -> PublishedWorld:
         ("nodes list", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("namespaces list", ExitStatus.DONE, "has no routing table yet: no controller has led it"),
         ("log show", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
-        ("log show --seq 1", ExitStatus.FAILED, "the log holds no such decision"),
+        ("log show --seq 1", ExitStatus.FAILED, "the log holds no decision of seq 1"),
         ("log replay", ExitStatus.FAILED, "has no decisions yet: no controller has led it"),
         ("log replay --from-snapshot", ExitStatus.FAILED, "has no decisions yet: no controller has led it"),
         ("log verify", ExitStatus.DONE, "has no decisions yet: no controller has led it"),

@@ -129,7 +129,8 @@ def test_force_refresh_sets_the_owners_duration(
     assert "its owner is 'c2'" in refused.err
     absent = cluster_command("leader", "force-refresh", "c2", "--duration-ms", "1000", "--lock-name", "x")
     assert (absent.status, "there is none" in absent.err) == (ExitStatus.FAILED, True)
-    assert cluster_command("leader", "force-refresh", "c2", "--duration-ms", "1000").status == ExitStatus.DONE
+    done = cluster_command("leader", "force-refresh", "c2", "--duration-ms", "1000")
+    assert (done.status, "was refreshed: 'c2' owns it for another 1,000 ms" in done.out) == (ExitStatus.DONE, True)
     record = store.read().record
     assert record is not None
     assert record.duration_ms == 1_000

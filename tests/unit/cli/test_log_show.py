@@ -70,7 +70,9 @@ def test_log_without_such_a_decision_is_said_to_have_none(cluster_command: RunCo
     """Nothing is printed for programs but an empty list."""
     ran = cluster_command("log", "show", "--seq", "999", "--format", "json")
     assert (ran.status, json.loads(ran.out)) == (ExitStatus.FAILED, [])
-    assert "no such decision" in ran.err
+    assert "the log holds no decision of seq 999" in ran.err
+    both = cluster_command("log", "show", "--slot", "3", "--node", "nobody")
+    assert both.err == "the log holds no decision that changed the row of slot 3 and about node 'nobody'\n"
 
 
 def test_shortfalls_are_shown(cluster_command: RunCommand, world: PublishedWorld, plan: int) -> None:

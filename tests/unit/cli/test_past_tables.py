@@ -105,9 +105,13 @@ def test_a_replay_leads_to_the_same_digest_from_anywhere(
     cluster_command: RunCommand, world: PublishedWorld, points: list[LogPoint]
 ) -> None:
     """The whole log, the tail behind a snapshot, and a log that is folded up to a decision only."""
+    begun = cluster_command("log", "replay", "--from-snapshot")
+    assert (begun.status, "begun at the log's start" in begun.err) == (ExitStatus.DONE, True)
     shelve(world, points[1])
     whole = json.loads(cluster_command("log", "replay", "--format", "json").out)
-    tail = json.loads(cluster_command("log", "replay", "--from-snapshot", "--format", "json").out)
+    from_snapshot = cluster_command("log", "replay", "--from-snapshot", "--format", "json")
+    assert "begun at the log's start" not in from_snapshot.err
+    tail = json.loads(from_snapshot.out)
     assert set(whole) == set(log_view.REPLAY_COLUMNS)
     assert whole["state_digest"] == tail["state_digest"] == world.state.digest()
     assert (whole["began_after_seq"], whole["decisions"]) == (0, len(points))
