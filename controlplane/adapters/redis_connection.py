@@ -147,5 +147,5 @@ def _refuse_unusable_files(options: Mapping[str, object]) -> None:
     if path:
         try:
             ssl.create_default_context(cafile=str(path))
-        except ssl.SSLError as error:
+        except OSError as error:
             raise ConfigurationError(f"the Redis address has {_CA_FILE}={path}: no certificates are in it") from error

@@ -75,6 +75,7 @@ def test_a_file_of_the_redis_address_that_is_not_there_is_named(option: str) -> 
 
 
 def test_a_ca_file_of_the_redis_address_that_is_none_is_named(junk: Path) -> None:
-    """As with Kafka."""
-    with pytest.raises(ConfigurationError, match=f"ssl_ca_certs={junk}: no certificates"):
-        RedisConnection(CLUSTER, f"rediss://localhost:1/0?ssl_ca_certs={junk}", 100)
+    """As with Kafka; a folder is none either."""
+    for place in (junk, junk.parent):
+        with pytest.raises(ConfigurationError, match=f"ssl_ca_certs={place}: no certificates"):
+            RedisConnection(CLUSTER, f"rediss://localhost:1/0?ssl_ca_certs={place}", 100)
