@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import structlog
 
 from controlplane.config import LeaseConfig, SofaLeaseConfig, SofaRenewal
-from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.identifiers import ControllerId, ProcessId, Term
 from controlplane.core.machines.election import Election
 from controlplane.core.machines.election_messages import (
     Acquire,
@@ -40,6 +40,7 @@ from controlplane.core.machines.sofa_election import (
     TakeLockOver,
 )
 from controlplane.ports import (
+    AcquireOutcome,
     Clock,
     LeaseGranted,
     LeaseHeld,
@@ -95,7 +96,7 @@ AnyProfile: TypeAlias = LeaseProfile[Any, Any]
 
 
 class OwnLease:
-    """The default: a lease in Redis that is granted, renewed and released by owner and term."""
+    """The default: a lease in Redis that is granted, renewed and released by owner, process and term."""
 
     def __init__(
         self,
@@ -119,6 +120,7 @@ class OwnLease:
         """
         self._is_ready = is_ready
         self._has_asked = False
+        self._twin: ProcessId | None = None
         self.confirmed_at_ms = -1
         self._store = store
         self._clock = clock
@@ -151,7 +153,9 @@ class OwnLease:
                 # Never with the first request: what the store remembers of this name is of a process that is gone.
                 priority = self._config.priority if self._has_asked and self._is_ready() else None
                 self._has_asked = True
-                match self._store.acquire(self._owner, floor, self._config.duration_ms, priority):
+                outcome = self._store.acquire(self._owner, floor, self._config.duration_ms, priority)
+                self._look_for_twin(outcome)
+                match outcome:
                     case LeaseGranted(term=granted):
                         return Granted(granted, asked_at_ms)
                     case LeaseLeft(left_to=preferred, wait_ms=wait_ms):
@@ -170,6 +174,18 @@ class OwnLease:
             case Release(term=term):
                 self._store.release(self._owner, term)
                 return GivenBack()
+
+    def _look_for_twin(self, outcome: AcquireOutcome) -> None:
+        """Say that another process holds the lease in our name, and again only when it is another one."""
+        twin = outcome.process if isinstance(outcome, LeaseHeld) and outcome.owner == self._owner else None
+        if twin not in {None, self._twin}:
+            _log.warning(
+                "another process runs under this controller's name, or one was killed less than a lease ago: "
+                "unless its lease runs out soon, give each controller a --controller-id of its own",
+                controller=self._owner,
+                holder_process=twin,
+            )
+        self._twin = twin
 
 
 class SofaLease:
