@@ -62,7 +62,8 @@ class RedisLeaseStore:
         """See :meth:`controlplane.ports.LeaseStore.renew`; a lease that ran out is missing, even for its last owner."""
         answer = self._run(self._renew, owner, self._process, term, duration_ms, priority)
         if answer[0] == "renewed":
-            return LeaseRenewed(Term(int(answer[1])), Outranking(answer[2], int(answer[3])) if answer[2] else None)
+            above = Outranking(answer[2], int(answer[3]), int(answer[4])) if answer[2] else None
+            return LeaseRenewed(Term(int(answer[1])), above)
         return _held_or_missing(answer)
 
     def contenders(self) -> Sequence[Contending]:

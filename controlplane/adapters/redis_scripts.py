@@ -56,10 +56,11 @@ local function outranking(name, priority, lasts_ms)
             above, above_priority, above_since = entries[i], rank, since
         end
     end
-    return above, above and string.format('%d', now_ms - tonumber(above_since))
+    return above, above and string.format('%d', above_priority),
+        above and string.format('%d', now_ms - tonumber(above_since))
 end
 """
-"""The most preferred contender above a priority, or nil, and for how long it has been present; forgets the absent."""
+"""The most preferred contender above a priority, or nil, its own, and for how long it has asked; forgets the absent."""
 
 ACQUIRE = (
     _NOW
@@ -103,13 +104,13 @@ if not is_ours() or term ~= tonumber(ARGV[3]) then return held() end
 local duration_ms = tonumber(ARGV[4])
 redis.call('HSET', KEYS[1], 'expires_at_ms', string.format('%d', now_ms + duration_ms),
     'duration_ms', string.format('%d', duration_ms))
-local above, present_ms = outranking(ARGV[1], tonumber(ARGV[5]), duration_ms)
-return {'renewed', string.format('%d', term), above or '', present_ms or '0'}
+local above, priority, present_ms = outranking(ARGV[1], tonumber(ARGV[5]), duration_ms)
+return {'renewed', string.format('%d', term), above or '', priority or '0', present_ms or '0'}
 """
 )
 """ARGV: owner, process, term, duration_ms, priority.
 
-Returns ``renewed, term, outranked_by, present_ms`` (an empty name for nobody), ``held, owner, process, term,
+Returns ``renewed, term, outranked_by, priority, present_ms`` (an empty name for nobody), ``held, owner, process, term,
 remaining_ms`` or ``missing``.
 
 A lease that ran out is not renewed even if nobody took it: its owner had no right to lead meanwhile.

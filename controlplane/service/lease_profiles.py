@@ -78,6 +78,11 @@ class LeaseProfile(Protocol[ActionT, EventT]):
         """The store said that the lease is ours, asked at this monotonic time; -1 for never."""
         ...
 
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether the lease is not ours because it was given back for a preferred controller to take it."""
+        ...
+
     def on_event(self, event: EventT | CommonEvent) -> tuple[ActionT, ...]:
         """Tell the machine what happened; what it wants done, in this order."""
         ...
@@ -122,6 +127,7 @@ class OwnLease:
         self._has_asked = False
         self._twin: ProcessId | None = None
         self.confirmed_at_ms = -1
+        self.is_handed_over = False
         self._store = store
         self._clock = clock
         self._owner = owner
@@ -143,6 +149,10 @@ class OwnLease:
         actions = self._election.on_event(self._clock.monotonic_ms(), event).actions
         if isinstance(event, Granted | Renewed):
             self.confirmed_at_ms = event.asked_at_ms
+            self.is_handed_over = self._election.term is None
+        if isinstance(event, Renewed) and event.outranked_by is not None and self.is_handed_over:
+            preferred, priority, _ = event.outranked_by
+            _log.info("handing the lease over to a preferred controller", preferred=preferred, priority=priority)
         return actions
 
     def perform(self, action: ElectionAction) -> ElectionEvent | None:
@@ -190,6 +200,9 @@ class OwnLease:
 
 class SofaLease:
     """As SOFARegistry's meta servers: a record of ``distribute_lock``, here in Redis."""
+
+    is_handed_over = False
+    """Nobody is preferred there."""
 
     def __init__(
         self,

@@ -185,7 +185,7 @@ class Turn:
         """One controller may find out that another one is preferred to it and has stood by for long."""
         if self._controller == 0 or self._choices.of("first", "outranked") == "first":
             return Renewed(term, 0)
-        return Renewed(term, 0, Outranking("preferred", _LEASE.handover_after_ms))
+        return Renewed(term, 0, Outranking("preferred", 1, _LEASE.handover_after_ms))
 
     def _know(self, term: Term) -> None:
         self.thread = self.thread._replace(greatest_term=Term(max(term, self.thread.greatest_term)))

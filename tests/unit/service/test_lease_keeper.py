@@ -60,6 +60,7 @@ class ScriptedProfile:
 
     term = None
     confirmed_at_ms = -1
+    is_handed_over = False
 
     def __init__(self, script: list[Exception | None]) -> None:
         self.script = script
