@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controlplane.adapters.memory_server import MemoryClient, MemoryServer
-from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.identifiers import ControllerId, ProcessId, Term
 from controlplane.core.lease_store.contenders import Contenders, Contending, yields_ms
 from controlplane.core.lease_store.lease import Lease
 from controlplane.ports import (
@@ -29,6 +29,11 @@ class MemoryLeaseServer(MemoryServer):
 class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
     """Implements :class:`controlplane.ports.LeaseStore` on a :class:`MemoryLeaseServer`."""
 
+    def __init__(self, server: MemoryLeaseServer, process: ProcessId = "") -> None:
+        """Connect to the shared server; ``process`` tells apart those that ask in one name."""
+        super().__init__(server)
+        self._process = process
+
     def acquire(
         self, owner: ControllerId, floor: Term, duration_ms: int, priority: int | None = None
     ) -> AcquireOutcome:
@@ -38,9 +43,9 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
             known = self._server.contenders.present(now_ms, duration_ms)
             contenders = known.without(owner) if priority is None else known.seen(now_ms, owner, priority)
             self._server.contenders = contenders
-            after = before.acquired(now_ms, owner, floor, duration_ms)
+            after = before.acquired(now_ms, owner, self._process, floor, duration_ms)
             if after is None:
-                return LeaseHeld(before.owner, before.term, before.remaining_ms(now_ms))
+                return _held(before, now_ms)
             above = contenders.outranking(now_ms, owner, priority or 0)
             wait_ms = yields_ms(-before.remaining_ms(now_ms), duration_ms)
             if above is not None and not before.holder(now_ms) and wait_ms > 0:
@@ -51,7 +56,7 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
     def renew(self, owner: ControllerId, term: Term, duration_ms: int, priority: int = 0) -> RenewOutcome:
         """See :meth:`controlplane.ports.LeaseStore.renew`; a lease that ran out is missing, even for its last owner."""
         with self._request() as now_ms:
-            after = self._server.lease.renewed(now_ms, owner, term, duration_ms)
+            after = self._server.lease.renewed(now_ms, owner, self._process, term, duration_ms)
             if after is None:
                 return self._current(now_ms)
             contenders = self._server.contenders.present(now_ms, duration_ms)
@@ -66,7 +71,7 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
     def release(self, owner: ControllerId, term: Term) -> bool:
         """See :meth:`controlplane.ports.LeaseStore.release`."""
         with self._request() as now_ms:
-            after = self._server.lease.released(now_ms, owner, term)
+            after = self._server.lease.released(now_ms, owner, self._process, term)
             if after is None:
                 return False
             self._server.lease = after
@@ -89,6 +94,8 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
 
     def _current(self, now_ms: int) -> LeaseHeld | LeaseMissing:
         lease = self._server.lease
-        if not lease.holder(now_ms):
-            return LeaseMissing()
-        return LeaseHeld(lease.owner, lease.term, lease.remaining_ms(now_ms))
+        return _held(lease, now_ms) if lease.holder(now_ms) else LeaseMissing()
+
+
+def _held(lease: Lease, now_ms: int) -> LeaseHeld:
+    return LeaseHeld(lease.owner, lease.process, lease.term, lease.remaining_ms(now_ms))

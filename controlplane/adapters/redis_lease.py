@@ -6,7 +6,7 @@ from typing import TypeAlias, cast
 from controlplane.adapters import redis_scripts
 from controlplane.adapters.redis_connection import RedisConnection, RedisScript
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.identifiers import ControllerId, ProcessId, Term
 from controlplane.core.lease_store.contenders import Contenders, Contending, Outranking, Presence
 from controlplane.ports import (
     AcquireOutcome,
@@ -30,14 +30,16 @@ class RedisLeaseStore:
         cluster: names the keys.
         redis_url: for example ``redis://localhost:6379/0`` or ``rediss://user:password@host:6380/0``.
         timeout_ms: how long to wait for a connection, and for an answer.
+        process: tells apart those that ask in one name; who only reads needs none.
 
     Raises:
         ConfigurationError: the address is not a Redis address.
     """
 
-    def __init__(self, cluster: ClusterConfig, redis_url: str, timeout_ms: int = 400) -> None:
+    def __init__(self, cluster: ClusterConfig, redis_url: str, timeout_ms: int = 400, process: ProcessId = "") -> None:
         """Prepare; the connection is made by the first request."""
         self._cluster = cluster
+        self._process = process
         self._redis = RedisConnection(cluster, redis_url, timeout_ms)
         self._acquire = self._redis.script(redis_scripts.ACQUIRE)
         self._renew = self._redis.script(redis_scripts.RENEW)
@@ -49,16 +51,19 @@ class RedisLeaseStore:
         self, owner: ControllerId, floor: Term, duration_ms: int, priority: int | None = None
     ) -> AcquireOutcome:
         """See :meth:`controlplane.ports.LeaseStore.acquire`."""
-        answer = self._run(self._acquire, owner, floor, duration_ms, "" if priority is None else priority)
+        answer = self._run(
+            self._acquire, owner, self._process, floor, duration_ms, "" if priority is None else priority
+        )
         if answer[0] == "left":
             return LeaseLeft(answer[1], int(answer[2]))
         return LeaseGranted(Term(int(answer[1]))) if answer[0] == "granted" else _held(answer)
 
     def renew(self, owner: ControllerId, term: Term, duration_ms: int, priority: int = 0) -> RenewOutcome:
         """See :meth:`controlplane.ports.LeaseStore.renew`; a lease that ran out is missing, even for its last owner."""
-        answer = self._run(self._renew, owner, term, duration_ms, priority)
+        answer = self._run(self._renew, owner, self._process, term, duration_ms, priority)
         if answer[0] == "renewed":
-            return LeaseRenewed(Term(int(answer[1])), Outranking(answer[2], int(answer[3])) if answer[2] else None)
+            above = Outranking(answer[2], int(answer[3]), int(answer[4])) if answer[2] else None
+            return LeaseRenewed(Term(int(answer[1])), above)
         return _held_or_missing(answer)
 
     def contenders(self) -> Sequence[Contending]:
@@ -70,7 +75,7 @@ class RedisLeaseStore:
 
     def release(self, owner: ControllerId, term: Term) -> bool:
         """See :meth:`controlplane.ports.LeaseStore.release`."""
-        return self._run(self._release, owner, term)[0] == "released"
+        return self._run(self._release, owner, self._process, term)[0] == "released"
 
     def read(self) -> LeaseHeld | LeaseMissing:
         """See :meth:`controlplane.ports.LeaseStore.read`."""
@@ -97,8 +102,8 @@ class RedisLeaseStore:
 
 
 def _held(answer: _Answer) -> LeaseHeld:
-    """The answer ``held, owner, term, remaining_ms`` as a value."""
-    return LeaseHeld(owner=answer[1], term=Term(int(answer[2])), remaining_ms=int(answer[3]))
+    """The answer ``held, owner, process, term, remaining_ms`` as a value."""
+    return LeaseHeld(answer[1], answer[2], Term(int(answer[3])), int(answer[4]))
 
 
 def _held_or_missing(answer: _Answer) -> LeaseHeld | LeaseMissing:

@@ -1,10 +1,14 @@
 """The lease's compare-and-set operations as Lua, run by Redis one at a time.
 
-The lease is one hash: ``owner`` (empty when given back), ``term``, ``expires_at_ms`` by Redis's own clock (when it was
-given back: that time), ``duration_ms`` that it was granted or renewed for. The key
-has no Redis expiry on purpose: a script judges expiry, so that the term survives the end of every lease and falls
-only if Redis loses its data, where the floor from the log takes over (Kleppmann, "How to do distributed locking",
-2016: a lock needs a fencing token that only grows).
+The lease is one hash: ``owner`` (empty when given back), ``process``, ``term``, ``expires_at_ms`` by Redis's own clock
+(when it was given back: that time), ``duration_ms`` that it was granted or renewed for. The key has no Redis expiry on
+purpose: a script judges expiry, so that the term survives the end of every lease and falls only if Redis loses its
+data, where the floor from the log takes over (Kleppmann, "How to do distributed locking", 2016: a lock needs a fencing
+token that only grows).
+
+``process`` tells which process of the owner's name has the lease. To any other one of that name it is another's:
+otherwise two controllers that were given one name would take it from each other for ever. A record without that field,
+as former releases leave it, is another's as well.
 
 That clock may be set back. A lease that ends further ahead than its duration, or is free since a time ahead, is judged
 as if it had just been stored, and whoever asked in the future has not asked: so nobody waits for longer than a lease,
@@ -20,15 +24,22 @@ asked again and again, and when it asked last, separated by spaces.
 _NOW = """
 local time = redis.call('TIME')
 local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local stored = redis.call('HMGET', KEYS[1], 'owner', 'term', 'expires_at_ms', 'duration_ms')
+local stored = redis.call('HMGET', KEYS[1], 'owner', 'term', 'expires_at_ms', 'duration_ms', 'process')
 local owner = stored[1] or ''
 local term = tonumber(stored[2] or '0')
 local ends_in_ms = tonumber(stored[3] or '0') - now_ms
 local longest_ms = owner == '' and 0 or tonumber(stored[4] or '') or ends_in_ms
 local remaining_ms = math.min(ends_in_ms, longest_ms)
 if remaining_ms <= 0 then owner = '' end
+local function is_ours() return owner ~= '' and owner == ARGV[1] and stored[5] == ARGV[2] end
+local function held()
+    return {'held', owner, stored[5] or '', string.format('%d', term), string.format('%d', remaining_ms)}
+end
 """
-"""Common beginning: who holds the lease now (``owner`` is empty when nobody does), its term and remaining time."""
+"""Common beginning: who holds the lease now (``owner`` is empty when nobody does), its term and remaining time.
+
+Whoever changes something names itself in ``ARGV[1]`` and ``ARGV[2]``: owner and process.
+"""
 
 _OUTRANKING = """
 local function outranking(name, priority, lasts_ms)
@@ -45,44 +56,43 @@ local function outranking(name, priority, lasts_ms)
             above, above_priority, above_since = entries[i], rank, since
         end
     end
-    return above, above and string.format('%d', now_ms - tonumber(above_since))
+    return above, above and string.format('%d', above_priority),
+        above and string.format('%d', now_ms - tonumber(above_since))
 end
 """
-"""The most preferred contender above a priority, or nil, and for how long it has been present; forgets the absent."""
+"""The most preferred contender above a priority, or nil, its own, and for how long it has asked; forgets the absent."""
 
 ACQUIRE = (
     _NOW
     + _OUTRANKING
     + """
-local duration_ms = tonumber(ARGV[3])
+local duration_ms = tonumber(ARGV[4])
 if remaining_ms < ends_in_ms then
     redis.call('HSET', KEYS[1], 'expires_at_ms', string.format('%d', now_ms + remaining_ms))
 end
-local above = outranking(ARGV[1], tonumber(ARGV[4]) or 0, duration_ms)
-if ARGV[4] == '' then
+local above = outranking(ARGV[1], tonumber(ARGV[5]) or 0, duration_ms)
+if ARGV[5] == '' then
     redis.call('HDEL', KEYS[2], ARGV[1])
 else
     local entry = redis.call('HGET', KEYS[2], ARGV[1])
     local since = entry and string.match(entry, '^%d+ (%d+)') or string.format('%d', now_ms)
-    redis.call('HSET', KEYS[2], ARGV[1], ARGV[4] .. ' ' .. since .. ' ' .. string.format('%d', now_ms))
+    redis.call('HSET', KEYS[2], ARGV[1], ARGV[5] .. ' ' .. since .. ' ' .. string.format('%d', now_ms))
 end
-if owner ~= '' and owner ~= ARGV[1] then
-    return {'held', owner, string.format('%d', term), string.format('%d', remaining_ms)}
-end
+if owner ~= '' and not is_ours() then return held() end
 local wait_ms = math.floor(duration_ms / 2) + remaining_ms
 if above and owner == '' and wait_ms > 0 then
     return {'left', above, string.format('%d', wait_ms)}
 end
 redis.call('HDEL', KEYS[2], ARGV[1])
-local new_term = string.format('%d', math.max(term, tonumber(ARGV[2])) + 1)
-redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'term', new_term,
+local new_term = string.format('%d', math.max(term, tonumber(ARGV[3])) + 1)
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'process', ARGV[2], 'term', new_term,
     'expires_at_ms', string.format('%d', now_ms + duration_ms), 'duration_ms', string.format('%d', duration_ms))
 return {'granted', new_term}
 """
 )
-"""ARGV: owner, floor, duration_ms, priority (empty: to be forgotten).
+"""ARGV: owner, process, floor, duration_ms, priority (empty: to be forgotten).
 
-Returns ``granted, term``, ``held, owner, term, remaining_ms`` or ``left, left_to, wait_ms``.
+Returns ``granted, term``, ``held, owner, process, term, remaining_ms`` or ``left, left_to, wait_ms``.
 """
 
 RENEW = (
@@ -90,20 +100,18 @@ RENEW = (
     + _OUTRANKING
     + """
 if owner == '' then return {'missing'} end
-if owner ~= ARGV[1] or term ~= tonumber(ARGV[2]) then
-    return {'held', owner, string.format('%d', term), string.format('%d', remaining_ms)}
-end
-local duration_ms = tonumber(ARGV[3])
+if not is_ours() or term ~= tonumber(ARGV[3]) then return held() end
+local duration_ms = tonumber(ARGV[4])
 redis.call('HSET', KEYS[1], 'expires_at_ms', string.format('%d', now_ms + duration_ms),
     'duration_ms', string.format('%d', duration_ms))
-local above, present_ms = outranking(ARGV[1], tonumber(ARGV[4]), duration_ms)
-return {'renewed', string.format('%d', term), above or '', present_ms or '0'}
+local above, priority, present_ms = outranking(ARGV[1], tonumber(ARGV[5]), duration_ms)
+return {'renewed', string.format('%d', term), above or '', priority or '0', present_ms or '0'}
 """
 )
-"""ARGV: owner, term, duration_ms, priority.
+"""ARGV: owner, process, term, duration_ms, priority.
 
-Returns ``renewed, term, outranked_by, present_ms`` (an empty name for nobody), ``held, owner, term, remaining_ms`` or
-``missing``.
+Returns ``renewed, term, outranked_by, priority, present_ms`` (an empty name for nobody), ``held, owner, process, term,
+remaining_ms`` or ``missing``.
 
 A lease that ran out is not renewed even if nobody took it: its owner had no right to lead meanwhile.
 """
@@ -111,21 +119,21 @@ A lease that ran out is not renewed even if nobody took it: its owner had no rig
 RELEASE = (
     _NOW
     + """
-if owner == '' or owner ~= ARGV[1] or term ~= tonumber(ARGV[2]) then return {'not-ours'} end
-redis.call('HSET', KEYS[1], 'owner', '', 'expires_at_ms', string.format('%d', now_ms))
+if not is_ours() or term ~= tonumber(ARGV[3]) then return {'not-ours'} end
+redis.call('HSET', KEYS[1], 'owner', '', 'process', '', 'expires_at_ms', string.format('%d', now_ms))
 return {'released'}
 """
 )
-"""ARGV: owner, term. Returns ``released`` or ``not-ours``; the term stays."""
+"""ARGV: owner, process, term. Returns ``released`` or ``not-ours``; the term stays."""
 
 READ = (
     _NOW
     + """
 if owner == '' then return {'missing'} end
-return {'held', owner, string.format('%d', term), string.format('%d', remaining_ms)}
+return held()
 """
 )
-"""No ARGV. Returns ``held, owner, term, remaining_ms`` or ``missing``."""
+"""No ARGV. Returns ``held, owner, process, term, remaining_ms`` or ``missing``."""
 
 CONTENDERS = (
     _NOW

@@ -1,6 +1,7 @@
 """Composes a controller from its parts: real Kafka, real Redis, the system's clock."""
 
 import random
+import secrets
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 
@@ -60,7 +61,10 @@ def run_controller(config: ControllerConfig, policy: Policy, slot_policies: Slot
         ConfigurationError: a topic is missing or its settings break a promise, or the slot policy refuses its options.
         StopError: going on would do harm; the message says what to look at.
     """
-    structlog.contextvars.bind_contextvars(cluster=config.cluster.name, controller=config.controller_id)
+    process = secrets.token_hex(4)
+    structlog.contextvars.bind_contextvars(
+        cluster=config.cluster.name, controller=config.controller_id, process=process
+    )
     verify_topics(config.kafka.bootstrap_servers, config.cluster.name, topic_specs(), config.kafka.security)
     lock, timeout_ms = config.sofa_lease, config.lease.store_timeout_ms
     with ExitStack() as stack:
@@ -68,7 +72,7 @@ def run_controller(config: ControllerConfig, policy: Policy, slot_policies: Slot
         letter_writer = stack.enter_context(closing(_event_writer(config, TRANSACTION_TIMEOUT_MS)))
         snapshot_writer = stack.enter_context(closing(_event_writer(config, SNAPSHOT_TIMEOUT_MS)))
         stores = [
-            stack.enter_context(closing(RedisLeaseStore(config.cluster, config.redis_url, timeout_ms)))
+            stack.enter_context(closing(RedisLeaseStore(config.cluster, config.redis_url, timeout_ms, process)))
             for _ in range(2)
         ]
         lock_store = None

@@ -16,6 +16,7 @@ from controlplane.ports import LeaseHeld, LeaseMissing
 COLUMNS = (
     "lease_profile",
     "lease_owner",
+    "lease_process",
     "lease_term",
     "lease_remaining_ms",
     "opened_term",
@@ -64,6 +65,7 @@ def leader_row(
     held = [(lock, store_now_ms) for lock, store_now_ms in locks if lock and not lock.has_run_out(store_now_ms)]
     if isinstance(lease, LeaseHeld):
         row |= _lease_fields(DEFAULT_PROFILE, lease.owner, lease.term, lease.remaining_ms)
+        row["lease_process"] = lease.process or None
     elif held:
         lock, store_now_ms = max(held, key=lambda each: each[0].gmt_modified_ms)
         row |= _lease_fields(SOFA_PROFILE, lock.owner, lock.term, _runs_out_in_ms(lock, store_now_ms))

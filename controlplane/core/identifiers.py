@@ -22,6 +22,10 @@ Incarnation: TypeAlias = int
 """One process life of a node; greater on every start: max(wall clock in ms, last known + 1)."""
 
 ControllerId: TypeAlias = str
+
+ProcessId: TypeAlias = str
+"""Which process of a controller's name: random, made when it starts. Empty where nobody knows."""
+
 SlotId: TypeAlias = int
 IntentId: TypeAlias = str
 NamespaceName: TypeAlias = str

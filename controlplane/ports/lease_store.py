@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.identifiers import ControllerId, ProcessId, Term
 from controlplane.core.lease_store.contenders import Contending, Outranking
 from controlplane.core.lease_store.lock_record import LockReading, LockRecord
 
@@ -29,9 +29,10 @@ class LeaseRenewed:
 
 @dataclass(frozen=True, slots=True)
 class LeaseHeld:
-    """Somebody else holds it."""
+    """Somebody else holds it: another controller, or another process of the same name."""
 
     owner: ControllerId
+    process: ProcessId
     term: Term
     remaining_ms: int
 
@@ -54,7 +55,7 @@ RenewOutcome: TypeAlias = LeaseRenewed | LeaseHeld | LeaseMissing
 
 
 class LeaseStore(Protocol):
-    """The lease, by the store's own time.
+    """The lease, by the store's own time, for one process: another one of the same name is another contender.
 
     Every method that asks the store raises ``LeaseStoreUnavailableError`` without an answer, and ``ConfigurationError``
     when the store refuses this client's login or does not let it do that.
@@ -63,16 +64,17 @@ class LeaseStore(Protocol):
     def acquire(
         self, owner: ControllerId, floor: Term, duration_ms: int, priority: int | None = None
     ) -> AcquireOutcome:
-        """Take the lease if it is free, run out, or the owner's own.
+        """Take the lease if it is free, run out, or this process's own.
 
-        The new term is max(stored term, floor) + 1, also when the owner held it already. A lease that became free less
-        than half a duration ago is left to a contender of a greater priority that has asked within a duration. Whoever
-        asks with a priority is remembered as such a contender; without one it counts as 0 and is forgotten.
+        The new term is max(stored term, floor) + 1, also when this process held it already. A lease that became free
+        less than half a duration ago is left to a contender of a greater priority that has asked within a duration.
+        Whoever asks with a priority is remembered as such a contender, by its name alone; without one it counts as 0
+        and is forgotten.
         """
         ...
 
     def renew(self, owner: ControllerId, term: Term, duration_ms: int, priority: int = 0) -> RenewOutcome:
-        """Prolong the lease if owner and term are the stored ones; tells which contender outranks ``priority``."""
+        """Prolong the lease if owner, process and term are the stored ones; tells who outranks ``priority``."""
         ...
 
     def contenders(self) -> Sequence[Contending]:
@@ -80,7 +82,7 @@ class LeaseStore(Protocol):
         ...
 
     def release(self, owner: ControllerId, term: Term) -> bool:
-        """Give the lease back if owner and term are the stored ones; the stored term stays. True if it was ours."""
+        """Give the lease back if owner, process and term are the stored ones; the term stays. True if it was ours."""
         ...
 
     def read(self) -> LeaseHeld | LeaseMissing:

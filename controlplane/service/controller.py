@@ -39,6 +39,11 @@ _ANSWERS: Final = {
     CommitOutcome.UNKNOWN: Trigger.UNANSWERED,
 }
 
+_HANDED_OVER: Final = "lease handed over"
+"""Why a leader has lost its lease if it gave it back for a preferred controller."""
+_STOOD_STILL: Final = "stood still"
+"""Why a leader has heard nothing of Kafka if it did not listen: it was suspended, or its machine was."""
+
 _Performers: TypeAlias = Mapping[Action, Callable[[], LeadingEvent | None]]
 
 _log = structlog.get_logger(__name__)
@@ -64,6 +69,8 @@ class Controller:
         self._machine = machine
         self._attempt: TakeOver | None = None
         self._began_at_ms = 0
+        self._looked_at_ms = 0
+        self._turn_ms = 0
         self._shown: State | None = None
 
     @property
@@ -168,6 +175,8 @@ class Controller:
 
     def _looked(self) -> Looked:
         """What the lease and Kafka say by now; raises what ended the keeper or the ticker, if anything did."""
+        now_ms = self._parts.clock.monotonic_ms()
+        self._turn_ms, self._looked_at_ms = now_ms - self._looked_at_ms, now_ms
         self._ticker.cover(self._parts.intake.known_partitions)
         held_term = None if self._keeper is None else self._keeper.term
         return Looked(held_term, self._ticker.silent_for_ms(), self._parts.intake.deaf_for_ms())
@@ -207,7 +216,8 @@ class Controller:
 
     def _announce(self) -> None:
         leadership = self._take_over.leadership
-        elapsed_ms = self._parts.clock.monotonic_ms() - self._began_at_ms
+        self._looked_at_ms = self._parts.clock.monotonic_ms()
+        elapsed_ms = self._looked_at_ms - self._began_at_ms
         _log.info("leading", term=leadership.term, seq=leadership.state.seq, elapsed_ms=elapsed_ms)
         structlog.contextvars.bind_contextvars(term=leadership.term)
         self._take_over.remember_log_id()
@@ -240,12 +250,22 @@ class Controller:
         if attempt is None:
             return
         if attempt.leads:
-            reason = self._machine.last_trigger.value
-            _log.warning("stepping down", reason=reason, term=attempt.leadership.term)
+            reason = self._reason_to_step_down()
+            tell = _log.info if reason == _HANDED_OVER else _log.warning
+            tell("stepping down", reason=reason, term=attempt.leadership.term)
             structlog.contextvars.unbind_contextvars("term")
             self._parts.metrics.steps_down.labels(reason).inc()
             self._parts.metrics.leading.set(0)
         attempt.close()
+
+    def _reason_to_step_down(self) -> str:
+        """As the machine has it, but for what only the driver can know."""
+        trigger = self._machine.last_trigger
+        if trigger is Trigger.LEASE_LOST and self._keeper is not None and self._keeper.is_handed_over:
+            return _HANDED_OVER
+        if trigger is Trigger.CUT_OFF and self._turn_ms > self._parts.config.lease.duration_ms:
+            return _STOOD_STILL
+        return trigger.value
 
     def _stay_away(self, absence: Absence) -> None:
         """Who does not hold the lease has nothing to leave to others; only who is cut off must not even ask for it."""

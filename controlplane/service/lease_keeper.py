@@ -92,6 +92,12 @@ class LeaseKeeper:
                 raise self._failure
             return self._profile.term
 
+    @property
+    def is_handed_over(self) -> bool:
+        """See :attr:`controlplane.service.lease_profiles.LeaseProfile.is_handed_over`."""
+        with self._condition:
+            return self._profile.is_handed_over
+
     def start(self) -> None:
         """Begin to stand for election."""
         self._thread.start()

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import structlog
 
 from controlplane.config import LeaseConfig, SofaLeaseConfig, SofaRenewal
-from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.identifiers import ControllerId, ProcessId, Term
 from controlplane.core.machines.election import Election
 from controlplane.core.machines.election_messages import (
     Acquire,
@@ -40,6 +40,7 @@ from controlplane.core.machines.sofa_election import (
     TakeLockOver,
 )
 from controlplane.ports import (
+    AcquireOutcome,
     Clock,
     LeaseGranted,
     LeaseHeld,
@@ -77,6 +78,11 @@ class LeaseProfile(Protocol[ActionT, EventT]):
         """The store said that the lease is ours, asked at this monotonic time; -1 for never."""
         ...
 
+    @property
+    def is_handed_over(self) -> bool:
+        """Whether the lease is not ours because it was given back for a preferred controller to take it."""
+        ...
+
     def on_event(self, event: EventT | CommonEvent) -> tuple[ActionT, ...]:
         """Tell the machine what happened; what it wants done, in this order."""
         ...
@@ -95,7 +101,7 @@ AnyProfile: TypeAlias = LeaseProfile[Any, Any]
 
 
 class OwnLease:
-    """The default: a lease in Redis that is granted, renewed and released by owner and term."""
+    """The default: a lease in Redis that is granted, renewed and released by owner, process and term."""
 
     def __init__(
         self,
@@ -119,7 +125,9 @@ class OwnLease:
         """
         self._is_ready = is_ready
         self._has_asked = False
+        self._twin: ProcessId | None = None
         self.confirmed_at_ms = -1
+        self.is_handed_over = False
         self._store = store
         self._clock = clock
         self._owner = owner
@@ -141,6 +149,10 @@ class OwnLease:
         actions = self._election.on_event(self._clock.monotonic_ms(), event).actions
         if isinstance(event, Granted | Renewed):
             self.confirmed_at_ms = event.asked_at_ms
+            self.is_handed_over = self._election.term is None
+        if isinstance(event, Renewed) and event.outranked_by is not None and self.is_handed_over:
+            preferred, priority, _ = event.outranked_by
+            _log.info("handing the lease over to a preferred controller", preferred=preferred, priority=priority)
         return actions
 
     def perform(self, action: ElectionAction) -> ElectionEvent | None:
@@ -151,7 +163,9 @@ class OwnLease:
                 # Never with the first request: what the store remembers of this name is of a process that is gone.
                 priority = self._config.priority if self._has_asked and self._is_ready() else None
                 self._has_asked = True
-                match self._store.acquire(self._owner, floor, self._config.duration_ms, priority):
+                outcome = self._store.acquire(self._owner, floor, self._config.duration_ms, priority)
+                self._look_for_twin(outcome)
+                match outcome:
                     case LeaseGranted(term=granted):
                         return Granted(granted, asked_at_ms)
                     case LeaseLeft(left_to=preferred, wait_ms=wait_ms):
@@ -171,9 +185,24 @@ class OwnLease:
                 self._store.release(self._owner, term)
                 return GivenBack()
 
+    def _look_for_twin(self, outcome: AcquireOutcome) -> None:
+        """Say that another process holds the lease in our name, and again only when it is another one."""
+        twin = outcome.process if isinstance(outcome, LeaseHeld) and outcome.owner == self._owner else None
+        if twin not in {None, self._twin}:
+            _log.warning(
+                "another process runs under this controller's name, or one was killed less than a lease ago: "
+                "unless its lease runs out soon, give each controller a --controller-id of its own",
+                controller=self._owner,
+                holder_process=twin,
+            )
+        self._twin = twin
+
 
 class SofaLease:
     """As SOFARegistry's meta servers: a record of ``distribute_lock``, here in Redis."""
+
+    is_handed_over = False
+    """Nobody is preferred there."""
 
     def __init__(
         self,

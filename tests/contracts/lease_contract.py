@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import strategies as st
 
-from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.identifiers import ControllerId, ProcessId, Term
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import LeaseGranted, LeaseHeld, LeaseLeft, LeaseMissing, LeaseRenewed
 from tests.helpers.lease_worlds import LeaseWorld
@@ -33,7 +33,7 @@ class LeaseContract:
         assert isinstance(told, LeaseHeld)
         assert (told.owner, told.term) == ("a", Term(1))
         assert 0 < told.remaining_ms <= LONG_MS
-        assert second.read() == LeaseHeld("a", Term(1), pytest.approx(told.remaining_ms, abs=5_000))  # type: ignore[arg-type] # approximate on purpose
+        assert second.read() == LeaseHeld("a", "", Term(1), pytest.approx(told.remaining_ms, abs=5_000))  # type: ignore[arg-type] # approximate on purpose
 
     def test_an_owner_that_acquires_again_gets_a_new_term(self, world: LeaseWorld) -> None:
         """Each take-over is a leadership of its own, also by the same controller."""
@@ -61,6 +61,28 @@ class LeaseContract:
         assert (told.owner, told.term) == ("a", Term(1))
         assert not store.release(owner, Term(term))
         assert isinstance(store.read(), LeaseHeld)
+
+    def test_another_process_of_a_name_is_another_contender(self, world: LeaseWorld) -> None:
+        """Each would take the lease from the other for ever; so it is held for both of them, until it ends."""
+        first, second = world.open_store("first"), world.open_store("second")
+        assert first.acquire("a", Term(0), LONG_MS) == LeaseGranted(Term(1))
+        for told in (second.acquire("a", Term(9), LONG_MS), second.renew("a", Term(1), LONG_MS), second.read()):
+            assert isinstance(told, LeaseHeld)
+            assert (told.owner, told.process, told.term) == ("a", "first", Term(1))
+        assert not second.release("a", Term(1))
+        assert first.renew("a", Term(1), SHORT_MS) == LeaseRenewed(Term(1))
+        world.let_time_pass(SHORT_MS + 30)
+        assert second.acquire("a", Term(0), LONG_MS) == LeaseGranted(Term(2))
+        assert second.release("a", Term(2))
+        assert first.acquire("a", Term(0), LONG_MS) == LeaseGranted(Term(3))
+
+    def test_a_process_has_its_lease_over_any_connection(self, world: LeaseWorld) -> None:
+        """Connections break, and an answer may be lost with one."""
+        world.open_store("first").acquire("a", Term(0), LONG_MS)
+        again = world.open_store("first")
+        assert again.renew("a", Term(1), LONG_MS) == LeaseRenewed(Term(1))
+        assert again.acquire("a", Term(0), LONG_MS) == LeaseGranted(Term(2))
+        assert again.release("a", Term(2))
 
     def test_a_lease_runs_out_by_the_stores_time(self, world: LeaseWorld) -> None:
         """A dead leader is replaced without anybody asking it, and the next term is greater."""
@@ -144,7 +166,7 @@ class LeaseContract:
         told = store.renew("a", Term(1), LONG_MS, 3)
         assert isinstance(told, LeaseRenewed)
         assert told.outranked_by is not None
-        assert told.outranked_by.owner == "higher"
+        assert told.outranked_by[:2] == ("higher", 6)
         assert 200 <= told.outranked_by.present_ms < 5_000
         world.let_time_pass(150)
         # Nobody has asked within 100 ms: all of them are forgotten.
@@ -197,7 +219,7 @@ class LeaseContract:
         told = store.renew("a", Term(1), LONG_MS)
         assert isinstance(told, LeaseRenewed)
         assert told.outranked_by is not None
-        assert told.outranked_by.owner == "here"
+        assert told.outranked_by[:2] == ("here", 3)
         assert 0 <= told.outranked_by.present_ms < 5_000
         assert store.release("a", Term(1))
         assert store.acquire("here", Term(0), LONG_MS, 3) == LeaseGranted(Term(2))
@@ -222,6 +244,15 @@ class LeaseContract:
         found = world.open_store().contenders()
         assert [(each.owner, each.priority) for each in found] == [("c1", 0), ("c3", 9)]
         assert all(0 <= each.asked_ms_ago <= each.present_ms < 10_000 for each in found)
+
+    def test_processes_of_one_name_contend_as_one(self, world: LeaseWorld) -> None:
+        """Whoever asked last counts for the name; and nobody hands the lease over to its own name."""
+        first, second, third = (world.open_store(process) for process in ("first", "second", "third"))
+        first.acquire("a", Term(0), LONG_MS, 1)
+        second.acquire("a", Term(0), LONG_MS, 4)
+        third.acquire("a", Term(0), LONG_MS, 2)
+        assert [(each.owner, each.priority) for each in first.contenders()] == [("a", 2)]
+        assert first.renew("a", Term(1), LONG_MS, 1) == LeaseRenewed(Term(1))
 
     def test_owners_keep_their_names(self, world: LeaseWorld) -> None:
         """Names are the operator's choice: spaces, other alphabets, anything but empty."""
@@ -270,6 +301,7 @@ class Step:
 
     kind: str
     owner: ControllerId
+    process: ProcessId
     value: int
 
 
@@ -277,7 +309,8 @@ steps = st.lists(
     st.builds(
         Step,
         kind=st.sampled_from(["acquire", "renew", "renew", "release", "pass", "lose"]),
-        owner=st.sampled_from(["a", "b", "c"]),
+        owner=st.sampled_from(["a", "b"]),
+        process=st.sampled_from(["first", "second"]),
         value=st.integers(min_value=0, max_value=6),
     ),
     max_size=30,
@@ -294,34 +327,35 @@ def check_lease_history(world: LeaseWorld, history: list[Step], duration_ms: int
         duration_ms: how long a lease is granted for.
         step_ms: how long one step of time is; long leases and no time at all make a history exact on a real clock.
     """
-    store = world.open_store()
+    stores = {process: world.open_store(process) for process in ("first", "second")}
     log_term = Term(0)
-    holder: tuple[ControllerId, Term, int] | None = None
-    now_ms = 0
+    holder: tuple[ControllerId, ProcessId, Term] | None = None
+    now_ms = ends_ms = 0
     for step in history:
+        store, claimant = stores[step.process], (step.owner, step.process)
         if step.kind == "acquire":
             outcome = store.acquire(step.owner, log_term, duration_ms)
-            if holder is not None and holder[0] != step.owner:
+            if holder is not None and holder[:2] != claimant:
                 assert isinstance(outcome, LeaseHeld)
-                assert (outcome.owner, outcome.term) == holder[:2]
+                assert (outcome.owner, outcome.process, outcome.term) == holder
             else:
                 assert isinstance(outcome, LeaseGranted)
                 assert outcome.term > log_term
                 log_term = outcome.term
-                holder = (step.owner, outcome.term, now_ms + duration_ms)
+                holder, ends_ms = (*claimant, outcome.term), now_ms + duration_ms
         elif step.kind == "pass":
             world.let_time_pass(step.value * step_ms)
             now_ms += step.value * step_ms
-            holder = holder if holder is not None and holder[2] > now_ms else None
+            holder = holder if ends_ms > now_ms else None
         elif step.kind == "lose":
             world.lose_data()
             holder = None
         else:
             term = Term(max(0, log_term - step.value // 3))
-            is_holders = holder is not None and holder[:2] == (step.owner, term)
+            is_holders = holder == (*claimant, term)
             if step.kind == "renew":
                 assert isinstance(store.renew(step.owner, term, duration_ms), LeaseRenewed) == is_holders
-                holder = (step.owner, term, now_ms + duration_ms) if is_holders else holder
+                ends_ms = now_ms + duration_ms if is_holders else ends_ms
             else:
                 assert store.release(step.owner, term) == is_holders
                 holder = None if is_holders else holder
@@ -330,4 +364,4 @@ def check_lease_history(world: LeaseWorld, history: list[Step], duration_ms: int
             assert held == LeaseMissing()
         else:
             assert isinstance(held, LeaseHeld)
-            assert (held.owner, held.term) == holder[:2]
+            assert (held.owner, held.process, held.term) == holder

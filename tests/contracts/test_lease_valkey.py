@@ -11,7 +11,7 @@ from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import Term
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
-from controlplane.ports import LeaseGranted, LeaseMissing
+from controlplane.ports import LeaseGranted, LeaseHeld, LeaseMissing, LeaseRenewed
 from tests.contracts.lease_contract import (
     LONG_MS,
     LeaseContract,
@@ -73,6 +73,24 @@ def test_a_killed_server_that_comes_back_empty_never_lowers_the_term(
         connection.flushall()
     assert store.renew("a", Term(5), LONG_MS) == LeaseMissing()
     assert store.acquire("a", Term(5), LONG_MS) == LeaseGranted(Term(6))
+    store.close()
+
+
+def test_a_lease_of_a_former_release_is_another_processs(valkey_server: EmbeddedValkey, cluster_name: str) -> None:
+    """Controllers are upgraded one by one: what the old one left says nothing of processes, and is waited out."""
+    cluster = ClusterConfig(cluster_name)
+    store = RedisLeaseStore(cluster, valkey_server.redis_url, 5_000)
+    store.acquire("a", Term(6), LONG_MS)
+    with redis.Redis.from_url(valkey_server.redis_url) as connection:
+        connection.hdel(cluster.lease_key, "process")
+        held = store.acquire("a", Term(0), LONG_MS)
+        assert isinstance(held, LeaseHeld)
+        assert (held.owner, held.process, held.term) == ("a", "", Term(7))
+        assert isinstance(store.renew("a", Term(7), LONG_MS), LeaseHeld)
+        assert not store.release("a", Term(7))
+        connection.hset(cluster.lease_key, "expires_at_ms", 0)
+    assert store.acquire("a", Term(0), LONG_MS) == LeaseGranted(Term(8))
+    assert store.renew("a", Term(8), LONG_MS) == LeaseRenewed(Term(8))
     store.close()
 
 

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from controlplane.core.identifiers import ControllerId, Term
 
+LIVING, GONE = "living", "gone"
+"""What the lease store calls the process of a controller that runs now, and whichever ran before it."""
 HELD_MS = 1
 """The explored time stands at 0: a lease that ends then has run out, one that ends at this time has not."""
 WAITED_MS = 1

@@ -7,6 +7,7 @@ and that may be as late as it likes. The thread of the lease takes its turns bes
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from controlplane.config import LeaseConfig
 from controlplane.core.identifiers import Term
@@ -45,7 +46,7 @@ from controlplane.core.machines.machine import Woke
 from tests.exploration.choices import Choices
 from tests.exploration.parts import LeaseThread, Loop, Parts, timeless
 from tests.exploration.rows import election_row, loop_row
-from tests.exploration.stores import HELD_MS, BrokenError, Decision, Kafka, commit, owner_of
+from tests.exploration.stores import GONE, HELD_MS, LIVING, BrokenError, Decision, Kafka, commit, owner_of
 
 _LEASE = LeaseConfig()
 _LOCAL = frozenset({Action.ANNOUNCE, Action.READ_BACK, Action.PAUSE})
@@ -107,10 +108,12 @@ class Turn:
     def end(self) -> None:
         """After the loop the thread gives back what it has, and another process starts."""
         self._elect(GiveBackAsked(1))
-        self.begin()
+        self.vanish()
 
     def vanish(self) -> None:
-        """The process was killed: nobody gives anything back, and another process starts."""
+        """The process is gone: what the lease store holds in its name is no more the next one's than anybody else's."""
+        if self.lease.is_held_by(0, owner_of(self._controller), LIVING):
+            self.lease = replace(self.lease, process=GONE)
         self.begin()
 
     # -- the lease's thread ------------------------------------------------------------------------------------------
@@ -162,14 +165,14 @@ class Turn:
             case Acquire(floor=floor):
                 if floor < self.thread.greatest_term:
                     raise BrokenError(f"{owner} asks for a term above {floor}, and knew {self.thread.greatest_term}")
-                after = self.lease.acquired(0, owner, floor, HELD_MS)
+                after = self.lease.acquired(0, owner, LIVING, floor, HELD_MS)
                 outranked = after is not None and self._controller == 1 and not self.lease.holder(0)
                 if outranked and self._choices.of("granted", "left to another") == "left to another":
                     return LeftToOther(1)
             case Renew(term=term):
-                after = self.lease.renewed(0, owner, term, HELD_MS)
+                after = self.lease.renewed(0, owner, LIVING, term, HELD_MS)
             case Release(term=term):
-                self.lease = self.lease.released(0, owner, term) or self.lease
+                self.lease = self.lease.released(0, owner, LIVING, term) or self.lease
                 return GivenBack()
         if after is not None:
             self.lease = after
@@ -182,7 +185,7 @@ class Turn:
         """One controller may find out that another one is preferred to it and has stood by for long."""
         if self._controller == 0 or self._choices.of("first", "outranked") == "first":
             return Renewed(term, 0)
-        return Renewed(term, 0, Outranking("preferred", _LEASE.handover_after_ms))
+        return Renewed(term, 0, Outranking("preferred", 1, _LEASE.handover_after_ms))
 
     def _know(self, term: Term) -> None:
         self.thread = self.thread._replace(greatest_term=Term(max(term, self.thread.greatest_term)))
@@ -361,15 +364,13 @@ def turns_of_thread(_: Loop) -> list[Callable[[Turn], None]]:
 def turns_with_lease_store(loop: Loop) -> list[Callable[[Turn], None]]:
     """What the loop may do next that depends on the lease's thread and its store."""
     if not loop.pending:
-        return [Turn.end]
+        return [Turn.end, Turn.vanish]
     return [Turn.go_on] if loop.pending[0] in _OF_LEASE else []
 
 
 def turns_with_thread(loop: Loop) -> list[Callable[[Turn], None]]:
     """What the loop may do next that depends on the lease's thread."""
-    if not loop.pending:
-        return [Turn.vanish]
-    return [Turn.go_on] if loop.pending[0] in _OF_THREAD else []
+    return [Turn.go_on] if loop.pending and loop.pending[0] in _OF_THREAD else []
 
 
 def turns_with_kafka(loop: Loop) -> list[Callable[[Turn], None]]:

@@ -5,6 +5,7 @@ for each attempt to become the owner of what was another's or nobody's. PROFILE 
 """
 
 import json
+import os
 import sys
 import time
 from typing import Any
@@ -53,7 +54,7 @@ def profile_of(kind: str, redis_url: str, cluster: str, owner: str) -> AnyProfil
     """What the process stands by."""
     clock, name = SystemClock(), ClusterConfig(cluster)
     if kind == "default":
-        store = TellingLeaseStore(name, redis_url, 400)
+        store = TellingLeaseStore(name, redis_url, 400, str(os.getpid()))
         return OwnLease(store, clock, owner, LEASE, stop_when_store_is_lost=False, is_ready=lambda: True)
     renewal = SofaRenewal.GUARDED if kind == "guarded" else SofaRenewal.OWNER
     config = SofaLeaseConfig(

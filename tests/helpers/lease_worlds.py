@@ -9,14 +9,15 @@ import redis
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.config import ClusterConfig
+from controlplane.core.identifiers import ProcessId
 from controlplane.ports import LeaseStore
 
 
 class LeaseWorld(Protocol):
     """A lease store that several controllers use, and what may happen to it."""
 
-    def open_store(self) -> LeaseStore:
-        """A new controller's connection."""
+    def open_store(self, process: ProcessId = "") -> LeaseStore:
+        """A new connection, for this process."""
 
     def let_time_pass(self, milliseconds: int) -> None:
         """Let the store's clock go on."""
@@ -44,9 +45,9 @@ class MemoryLeaseWorld:
         self._clock = VirtualClock()
         self._server = MemoryLeaseServer(self._clock)
 
-    def open_store(self) -> LeaseStore:
+    def open_store(self, process: ProcessId = "") -> LeaseStore:
         """See :meth:`LeaseWorld.open_store`."""
-        return MemoryLeaseStore(self._server)
+        return MemoryLeaseStore(self._server, process)
 
     def let_time_pass(self, milliseconds: int) -> None:
         """See :meth:`LeaseWorld.let_time_pass`."""
@@ -97,9 +98,9 @@ class RedisLeaseWorld:
         self._timeout_ms = timeout_ms
         self._stores: list[LeaseStore] = []
 
-    def open_store(self) -> LeaseStore:
+    def open_store(self, process: ProcessId = "") -> LeaseStore:
         """See :meth:`LeaseWorld.open_store`."""
-        store = RedisLeaseStore(self.cluster, self._redis_url, self._timeout_ms)
+        store = RedisLeaseStore(self.cluster, self._redis_url, self._timeout_ms, process)
         self._stores.append(store)
         return store
 

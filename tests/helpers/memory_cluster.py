@@ -170,6 +170,7 @@ class MemoryCluster:
             snapshots=snapshots,
         )
         lock_store = sofa_lease and MemoryLockStore(self.locks, sofa_lease.data_center, sofa_lease.lock_name)
+        process = f"process {len(self.controllers)}"
         controller = compose_controller(
             config,
             self.policy,
@@ -177,7 +178,7 @@ class MemoryCluster:
             clock=self.clock,
             threads=SystemThreads(),
             metrics=ControllerMetrics(CollectorRegistry()),
-            lease_stores=(MemoryLeaseStore(self.leases), MemoryLeaseStore(self.leases)),
+            lease_stores=(MemoryLeaseStore(self.leases, process), MemoryLeaseStore(self.leases, process)),
             lock_store=lock_store,
             open_reader=self.reader,
             open_transactions=lambda: transactions(self.cluster, self.broker),

@@ -47,7 +47,7 @@ class Cluster:
     def start(self, process: Process) -> None:
         """It begins to stand."""
         config = LeaseConfig(priority=process.priority, handover_after_ms=HANDOVER_AFTER_MS)
-        store = MemoryLeaseStore(self.server)
+        store = MemoryLeaseStore(self.server, f"{process.name}, since {self.clock.monotonic_ms()}")
         process.started_at_ms = self.clock.monotonic_ms()
         process.profile = OwnLease(
             store, self.clock, process.name, config, stop_when_store_is_lost=False, is_ready=lambda: True

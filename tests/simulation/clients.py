@@ -9,7 +9,7 @@ from controlplane.adapters.memory import (
     MemoryTransactionalWriter,
 )
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import ControllerId, Term, TopicPartition
+from controlplane.core.identifiers import ControllerId, ProcessId, Term, TopicPartition
 from controlplane.core.lease_store.contenders import Contending
 from controlplane.ports import (
     AcquireOutcome,
@@ -176,16 +176,17 @@ class SimulatedEventWriter:
 class SimulatedLeaseStore:
     """Implements :class:`controlplane.ports.LeaseStore`: without an answer a request takes the whole time limit."""
 
-    def __init__(self, machine: Link, timeout_ms: int) -> None:
-        """Of this machine."""
+    def __init__(self, machine: Link, timeout_ms: int, process: ProcessId) -> None:
+        """Of this machine, for this process on it."""
         self._machine = machine
         self._timeout_ms = timeout_ms
-        self._inner = MemoryLeaseStore(machine.leases)
+        self._process = process
+        self._inner = MemoryLeaseStore(machine.leases, self._process)
 
     def _reach(self) -> MemoryLeaseStore:
         machine = self._machine
         machine.latency()
-        self._inner = MemoryLeaseStore(machine.leases)
+        self._inner = MemoryLeaseStore(machine.leases, self._process)
         self._inner.connected = machine.network.lease_store
         if not (self._inner.connected and machine.leases.available):
             machine.scheduler.sleep(self._timeout_ms)
@@ -198,10 +199,11 @@ class SimulatedLeaseStore:
     ) -> AcquireOutcome:
         """See :meth:`controlplane.ports.LeaseStore.acquire`."""
         store, leases = self._reach(), self._machine.leases
-        holder = leases.lease.holder(leases.clock.wall_ms())
+        now_ms = leases.clock.wall_ms()
+        other = "" if leases.lease.is_held_by(now_ms, owner, self._process) else leases.lease.holder(now_ms)
         outcome = store.acquire(owner, floor, duration_ms, priority)
         if isinstance(outcome, LeaseGranted):
-            self._machine.stores.on_grant(owner, holder, floor, outcome.term)
+            self._machine.stores.on_grant(owner, other, floor, outcome.term)
         self._machine.latency()
         return outcome
 

@@ -2,6 +2,7 @@
 
 import random
 
+from controlplane.core.identifiers import ProcessId
 from tests.simulation.clients import (
     SimulatedEventWriter,
     SimulatedLeaseStore,
@@ -43,9 +44,9 @@ class Machine(Link):
         self._writers.append(writer)
         return writer
 
-    def lease_store(self, timeout_ms: int) -> SimulatedLeaseStore:
-        """A connection to the lease store."""
-        return SimulatedLeaseStore(self, timeout_ms)
+    def lease_store(self, timeout_ms: int, process: ProcessId) -> SimulatedLeaseStore:
+        """A connection to the lease store for the process of that name."""
+        return SimulatedLeaseStore(self, timeout_ms, process)
 
     def die(self) -> None:
         """What its writers have not got rid of goes with it; what is on its way arrives or not."""

@@ -85,7 +85,8 @@ class Stores:
         leases: the lease store.
         other_leases: another one, which is nobody's unless somebody is misled to it.
         news: whoever waits for something new to read.
-        on_grant: told of each grant of a lease: to whom, who held it just before, the floor that was named, the term.
+        on_grant: told of each grant of a lease: to whom, whose it was just before if it was another process's, the
+            floor that was named, the term.
         fetch_records: how many records one answer of the broker holds at most.
     """
 

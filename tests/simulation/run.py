@@ -116,9 +116,9 @@ class Run:
         """What kind of cluster it is."""
         return choose_setting(random.Random(f"setting of {self.seed}"))
 
-    def _judge_grant(self, owner: ControllerId, holder: ControllerId, floor: Term, term: Term) -> None:
+    def _judge_grant(self, owner: ControllerId, other: ControllerId, floor: Term, term: Term) -> None:
         self.verdicts.judge(ABOVE_FLOOR, term > floor, f"term {term} for {floor}")
-        self.verdicts.judge(NOT_ANOTHERS, holder in {"", owner}, f"{owner} is granted {holder}'s lease")
+        self.verdicts.judge(NOT_ANOTHERS, not other, f"{owner} is granted the lease of another process, {other}'s")
 
     def _judge_write(self, node_id: NodeId, process: object, key: str, token: FencingToken) -> None:
         self.owners.accepted(node_id, process, key, token)

@@ -132,17 +132,22 @@ class World:
             snapshots=self.setting.snapshots,
             stop_when_lease_store_is_lost=self.setting.stop_when_lease_store_is_lost,
         )
+        random_source = random.Random(self.random.random())
+        process = f"{random_source.getrandbits(32):08x}"
         controller = compose_controller(
             config,
             self.setting.policy,
             clock=machine.clock,
             threads=threads,
             metrics=ControllerMetrics(CollectorRegistry()),
-            lease_stores=(machine.lease_store(LEASE.store_timeout_ms), machine.lease_store(LEASE.store_timeout_ms)),
+            lease_stores=(
+                machine.lease_store(LEASE.store_timeout_ms, process),
+                machine.lease_store(LEASE.store_timeout_ms, process),
+            ),
             open_reader=machine.reader,
             open_transactions=machine.transactional_writer,
             event_writers=(machine.event_writer(LEASE.duration_ms), machine.event_writer(), machine.event_writer()),
-            random_source=random.Random(self.random.random()),
+            random_source=random_source,
         )
         stop = threads.signal()
         self.running[name] = RunningController(name, controller, stop)

@@ -28,9 +28,10 @@ class Presence(NamedTuple):
 
 
 class Outranking(NamedTuple):
-    """The most preferred contender above somebody, and for how long it has been present."""
+    """The most preferred contender above somebody, its priority, and for how long it has been present."""
 
     owner: ControllerId
+    priority: int
     present_ms: int
 
 
@@ -87,7 +88,7 @@ class Contenders:
         if not names:
             return None
         name = names[0][1]
-        return Outranking(name, now_ms - self.by_owner[name].since_ms)
+        return Outranking(name, self.by_owner[name].priority, now_ms - self.by_owner[name].since_ms)
 
 
 def yields_ms(free_for_ms: int, duration_ms: int) -> int:

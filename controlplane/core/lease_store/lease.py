@@ -7,7 +7,7 @@ at each request and never removes anything: the term outlives every lease (see t
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.identifiers import ControllerId, ProcessId, Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class Lease:
 
     Attributes:
         owner: who was granted it last; empty when it was given back or never granted.
+        process: which process of that name: another one is another contender, however it is called.
         term: the last term that was granted.
         expires_at_ms: until when it is the owner's, or since when nobody's.
         duration_ms: what it was granted or renewed for. If it ends further ahead, or is free since a time ahead, then
@@ -23,6 +24,7 @@ class Lease:
     """
 
     owner: ControllerId = ""
+    process: ProcessId = ""
     term: Term = field(default=Term(0))
     expires_at_ms: int = 0
     duration_ms: int = 0
@@ -39,20 +41,28 @@ class Lease:
         """As a contender leaves it: ending no later than it can, also if it is looked at again."""
         return replace(self, expires_at_ms=now_ms + self.remaining_ms(now_ms))
 
-    def acquired(self, now_ms: int, owner: ControllerId, floor: Term, duration_ms: int) -> Self | None:
-        """Granted to ``owner`` under a term above ``floor`` and the last one; None while it is another's."""
-        if self.holder(now_ms) not in {"", owner}:
-            return None
-        return type(self)(owner, Term(max(self.term, floor) + 1), now_ms + duration_ms, duration_ms)
+    def is_held_by(self, now_ms: int, owner: ControllerId, process: ProcessId) -> bool:
+        """Whether it is this process's now."""
+        return (self.holder(now_ms), self.process) == (owner, process)
 
-    def renewed(self, now_ms: int, owner: ControllerId, term: Term, duration_ms: int) -> Self | None:
-        """Prolonged; None unless it is this owner's now, under this term."""
-        if (self.holder(now_ms), self.term) != (owner, term):
+    def acquired(
+        self, now_ms: int, owner: ControllerId, process: ProcessId, floor: Term, duration_ms: int
+    ) -> Self | None:
+        """Granted to this process under a term above ``floor`` and the last one; None while it is another's."""
+        if self.holder(now_ms) and not self.is_held_by(now_ms, owner, process):
+            return None
+        return type(self)(owner, process, Term(max(self.term, floor) + 1), now_ms + duration_ms, duration_ms)
+
+    def renewed(
+        self, now_ms: int, owner: ControllerId, process: ProcessId, term: Term, duration_ms: int
+    ) -> Self | None:
+        """Prolonged; None unless it is this process's now, under this term."""
+        if not self.is_held_by(now_ms, owner, process) or self.term != term:
             return None
         return replace(self, expires_at_ms=now_ms + duration_ms, duration_ms=duration_ms)
 
-    def released(self, now_ms: int, owner: ControllerId, term: Term) -> Self | None:
-        """Given back; None unless it is this owner's now, under this term. The term stays."""
-        if (self.holder(now_ms), self.term) != (owner, term):
+    def released(self, now_ms: int, owner: ControllerId, process: ProcessId, term: Term) -> Self | None:
+        """Given back; None unless it is this process's now, under this term. The term stays."""
+        if not self.is_held_by(now_ms, owner, process) or self.term != term:
             return None
-        return replace(self, owner="", expires_at_ms=now_ms)
+        return replace(self, owner="", process="", expires_at_ms=now_ms)

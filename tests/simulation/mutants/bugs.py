@@ -35,7 +35,7 @@ MUTANTS: Final = (
     Mutant(
         "gives the lease to everybody who asks",
         "controlplane.core.lease_store.lease:Lease.acquired",
-        'if self.holder(now_ms) not in {"", owner}:',
+        "if self.holder(now_ms) and not self.is_held_by(now_ms, owner, process):",
         "if False:",
     ),
     Mutant(

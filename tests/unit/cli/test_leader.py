@@ -67,11 +67,11 @@ def test_standbys_are_shown_the_most_preferred_first(
     cluster_command: RunCommand, lease_server: MemoryLeaseServer
 ) -> None:
     """Who would follow, and for how long it has stood by."""
-    store = MemoryLeaseStore(lease_server)
+    store = MemoryLeaseStore(lease_server, "3f9a12bc")
     for owner, priority in (("c1", 1), ("c2", 0), ("c3", 4), ("c4", 4)):
         store.acquire(owner, Term(0), 2_000, priority)
     shown = json.loads(cluster_command("leader", "show", "--format", "json").out)
-    assert shown["lease_owner"] == "c1"
+    assert (shown["lease_owner"], shown["lease_process"]) == ("c1", "3f9a12bc")
     assert [(each["contender"], each["priority"]) for each in shown["contenders"]] == [("c3", 4), ("c4", 4), ("c2", 0)]
     assert "contender  priority  present ms  asked ms ago" in cluster_command("leader", "show").out
 

@@ -2,6 +2,8 @@
 
 import time
 
+from structlog.testing import capture_logs
+
 from controlplane.adapters.memory import CommitFault, MemoryLeaseStore, MemoryTransactionalWriter
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
@@ -100,7 +102,7 @@ def test_a_leader_that_resigns_alone_leads_again() -> None:
 
 def test_a_preferred_controller_that_lasts_is_handed_the_lease() -> None:
     """It comes later and leads in the end; nobody has to be killed, and the log shows one more term."""
-    with MemoryCluster() as world:
+    with MemoryCluster() as world, capture_logs() as logs:
         world.start("c1", handover_after_ms=1_000)
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -110,6 +112,10 @@ def test_a_preferred_controller_that_lasts_is_handed_the_lease() -> None:
         time.sleep(1.5)
         assert {decision.controller_id for decision in world.decisions()} == {"c1", "c2"}
         assert_log_is_whole(world)
+        (handing_over,) = [each for each in logs if each["event"] == "handing the lease over to a preferred controller"]
+        assert (handing_over["log_level"], handing_over["preferred"], handing_over["priority"]) == ("info", "c2", 5)
+        (stepping_down,) = [each for each in logs if each["event"] == "stepping down"]
+        assert (stepping_down["log_level"], stepping_down["reason"]) == ("info", "lease handed over")
 
 
 def test_a_lease_store_that_lost_its_data_never_lets_the_term_fall() -> None:

@@ -62,6 +62,7 @@ class ScriptedProfile:
 
     term = None
     confirmed_at_ms = -1
+    is_handed_over = False
 
     def __init__(self, script: list[Exception | None], registry: CollectorRegistry) -> None:
         self.script = script
@@ -150,8 +151,49 @@ def test_others_wait_no_whole_lease_for_one_that_was_given_back_in_vain() -> Non
     assert other.term == 2
 
 
-def _profile(name: str, server: MemoryLeaseServer, clock: VirtualClock) -> OwnLease:
-    store = MemoryLeaseStore(server)
+def test_processes_of_one_name_do_not_take_the_lease_from_each_other() -> None:
+    """One leads and renews; the other stands by as anybody else does, says once what is wrong, and follows."""
+    clock = VirtualClock()
+    server = MemoryLeaseServer(clock)
+    first, second = (_profile("c1", server, clock, process) for process in ("first", "second"))
+    with capture_logs() as logs:
+        for _ in range(5 * 60 * 4):
+            _tell(first, Woke())
+            _tell(second, Woke())
+            clock.advance(250)
+        assert (first.term, second.term, server.lease.term) == (1, None, 1)
+        assert [(each["log_level"], each["controller"], each["holder_process"]) for each in logs] == [
+            ("warning", "c1", "first")
+        ]
+        assert "give each controller a --controller-id of its own" in logs[0]["event"]
+        _tell(first, GiveBackAsked(60_000))
+        clock.advance(500)
+        _tell(second, Woke())
+        assert second.term == 2
+        clock.advance(60_000)
+        _tell(second, Woke())
+        _tell(first, Woke())
+        assert (first.term, len(logs)) == (None, 2)
+        assert logs[1]["holder_process"] == "second"
+
+
+def test_a_leader_that_was_killed_waits_out_its_own_lease() -> None:
+    """Nobody can tell it from another process of its name; and it says so once."""
+    clock = VirtualClock()
+    server = MemoryLeaseServer(clock)
+    _tell(_profile("c1", server, clock, "killed"), Woke())
+    restarted = _profile("c1", server, clock, "restarted")
+    with capture_logs() as logs:
+        while clock.monotonic_ms() < LEASE.duration_ms:
+            assert restarted.term is None
+            clock.advance(restarted.next_wake_at_ms - clock.monotonic_ms())
+            _tell(restarted, Woke())
+    assert (restarted.term, clock.monotonic_ms()) == (2, LEASE.duration_ms)
+    assert len(logs) == 1
+
+
+def _profile(name: str, server: MemoryLeaseServer, clock: VirtualClock, process: str = "") -> OwnLease:
+    store = MemoryLeaseStore(server, process)
     return OwnLease(store, clock, name, LEASE, stop_when_store_is_lost=False, is_ready=lambda: True)
 
 

@@ -119,7 +119,7 @@ def test_a_holder_hands_over_to_a_preferred_contender_of_some_age(
     """Both have to have lasted: else a contender that comes and goes would move the lease with it."""
     election = _holder()
     now_ms = 1_000 + held_ms
-    output = election.on_event(now_ms, Renewed(Term(4), now_ms, Outranking("c9", present_ms)))
+    output = election.on_event(now_ms, Renewed(Term(4), now_ms, Outranking("c9", 5, present_ms)))
     assert output.actions == ((Release(Term(4)),) if hands_over else ())
     if hands_over:
         output = election.on_event(now_ms, GivenBack())
@@ -132,7 +132,7 @@ def test_handing_over_can_be_switched_off() -> None:
     election = Election(replace(CONFIG, handover_after_ms=0), stop_when_store_is_lost=False)
     election.on_event(0, Woke())
     election.on_event(0, Granted(Term(1), 0))
-    election.on_event(900_000, Renewed(Term(1), 900_000, Outranking("c9", 900_000)))
+    election.on_event(900_000, Renewed(Term(1), 900_000, Outranking("c9", 5, 900_000)))
     assert election.term == 1
 
 
@@ -269,7 +269,7 @@ def test_every_outcome_of_the_table_happens() -> None:
         Woke(),
         Granted(Term(5), 1_000),
         Renewed(Term(4), 1_000),
-        Renewed(Term(4), 1_000, Outranking("c9", CONFIG.handover_after_ms)),
+        Renewed(Term(4), 1_000, Outranking("c9", 5, CONFIG.handover_after_ms)),
         HeldByOther("c2", Term(5), 100),
         LeftToOther(100),
         LeaseGone(),

@@ -1,0 +1,35 @@
+"""Why a leader steps down, as it tells whoever reads its log."""
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from tests.simulation.script import Script, begun
+from tests.simulation.setting import LEASE
+
+pytestmark = pytest.mark.slow
+
+
+def reasons_within(script: Script, milliseconds: int) -> list[str]:
+    """What leaders say that step down meanwhile."""
+    structlog.reset_defaults()  # everybody is quiet here otherwise
+    with capture_logs() as logs:
+        script.go_on(milliseconds)
+    return [each["reason"] for each in logs if each["event"] == "stepping down"]
+
+
+def test_a_leader_that_stood_still_does_not_blame_kafka() -> None:
+    """It heard nothing because it did not listen: nobody needs to look at the network."""
+    script = begun()
+    (leader,) = script.leaders
+    script.world.machines[leader].network.lease_store = False
+    script.pause(leader, 3 * LEASE.duration_ms)
+    assert reasons_within(script, 4 * LEASE.duration_ms) == ["stood still"]
+
+
+def test_a_leader_that_hears_nothing_blames_kafka() -> None:
+    """Its loop went round all the time."""
+    script = begun()
+    (leader,) = script.leaders
+    script.world.machines[leader].network.kafka = False
+    assert reasons_within(script, 3 * LEASE.duration_ms) == ["cut off from Kafka"]
