@@ -15,10 +15,11 @@ from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
 from controlplane.bootstrap.members import node_agent, routing_client
 from controlplane.bootstrap.topics import topic_specs
-from controlplane.codec.decisions import DecisionAssembler
+from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
 from controlplane.codec.inputs import decode_input, encode_input
 from controlplane.config import (
     DEAD_LETTERS,
+    DECISIONS,
     INTENTS,
     LOAD_REPORTS,
     MEMBERSHIP,
@@ -26,16 +27,23 @@ from controlplane.config import (
     ClusterConfig,
     KafkaConfig,
 )
+from controlplane.core.decide import Opening, open_term
 from controlplane.core.events import IntentAnswered
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.identifiers import Term, TopicPartition
+from controlplane.core.intake.observations import Observations
+from controlplane.core.policy import Policy
 from controlplane.core.records import Intent, IntentKind, NodeJoined, ResourceUsage
+from controlplane.core.state import State
 from controlplane.node import Access, NodeAgent, NodeLoad, NodeMetrics
-from controlplane.ports import OutgoingRecord, RawRecord
+from controlplane.ports import CommitOutcome, OutgoingRecord, RawRecord
 from controlplane.routing import RoutingMetrics
 from tests.helpers.table_feed import TableFeed
 
 DEADLINE_S = 60.0
 CONTROLLER_LOG = "controller.log"
+FOUNDED = open_term(
+    State(), Observations(), Term(1), "c1", "test", Opening(new_log=("log", Policy()), observed_from={})
+).decision
 LOAD = NodeLoad(cpu=ResourceUsage(12.5, 200.0))
 
 
@@ -74,8 +82,18 @@ class SecuredCluster:
     def feed(self) -> TableFeed:
         """The table, written by hand where no controller runs."""
         if self._feed is None:
-            self._feed = TableFeed(KafkaTransactionalWriter(ClusterConfig(self.name), self.as_above()))
+            writer = KafkaTransactionalWriter(ClusterConfig(self.name), self.as_above())
+            self._feed = TableFeed(writer, log_id=FOUNDED.log_id)
         return self._feed
+
+    def found_log(self) -> None:
+        """Write a log's first decision, in which nothing is decided yet."""
+        writer = KafkaTransactionalWriter(ClusterConfig(self.name), self.as_above())
+        writer.open()
+        parts = encode_decision(FOUNDED)
+        outcome = writer.commit([OutgoingRecord(DECISIONS, decision_key(FOUNDED.seq), part, 0) for part in parts])
+        assert outcome is CommitOutcome.COMMITTED
+        writer.close()
 
     def records(self, topic: str) -> list[RawRecord]:
         """Everything that is committed in a topic."""

@@ -119,6 +119,7 @@ def workplace_of(secured_kafka: SecuredKafka, valkey_server: EmbeddedValkey, fol
                 3, "n1"
             ).commit()
         if name == "operator":
+            place.cluster.found_log()
             place.cluster.feed.node("n1", incarnation=1).slot(0, "n1").commit()
         return place
 

@@ -33,7 +33,8 @@ class _Partition:
     """What the ticks and heartbeats of one partition say, up to an offset.
 
     ``ahead_ms`` is what was counted and did not pass in virtual time: a broker's clock that is set forward makes a gap
-    between ticks seem longer, by one gap that counts at most.
+    between ticks seem longer, by one gap that counts at most. ``added_at_ms`` is when a decision first knew of
+    it, in virtual time; 0 for those that were there from the beginning.
     """
 
     next_offset: int = 0
@@ -41,6 +42,7 @@ class _Partition:
     last_tick_ms: int | None = None
     last_tick_at_ms: int = 0
     ahead_ms: int = 0
+    added_at_ms: int = 0
     heard: dict[tuple[NodeId, Incarnation], int] = field(default_factory=dict)
 
 
@@ -68,8 +70,9 @@ class FencingWatch:
         """A decision was committed."""
         if any(isinstance(event, TermOpened) for event in decision.events):
             return  # it takes up no input
+        added_at_ms = self._world.scheduler.now_ms if self._partitions else 0
         for _ in self._world.broker.partitions(self._topic)[len(self._partitions) :]:
-            self._partitions.append(_Partition())
+            self._partitions.append(_Partition(added_at_ms=added_at_ms))
         for number, partition in enumerate(self._partitions):
             self._read(number, partition, decision.positions.get(f"{HEARTBEATS}[{number}]", 0))
         for event in decision.events:
@@ -100,14 +103,19 @@ class FencingWatch:
         )
 
     def _judge_living(self, decision: Decision, after: State) -> None:
-        """Whoever was heard counts in the partition where that was last; whoever was not, where he is silent least."""
+        """Whoever was heard counts in the partition where that was last; whoever was not, where he is silent least.
+
+        To a partition that was added since, he may have gone without a word: it counts from its beginning.
+        """
         for node_id, node in after.nodes.items():
             if not node.lives:
                 continue
             member = node_id, node.incarnation
             last = self._last_sign[member]
             where = self._partitions if last.is_admission else [self._partitions[last.partition]]
-            silence_ms = min(p.clock_ms - p.heard[member] for p in where if member in p.heard)
+            silences_ms = [p.clock_ms - p.heard[member] for p in where if member in p.heard]
+            silences_ms += [p.clock_ms for p in self._partitions if p.added_at_ms > last.at_ms]
+            silence_ms = min(silences_ms)
             self._verdicts.judge(
                 DEAD_ARE_FENCED,
                 silence_ms <= after.silence_limit_ms + _SLACK_MS,
