@@ -79,5 +79,5 @@ def test_a_leader_that_is_asked_to_resign_hands_over(shared: RealCluster) -> Non
     *_, ended, current = asked(shared, "leader", "history")
     assert (ended["controller"], current["controller"]) == (first, second)
     assert ended["ended"].startswith("resigned")
-    assert ended["gap_ms"] < 10_000
+    assert ended["last_decision_to_next_term_ms"] < 10_000
     shared.assert_log_is_whole()
