@@ -6,6 +6,7 @@ the starting process died, even of SIGKILL, the keeper ends the server. It print
 ends with the server's exit code. A death signal set with prctl would do on Linux only, and follows a thread.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -28,9 +29,10 @@ def keep(log_path: Path, grace_s: float, command: Sequence[str]) -> int:
     """
     with log_path.open("ab") as log:
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
-    sys.stdout.write(f"{server.pid}\n")
-    sys.stdout.flush()
     threading.Thread(target=_end_when_abandoned, args=(server, grace_s), daemon=True).start()
+    # Who starts us may be interrupted or die before it reads this; standard input has closed as well then.
+    with contextlib.suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), f"{server.pid}\n".encode())
     code = server.wait()
     return code if code >= 0 else 128 - code
 
