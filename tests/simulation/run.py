@@ -270,4 +270,8 @@ class Run:
 def run(seed: int | str, only: Collection[int] | None = None) -> Report:
     """Run one seed to its end, or to what must not be."""
     with decoding_once():
-        return Run(str(seed), only).to_its_end()
+        under_way = Run(str(seed), only)
+        try:
+            return under_way.to_its_end()
+        finally:
+            under_way.world.scheduler.end()

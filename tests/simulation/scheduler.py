@@ -65,6 +65,7 @@ class SimulatedThread:
         """See :meth:`controlplane.ports.Thread.start`."""
         self._scheduler.require_alive()
         self.process.threads.append(self)
+        self._scheduler.unfinished.add(self)
         self._scheduler.make_due(self, 0)
 
     def join(self, timeout: float | None = None) -> None:
@@ -87,6 +88,7 @@ class SimulatedThread:
             self._scheduler.on_failure(self, failure)
         self._ended = True
         self.process.threads.remove(self)
+        self._scheduler.unfinished.remove(self)
         for joiner in self._joiners:
             self._scheduler.wake(joiner)
 
@@ -98,6 +100,7 @@ class Scheduler:
         now_ms: virtual time.
         events: deliveries and wake-ups, those of ticks left out.
         on_failure: told of every exception that ends a thread.
+        unfinished: threads that have begun and not ended, of whatever process.
     """
 
     def __init__(self, random_source: random.Random) -> None:
@@ -105,6 +108,7 @@ class Scheduler:
         self.now_ms = 0
         self.events = 0
         self.on_failure: Callable[[SimulatedThread, BaseException], None] = _raise
+        self.unfinished: set[SimulatedThread] = set()
         self.hub = getcurrent()
         self._random = random_source
         self._queue: list[tuple[int, float, int, SimulatedThread | Callable[[], object], int]] = []
@@ -172,6 +176,12 @@ class Scheduler:
         """End a process between two of its steps: its threads unwind without reaching the world."""
         process.dead = True
         for thread in list(process.threads):
+            self._resume(thread)
+
+    def end(self) -> None:
+        """Unwind every thread: one that waits for ever keeps its whole world in memory, and is never garbage."""
+        for thread in list(self.unfinished):
+            thread.process.dead = True
             self._resume(thread)
 
     def run_until(self, end_ms: int, after_step: Callable[[Process | None], None]) -> None:

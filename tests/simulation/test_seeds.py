@@ -1,5 +1,6 @@
 """Some hundred seeds with every run of the tests; many more with ``python -m tests.simulation``."""
 
+import gc
 import os
 from collections import Counter
 
@@ -16,6 +17,7 @@ from tests.simulation.invariants.readers import ALIKE, COMMITTED, FORWARD
 from tests.simulation.many import prepare, run_all
 from tests.simulation.plan import choose_plan
 from tests.simulation.run import ABOVE_FLOOR, NO_PROCESS_ENDS, NOT_ANOTHERS, run
+from tests.simulation.scheduler import SimulatedThread
 from tests.simulation.shrink import shrink
 
 pytestmark = pytest.mark.slow
@@ -64,6 +66,14 @@ def test_a_seed_is_a_run() -> None:
     """The same faults, the same turns, the same decisions: a failing seed can be looked at again."""
     prepare()
     assert run(7) == run(7)
+
+
+def test_a_run_leaves_no_thread_behind() -> None:
+    """One that still waits would keep its whole world in memory: ten thousand runs would take it all, and crawl."""
+    prepare()
+    run(7)
+    gc.collect()
+    assert [thing for thing in gc.get_objects() if isinstance(thing, SimulatedThread)] == []
 
 
 def test_partitions_are_added_by_one_item_of_a_plan_at_most() -> None:
