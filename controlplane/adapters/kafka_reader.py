@@ -113,6 +113,9 @@ class KafkaLogReader:
         if self._broken is not None:
             raise self._broken
         first = self._consumer.poll(timeout_ms / 1_000)
+        if self._asking is not None:
+            # While no broker answers, its logs and errors would wait for the next question without bound.
+            self._asking.poll(0)
         if first is None:
             return _NOTHING
         messages = [first]

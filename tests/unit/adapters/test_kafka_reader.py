@@ -1,0 +1,32 @@
+"""What a reader does while no broker answers."""
+
+import pytest
+from confluent_kafka import Consumer, Message
+
+from controlplane.adapters import kafka_reader
+from controlplane.adapters.kafka_reader import KafkaLogReader
+from controlplane.config import ClusterConfig, KafkaConfig
+from controlplane.core.identifiers import TopicPartition
+from controlplane.errors import LogUnavailableError
+
+NOWHERE = "127.0.0.1:1"
+
+
+def test_every_client_is_served_while_the_broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What librdkafka has to say waits in a queue of each client: without bound, and closing takes its square."""
+    served: list[Consumer] = []
+
+    class Watched(Consumer):
+        def poll(self, timeout: float = -1) -> Message | None:
+            served.append(self)
+            return super().poll(timeout)
+
+    monkeypatch.setattr(kafka_reader, "Consumer", Watched)
+    reader = KafkaLogReader(ClusterConfig("test"), KafkaConfig(NOWHERE), request_timeout_ms=100)
+    reader.assign({TopicPartition("decisions", 0): 0})
+    with pytest.raises(LogUnavailableError):
+        reader.partition_count("decisions")
+    served.clear()
+    assert not reader.poll(1, 0).records
+    assert len({id(client) for client in served}) == 2, "the one that reads, and the one that is asked"
+    reader.close()
