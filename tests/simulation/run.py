@@ -103,7 +103,8 @@ class Run:
         self.log = LogWatch(self.world, self.verdicts)
         self.readers = ReaderWatch(self.verdicts)
         self.log.on_decision.append(FencingWatch(self.world, self.verdicts).see)
-        self.owners = OwnershipWatch(self.verdicts, lambda: dead_may_hold(self.log.state, BUILT_IN_POLICIES))
+        self.owners = OwnershipWatch(self.verdicts, lambda state: dead_may_hold(state, BUILT_IN_POLICIES))
+        self.log.on_decision.append(self.owners.see)
         self.losses = LossWatch(self.world, self.verdicts, KEYS)
         self.log.on_decision.append(self.losses.see)
         self.world.on_write = self._judge_write

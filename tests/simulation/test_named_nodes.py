@@ -7,11 +7,12 @@ from controlplane.config import HEARTBEATS, MEMBERSHIP
 from controlplane.core.events import NodeFenced
 from controlplane.core.identifiers import Epoch
 from controlplane.core.membership import NodeStatus
+from controlplane.core.policy import Policy
 from controlplane.core.records import Heartbeat, NodeJoined, NodeRole
 from controlplane.node import Access
 from tests.simulation.network import TABLE
 from tests.simulation.script import Script, begun
-from tests.simulation.setting import NODES
+from tests.simulation.setting import NODES, Setting
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +68,24 @@ def test_a_node_that_was_fenced_is_admitted_again_on_a_slower_clock() -> None:
     script.world.start_node("n4")
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
     assert script.state.nodes["n4"].incarnation == former + 1
+
+
+def test_a_node_that_found_its_former_slots_keeps_them_when_the_policy_changes() -> None:
+    """SOFARegistry's policy leaves them to it while it restarts; the next policy has no reason to take them away."""
+    script = begun(Setting(Policy(slot_count=64, replica_count=1, join_linger_ms=100, slot_policy="sofa")))
+    former = script.state.nodes["n3"].incarnation
+    held = {slot.slot_id: slot.leader_epoch for slot in script.state.slots if slot.leader == "n3"}
+    script.go_on(1_000)  # its clients write
+    script.ask("stand-still", "pause_reconciliation")
+    script.go_on_until(lambda: script.answered("stand-still"), 1_000)
+    script.world.kill("n3")
+    script.world.start_node("n3")
+    script.go_on_until(lambda: script.state.nodes["n3"].incarnation > former, 2_000)
+    script.ask("another", "change_policy", slot_policy="minimal")
+    script.go_on_until(lambda: script.answered("another") and served(script, "n3"), 1_000)
+    script.go_on(3_000)
+    assert held
+    assert {slot.slot_id: slot.leader_epoch for slot in script.state.slots if slot.leader == "n3"} == held
 
 
 def test_twenty_seconds_without_a_broker_fence_none_of_two_thousand_nodes() -> None:
