@@ -15,7 +15,8 @@ PREPARE = $(PYTHON) -c '' 2>/dev/null || { echo "Python 3.11 to 3.13 is needed, 
 # before. (pytest's status 5: the arguments chose nothing here.)
 SERVERS = kafka or spark or end_to_end or containers
 
-# What needs neither Java nor a Docker engine, and ends within a minute (ARGS="-n 0" takes one process, for a debugger).
+# What needs neither Java nor a Docker engine, and ends within two minutes on two cores (ARGS="-n 0" takes one process,
+# for a debugger).
 FAST = not kafka and not spark and not end_to_end and not containers and not slow
 
 .PHONY: help
@@ -38,7 +39,7 @@ test: ## Run every test; the summaries say why a test was skipped (ARGS="-k name
 	case "$$quick $$real" in "0 0" | "0 5" | "5 0") ;; *) exit 1;; esac
 
 .PHONY: test-fast
-test-fast: ## Run the tests that need no Java, on every core: under a minute
+test-fast: ## Run the tests that need no Java, on every core: two minutes on two cores
 	@$(PREPARE) -- python -m pytest -n logical --hypothesis-profile=fast -m "$(FAST)" $(ARGS)
 
 SEEDS ?= 2000
