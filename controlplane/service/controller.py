@@ -43,6 +43,8 @@ _HANDED_OVER: Final = "lease handed over"
 """Why a leader has lost its lease if it gave it back for a preferred controller."""
 _STOOD_STILL: Final = "stood still"
 """Why a leader has heard nothing of Kafka if it did not listen: it was suspended, or its machine was."""
+_WISHED: Final = frozenset({_HANDED_OVER, Trigger.RESIGNED.value, Trigger.SHUT_DOWN.value})
+"""The reasons that somebody has asked for, which warn of nothing."""
 
 _Performers: TypeAlias = Mapping[Action, Callable[[], LeadingEvent | None]]
 
@@ -251,7 +253,7 @@ class Controller:
             return
         if attempt.leads:
             reason = self._reason_to_step_down()
-            tell = _log.info if reason == _HANDED_OVER else _log.warning
+            tell = _log.info if reason in _WISHED else _log.warning
             tell("stepping down", reason=reason, term=attempt.leadership.term)
             structlog.contextvars.unbind_contextvars("term")
             self._parts.metrics.steps_down.labels(reason).inc()

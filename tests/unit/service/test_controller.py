@@ -100,6 +100,21 @@ def test_a_leader_that_resigns_alone_leads_again() -> None:
         assert_log_is_whole(world)
 
 
+def test_a_leader_that_was_asked_to_go_does_not_warn_of_it() -> None:
+    """By an operator's intent or by the signal that ends its process: nobody has to look into that."""
+    with MemoryCluster() as world, capture_logs() as logs:
+        controller = world.start("c1")
+        world.wait_until(world.table)
+        world.intent("i1", "resign_leader", controller="c1")
+        world.wait_until(lambda: sum(each["event"] == "leading" for each in logs) == 2)
+        controller.end()
+        stepping_down = [each for each in logs if each["event"] == "stepping down"]
+        assert [(each["log_level"], each["reason"]) for each in stepping_down] == [
+            ("info", "resigned"),
+            ("info", "shutdown"),
+        ]
+
+
 def test_a_preferred_controller_that_lasts_is_handed_the_lease() -> None:
     """It comes later and leads in the end; nobody has to be killed, and the log shows one more term."""
     with MemoryCluster() as world, capture_logs() as logs:
