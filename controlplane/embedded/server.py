@@ -116,13 +116,21 @@ class EmbeddedServer(ABC):
             text=True,
             start_new_session=True,
         )
-        assert self._keeper.stdout is not None  # noqa: S101 - stdout=PIPE above; for the type checker
-        first_line = self._keeper.stdout.readline()
+        try:
+            self._await_answer(self._keeper, log_size_bytes)
+        except BaseException:
+            # Ctrl-C as well: who is not told of a server cannot stop it.
+            self.stop()
+            raise
+
+    def _await_answer(self, started: "subprocess.Popen[str]", log_size_bytes: int) -> None:
+        assert started.stdout is not None  # noqa: S101 - stdout=PIPE in start; for the type checker
+        first_line = started.stdout.readline()
         self._server_pid = int(first_line) if first_line else 0
         deadline = time.monotonic() + self._start_deadline_s
         while not self._answers_now():
-            if self._keeper.poll() is not None:
-                reason = f"ended with exit code {self._keeper.returncode} while starting"
+            if started.poll() is not None:
+                reason = f"ended with exit code {started.returncode} while starting"
             elif time.monotonic() > deadline:
                 reason = f"did not answer within {self._start_deadline_s:.0f} s"
             else:

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.server import EmbeddedServer
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import PrerequisiteError
 from tests.fixtures import BrokerFactory
@@ -134,3 +135,23 @@ def test_server_ends_when_its_parent_is_killed(tmp_path: Path, *, paused: bool) 
     parent.wait()
     parent.stdout.close()
     poll_until(lambda: not psutil.pid_exists(server_pid))
+
+
+def test_a_start_that_is_interrupted_leaves_no_server_behind(tmp_path: Path) -> None:
+    """Nobody is told of the server then, so nobody else could stop it."""
+    before, begun = psutil.Process().children(recursive=True), list[psutil.Process]()
+
+    class Interrupted(EmbeddedServer):
+        def _prepare(self) -> Sequence[str]:
+            return [sys.executable, "-c", "import time; time.sleep(600)"]
+
+        def _answers(self) -> bool:
+            begun.extend(each for each in psutil.Process().children(recursive=True) if each not in before)
+            raise KeyboardInterrupt
+
+    server = Interrupted("server", tmp_path, None, start_deadline_s=10, stop_grace_s=5)
+    with pytest.raises(KeyboardInterrupt):
+        server.start()
+    assert not server.running
+    assert len(begun) == 2
+    assert not any(process.is_running() for process in begun)

@@ -54,8 +54,14 @@ class DemoProcess:
                 start_new_session=True,
             )
         assert self._keeper.stdout is not None  # noqa: S101 - stdout=PIPE above; for the type checker
-        first_line = self._keeper.stdout.readline()
+        try:
+            first_line = self._keeper.stdout.readline()
+        except BaseException:
+            # Ctrl-C as well: who is not told of a process cannot stop it.
+            self.stop()
+            raise
         if not first_line:
+            self.stop()
             raise PrerequisiteError(f"{name} could not be started: {' '.join(command)}")
         self.process_id = int(first_line)
 

@@ -72,6 +72,30 @@ def gone(process: psutil.Process) -> bool:
         return True
 
 
+def test_a_start_that_is_interrupted_leaves_no_process_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C may come before the process id: nobody is told of the process then, so nobody else could stop it."""
+    keepers: list[subprocess.Popen[str]] = []
+    kept: list[psutil.Process] = []
+
+    class Interrupted(subprocess.Popen[str]):
+        def __init__(self, *words: object, **options: object) -> None:
+            super().__init__(*words, **options)  # type: ignore[call-overload] # whatever it is started with
+            keepers.append(self)
+            monkeypatch.setattr(self.stdout, "readline", self.interrupt, raising=False)
+
+        def interrupt(self) -> str:
+            poll_until(psutil.Process(self.pid).children)
+            kept.extend(psutil.Process(self.pid).children())
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("controlplane.cli.demo.processes.subprocess.Popen", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            DemoProcess("part", [sys.executable, "-c", WAITS], tmp_path, os.environ, tmp_path)
+    assert [keeper.poll() is not None for keeper in keepers] == [True]
+    assert [gone(process) for process in kept] == [True]
+
+
 def test_killed_process_is_gone_at_once(start: Callable[[str], DemoProcess]) -> None:
     """A kill is a crash, and it is expected: the demo must not take it for a failure."""
     process = start(WAITS)
