@@ -6,6 +6,7 @@ import pytest
 
 from tests.simulation.many import prepare
 from tests.simulation.memo import decoding_once
+from tests.simulation.script import end_scripts
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +15,4 @@ def quiet() -> Iterator[None]:
     prepare()
     with decoding_once():
         yield
+        end_scripts()

@@ -126,7 +126,13 @@ class Run:
         self.losses.accepted(node_id, key)
 
     def to_its_end(self) -> Report:
-        """Let it happen, up to what must not be."""
+        """Let it happen, up to what must not be; its threads end with it."""
+        try:
+            return self._report()
+        finally:
+            self.world.scheduler.end()
+
+    def _report(self) -> Report:
         broken = invariant = ""
         try:
             self.begin()
@@ -271,8 +277,4 @@ class Run:
 def run(seed: int | str, only: Collection[int] | None = None) -> Report:
     """Run one seed to its end, or to what must not be."""
     with decoding_once():
-        under_way = Run(str(seed), only)
-        try:
-            return under_way.to_its_end()
-        finally:
-            under_way.world.scheduler.end()
+        return Run(str(seed), only).to_its_end()

@@ -19,6 +19,9 @@ from tests.simulation.setting import CLIENTS, CONTROLLERS, NODES, Setting
 USUAL: Final = Setting(Policy(slot_count=64, silence_limit_ms=2_000, join_linger_ms=100))
 
 
+_UNDER_WAY: Final[list["Script"]] = []
+
+
 @dataclass
 class Script(Run):
     """Everybody runs from the beginning; what happens, and when, the test says. Every invariant is looked at.
@@ -33,6 +36,11 @@ class Script(Run):
     decisions: list[Decision] = field(default_factory=list)
     stops_watching: bool = False
     _watched: list[tuple[Step, Callable[[str], None]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """See :class:`Run`; it is ended by :func:`end_scripts`."""
+        super().__post_init__()
+        _UNDER_WAY.append(self)
 
     def choose_setting(self) -> Setting:
         """The one that was given."""
@@ -126,3 +134,9 @@ def begun(setting: Setting = USUAL) -> Script:
     script.start()
     script.go_on_until(lambda: script.state.nodes.keys() == set(NODES) and script.is_well(), 5_000)
     return script
+
+
+def end_scripts() -> None:
+    """End the threads of every script: one that waits for ever keeps its world in memory."""
+    while _UNDER_WAY:
+        _UNDER_WAY.pop().world.scheduler.end()

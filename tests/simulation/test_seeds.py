@@ -16,8 +16,10 @@ from tests.simulation.invariants.ownership import ONE_OWNER
 from tests.simulation.invariants.readers import ALIKE, COMMITTED, FORWARD
 from tests.simulation.many import prepare, run_all
 from tests.simulation.plan import choose_plan
+from tests.simulation.recreated import run_recreated
 from tests.simulation.run import ABOVE_FLOOR, NO_PROCESS_ENDS, NOT_ANOTHERS, run
 from tests.simulation.scheduler import SimulatedThread
+from tests.simulation.script import begun, end_scripts
 from tests.simulation.shrink import shrink
 
 pytestmark = pytest.mark.slow
@@ -73,6 +75,9 @@ def test_a_run_leaves_no_thread_behind() -> None:
     prepare()
     before = _threads_in_memory()
     run(7)
+    run_recreated(7)
+    begun()
+    end_scripts()
     assert _threads_in_memory() == before
 
 

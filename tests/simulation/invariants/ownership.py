@@ -2,10 +2,12 @@
 
 A node that died and came back is another owner, and has to have another token. Where the slot policy may leave the dead
 in the table, as SOFARegistry does, it may find its former slots there under the former token: its former process is
-gone, or has fenced itself, by then. What counts is the policy that admitted it: the next takes nothing from it.
+gone, or has fenced itself, by then. What counts is the policy that admitted it: the next takes nothing from it. Each
+admission has one heir, the first process of the node that accepts a write after it.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from controlplane.core.decision import Decision
 from controlplane.core.events import NodeAdmitted
@@ -16,6 +18,8 @@ from tests.simulation.invariants.verdicts import Verdicts
 
 ONE_OWNER = "two nodes accept no write under the same token, and none under an older one than was used"
 
+_NOBODY_YET: Final = object()
+
 
 class OwnershipWatch:
     """Judges every accepted write, in the order in which they were accepted."""
@@ -24,19 +28,24 @@ class OwnershipWatch:
         """Nothing was accepted; ``dead_may_hold`` says whether a node that is admitted may find its former slots."""
         self._verdicts = verdicts
         self._dead_may_hold = dead_may_hold
-        self._may_inherit: dict[NodeId, bool] = {}
+        self._heirs: dict[NodeId, object] = {}
         self._last: dict[str, tuple[FencingToken, NodeId, object]] = {}
 
     def see(self, before: State, decision: Decision, after: State) -> None:
         """Note what each node that is admitted may find."""
         for event in decision.events:
             if isinstance(event, NodeAdmitted):
-                self._may_inherit[event.node.node_id] = self._dead_may_hold(before) or self._dead_may_hold(after)
+                node_id = event.node.node_id
+                self._heirs.pop(node_id, None)
+                if self._dead_may_hold(before) or self._dead_may_hold(after):
+                    self._heirs[node_id] = _NOBODY_YET
 
     def accepted(self, node_id: NodeId, process: object, key: str, token: FencingToken) -> None:
         """A process of a node has accepted a write of a key."""
         known, last_node, last_process = self._last.get(key, (token, node_id, process))
-        same = process is last_process or (node_id == last_node and self._may_inherit.get(node_id, False))
+        if self._heirs.get(node_id) is _NOBODY_YET:
+            self._heirs[node_id] = process
+        same = process is last_process or (node_id == last_node and self._heirs.get(node_id) is process)
         holds = token > known or (token == known and same)
         detail = f"{node_id} accepts {key} under {tuple(token)} after {last_node} did under {tuple(known)}"
         self._verdicts.judge(ONE_OWNER, holds, detail)

@@ -7,6 +7,7 @@ from tests.simulation.memo import decoding_once
 from tests.simulation.mutants.mutant import Mutant
 from tests.simulation.recreated import run_recreated
 from tests.simulation.run import run
+from tests.simulation.script import end_scripts
 
 
 class Catch(NamedTuple):
@@ -33,6 +34,8 @@ def hunt(mutant: Mutant, at_most: int) -> Catch:
                     mutant.scene()
             except BrokenInvariantError as error:
                 return Catch(mutant.bug, 0, error.invariant)
+            finally:
+                end_scripts()
         for seed in range(at_most):
             report = one(seed)
             if report.broken:
