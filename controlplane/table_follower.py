@@ -122,6 +122,7 @@ class TableFollower:
             )
             raise LogContinuityError(message)
         self.rebuilds += 1
+        self._reader.assign({})  # nobody polls it until the broker has said where the topic begins
         self._replica = TableReplica(self.table)
         self._next_offset = None
         self._assigned = False

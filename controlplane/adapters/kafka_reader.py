@@ -111,6 +111,7 @@ class KafkaLogReader:
             ConfigurationError: this user may not read a topic.
         """
         if self._broken is not None:
+            self._listen()
             raise self._broken
         first = self._consumer.poll(timeout_ms / 1_000)
         if self._asking is not None:
@@ -202,9 +203,18 @@ class KafkaLogReader:
                 if not may_pass or remaining_s <= _RETRY_PAUSE_S:
                     raise translated from exception
             finally:
-                # Serves the callbacks of logs and errors; nothing is assigned, so no record can come.
-                asking.poll(0)
+                self._listen()
             time.sleep(_RETRY_PAUSE_S)
+
+    def _listen(self) -> None:
+        """Take up what the clients have to say of their brokers: it would gather without bound while one only asks.
+
+        Not where a record could come, which :meth:`poll` owes the caller; one that cannot be read on owes none.
+        """
+        if not self._names or self._broken is not None:
+            self._consumer.poll(0)
+        if self._asking is not None:
+            self._asking.poll(0)
 
     def _client_to_ask(self) -> Consumer:
         """Behind an open fetch questions would queue up, so they get a client of their own once something is assigned.

@@ -153,12 +153,15 @@ class EventWriter(Protocol):
         ...
 
     def poll(self, timeout_ms: int) -> None:
-        """Run the callbacks of what was delivered meanwhile."""
+        """Run the callbacks of what was delivered meanwhile, and tell what the client has to say of its broker.
+
+        Whoever owns a writer polls it now and then: both gather until somebody does.
+        """
         ...
 
     @property
     def awaits_delivery(self) -> bool:
-        """Whether a record was sent whose callback has not run: while there is none, nobody needs to poll."""
+        """Whether a record was sent whose callback has not run: while there is none, polling now and then will do."""
         ...
 
     def flush(self, timeout_ms: int) -> int:

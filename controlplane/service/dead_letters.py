@@ -57,6 +57,10 @@ class DeadLetterWriter:
         self._writer.poll(0)  # what is delivered leaves the client's queue only here
         self._refuse_denial()
 
+    def listen(self) -> None:
+        """Take up what the client has to say: while nothing is written, that would gather without bound."""
+        self._writer.poll(0)
+
     def flush(self, timeout_ms: int) -> None:
         """Wait until every letter is in the log; those that were given up meanwhile are sent again.
 

@@ -86,6 +86,7 @@ class SnapshotKeeper:
             try:
                 point = self._points.get(timeout=_IDLE_S)
             except queue.Empty:
+                self._writer.poll(0)  # what the client has to say while nothing is written would gather without bound
                 continue
             if self._clock.monotonic_ms() >= self._not_before_ms:
                 self._try(point)

@@ -1,11 +1,13 @@
 """Following a routing-table topic through compaction, damage, recreation and unknown versions."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.codec.table import encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig
-from controlplane.core.identifiers import Epoch
+from controlplane.core.identifiers import Epoch, TopicPartition
 from controlplane.core.routing_table.rows import slot_key
 from controlplane.core.slot_table import Slot
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
@@ -84,6 +86,22 @@ def test_removed_rows_whose_tombstones_are_gone_make_the_reader_begin_again() ->
     assert [table.epoch for table in progress.tables] == [2]
     assert progress.ended
     assert list(progress.tables[0].nodes) == ["a"]
+
+
+def test_a_reader_that_begins_again_reads_nothing_until_it_knows_where() -> None:
+    """It asks the broker first, perhaps for long; a client with something to read would have to be polled meanwhile."""
+    setting = Setting()
+    setting.feed.node("a").node("b").slot(0, "a").commit()
+    reader = MemoryLogReader(CLUSTER, setting.broker)
+    follower = TableFollower(reader)
+    follower.step(0)
+    setting.feed.without("b").commit()
+    setting.broker.compact(TOPIC, drop_tombstones=True)
+    assigned: list[Mapping[TopicPartition, int]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "assign", assigned.append)
+        assert follower.step(0) == ((), False)
+    assert assigned == [{}]
 
 
 def test_a_topic_that_stays_damaged_is_an_error() -> None:

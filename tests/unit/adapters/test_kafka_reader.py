@@ -7,7 +7,7 @@ from controlplane.adapters import kafka_reader
 from controlplane.adapters.kafka_reader import KafkaLogReader
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.identifiers import TopicPartition
-from controlplane.errors import LogUnavailableError
+from controlplane.errors import LogContinuityError, LogUnavailableError
 
 NOWHERE = "127.0.0.1:1"
 
@@ -29,4 +29,37 @@ def test_every_client_is_served_while_the_broker_is_away(monkeypatch: pytest.Mon
     served.clear()
     assert not reader.poll(1, 0).records
     assert len({id(client) for client in served}) == 2, "the one that reads, and the one that is asked"
+    reader.close()
+
+
+def test_every_client_is_served_while_one_only_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that has nothing to read, or cannot read on, asks where to begin for as long as the broker is away."""
+    served: set[int] = set()
+
+    class Watched(Consumer):
+        def poll(self, timeout: float = -1) -> Message | None:
+            served.add(id(self))
+            return super().poll(timeout)
+
+    monkeypatch.setattr(kafka_reader, "Consumer", Watched)
+    reader = KafkaLogReader(ClusterConfig("test"), KafkaConfig(NOWHERE), request_timeout_ms=100)
+    place = TopicPartition("decisions", 0)
+
+    def served_while_asking() -> int:
+        served.clear()
+        with pytest.raises(LogUnavailableError):
+            reader.start_offsets("decisions")
+        return len(served)
+
+    reader.assign({place: 0})
+    assert served_while_asking() == 1, "a record could come to the one that reads"
+    reader.assign({})
+    assert served_while_asking() == 2
+    reader.assign({place: 0})
+    monkeypatch.setattr(reader, "_broken", LogContinuityError("the place is gone"))
+    assert served_while_asking() == 2
+    served.clear()
+    with pytest.raises(LogContinuityError):
+        reader.poll(1, 0)
+    assert len(served) == 2
     reader.close()
