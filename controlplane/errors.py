@@ -22,6 +22,8 @@
 A message says what was wrong, where, and what to do about it.
 """
 
+from typing import Final
+
 
 class ControlPlaneError(Exception):
     """The root of the tree: catch it to catch everything that this project raises on purpose."""
@@ -76,6 +78,12 @@ class InvariantViolationError(StopError):
 
 class LogContinuityError(StopError):
     """The decision log or the routing table is not the continuation of what was read before."""
+
+
+RESTORE_OR_BEGIN_ANEW: Final = (
+    "restore the decision log, or begin a new cluster: delete this one's topics and its keys in the lease store"
+)
+"""What is left to do where decision log, routing table, snapshots and lease store do not belong together."""
 
 
 class UnsupportedFeatureLevelError(StopError):

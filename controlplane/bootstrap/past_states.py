@@ -17,7 +17,7 @@ from controlplane.core.recovery.log_point import LogPoint
 from controlplane.core.routing_table.rows import NodeRow, TableSettings, add_hashes, format_digest, row_hash
 from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.core.state import State
-from controlplane.errors import InvariantViolationError, LogContinuityError, PrerequisiteError
+from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvariantViolationError, LogContinuityError, PrerequisiteError
 from controlplane.ports import LogReader
 from controlplane.service.recovery import recover, require_kept
 
@@ -155,7 +155,7 @@ def refuse_lost_log(reader: LogReader) -> None:
     if table is not None and not readers.read_last_decisions(reader, 1):
         raise LogContinuityError(
             f"topic {DECISIONS} is empty, but {ROUTING_TABLE} holds seq {table.seq} of log {table.log_id!r}: "
-            "the decision log was deleted or recreated; restore it, or delete all topics and the lease"
+            f"the decision log was deleted or recreated; {RESTORE_OR_BEGIN_ANEW}"
         )
     recover(reader, SystemClock())
 

@@ -43,6 +43,8 @@ _HANDED_OVER: Final = "lease handed over"
 """Why a leader has lost its lease if it gave it back for a preferred controller."""
 _STOOD_STILL: Final = "stood still"
 """Why a leader has heard nothing of Kafka if it did not listen: it was suspended, or its machine was."""
+_FAILED: Final = "failed"
+"""Why a leader is shut down that nobody has asked to end: an error ends it, which is told where it is caught."""
 _WISHED: Final = frozenset({_HANDED_OVER, Trigger.RESIGNED.value, Trigger.SHUT_DOWN.value})
 """The reasons that somebody has asked for, which warn of nothing."""
 
@@ -149,7 +151,7 @@ class Controller:
             Action.DECIDE: self._decide,
             Action.ASK_FOR_OUTCOME: self._ask_for_outcome,
             Action.READ_BACK: self._read_back,
-            Action.DISCARD: self._discard,
+            Action.DISCARD: partial(self._discard, stop),
             Action.GIVE_LEASE_BACK: partial(self._stay_away, Absence.FALLEN),
             Action.LET_OTHERS_TRY: partial(self._stay_away, Absence.FAILED),
             Action.STAND_ASIDE: partial(self._stay_away, Absence.CUT_OFF),
@@ -167,6 +169,7 @@ class Controller:
         parts = self._parts
         parts.follower.poll(0)
         parts.intake.poll(_POLL_MS)
+        parts.dead_letters.listen()
         parts.intake.follow_partitions(parts.follower.state)
         parts.intake.settle(parts.follower.state)
         self._show(parts.follower.state, leading=False)
@@ -247,12 +250,12 @@ class Controller:
         if self._take_over.read_back():
             self._parts.snapshots.look(self._parts.follower.point)
 
-    def _discard(self) -> None:
+    def _discard(self, stop: Signal) -> None:
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return
         if attempt.leads:
-            reason = self._reason_to_step_down()
+            reason = self._reason_to_step_down(stop)
             tell = _log.info if reason in _WISHED else _log.warning
             tell("stepping down", reason=reason, term=attempt.leadership.term)
             structlog.contextvars.unbind_contextvars("term")
@@ -260,13 +263,15 @@ class Controller:
             self._parts.metrics.leading.set(0)
         attempt.close()
 
-    def _reason_to_step_down(self) -> str:
+    def _reason_to_step_down(self, stop: Signal) -> str:
         """As the machine has it, but for what only the driver can know."""
         trigger = self._machine.last_trigger
         if trigger is Trigger.LEASE_LOST and self._keeper is not None and self._keeper.is_handed_over:
             return _HANDED_OVER
         if trigger is Trigger.CUT_OFF and self._turn_ms > self._parts.config.lease.duration_ms:
             return _STOOD_STILL
+        if trigger is Trigger.SHUT_DOWN and not stop.is_set():
+            return _FAILED
         return trigger.value
 
     def _stay_away(self, absence: Absence) -> None:

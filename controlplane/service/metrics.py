@@ -56,7 +56,9 @@ class ControllerMetrics:
         self.inputs = Counter("controlplane_inputs", "Input records folded, by topic", ["topic"], registry=registry)
         self.steps_down = Counter(
             "controlplane_steps_down",
-            "Times that this controller stopped leading, by reason",
+            "Times that this controller stopped leading, by reason: resigned, shutdown and lease handed over were "
+            "asked for; lease lost, stood still, cut off from Kafka, unreachable, commit without an answer, fenced "
+            "and failed (its last log line says how) were not",
             ["reason"],
             registry=registry,
         )

@@ -20,7 +20,12 @@ from controlplane.core.recovery.log_point import LogPoint
 from controlplane.core.recovery.parts import DAMAGED, restored
 from controlplane.core.recovery.shelf import ShelvedSnapshot, SnapshotShelf
 from controlplane.core.state import State
-from controlplane.errors import InvalidInputError, LogContinuityError, UnsupportedFeatureLevelError
+from controlplane.errors import (
+    RESTORE_OR_BEGIN_ANEW,
+    InvalidInputError,
+    LogContinuityError,
+    UnsupportedFeatureLevelError,
+)
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 
@@ -135,7 +140,7 @@ def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[D
     if first == end:
         message = (
             f"topic {DECISIONS} is empty, but {SNAPSHOTS} holds a state of seq {header.seq} of log {header.log_id!r}: "
-            "the decision log was deleted or recreated; restore it, or delete all topics and the lease"
+            f"the decision log was deleted or recreated; {RESTORE_OR_BEGIN_ANEW}"
         )
         raise LogContinuityError(message)
     place = f"{DECISIONS}[0]@{header.last_decision_offset}"

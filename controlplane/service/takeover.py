@@ -14,6 +14,7 @@ from controlplane.core.routing_table.table_replica import TableReplica
 from controlplane.core.slot_policies import check_slot_policy
 from controlplane.core.state import State
 from controlplane.errors import (
+    RESTORE_OR_BEGIN_ANEW,
     ConfigurationError,
     InvariantViolationError,
     LeaseStoreUnavailableError,
@@ -242,24 +243,33 @@ def _check_identity(state: State, replica: TableReplica, stored_log_id: str | No
         if marker is not None:
             message = (
                 f"topic decisions is empty, but routing-table holds epoch {marker.epoch} of log {marker.log_id!r}: "
-                "the decision log was deleted or recreated; restore it, or delete all topics and the lease"
+                f"the decision log was deleted or recreated; {RESTORE_OR_BEGIN_ANEW}"
             )
             raise LogContinuityError(message)
         if stored_log_id is not None:
             message = (
                 f"topic decisions is empty, but the lease store remembers log {stored_log_id!r}: the decision log was "
-                "deleted or recreated; restore it, or delete all topics and the lease"
+                f"deleted or recreated; {RESTORE_OR_BEGIN_ANEW}"
             )
             raise LogContinuityError(message)
         return
     if marker is not None and marker.log_id != state.log_id:
-        message = f"routing-table belongs to log {marker.log_id!r}, decisions to {state.log_id!r}: one was recreated"
+        message = (
+            f"routing-table belongs to log {marker.log_id!r}, decisions to {state.log_id!r}: one was recreated; "
+            f"{RESTORE_OR_BEGIN_ANEW}"
+        )
         raise LogContinuityError(message)
     if stored_log_id is not None and stored_log_id != state.log_id:
-        message = f"the lease store remembers log {stored_log_id!r}, decisions is {state.log_id!r}: one was recreated"
+        message = (
+            f"the lease store remembers log {stored_log_id!r}, decisions is {state.log_id!r}: one was recreated; "
+            f"{RESTORE_OR_BEGIN_ANEW}"
+        )
         raise LogContinuityError(message)
     if marker is not None and (marker.epoch, marker.seq) > (state.epoch, state.seq):
-        message = f"routing-table shows epoch {marker.epoch}, decisions end at {state.epoch}: decisions were lost"
+        message = (
+            f"routing-table shows epoch {marker.epoch}, decisions end at {state.epoch}: decisions were lost; "
+            f"{RESTORE_OR_BEGIN_ANEW}"
+        )
         raise LogContinuityError(message)
 
 

@@ -19,9 +19,11 @@ _HEAD = """\
 <!-- Drawn by docs/reference/generate_topics.py from infra/kafka/topics.toml: change that, not this page. -->
 
 Names carry the cluster's name in front: `demo.heartbeats`. `controlplane topics apply` creates what is missing and
-checks the rest; a controller does not start on a topic that breaks a promise. Advice is only reported. Values are
-[Avro](schemas.md) in single-object encoding; inputs [may come in Confluent's framing](../../schemas/README.md) as well.
-Every reader has to set `isolation.level=read_committed`.
+checks the rest; a controller does not start on a topic that breaks a promise. Advice is only reported. Three copies of
+each topic are advice, made where there are brokers enough; `min.insync.replicas` is a promise, 2 with three copies and
+1 with fewer. Values are [Avro](schemas.md) in single-object encoding; inputs
+[may come in Confluent's framing](../../schemas/README.md) as well. Every reader has to set
+`isolation.level=read_committed`.
 
 | topic | key | writer | content |
 |---|---|---|---|

@@ -6,6 +6,7 @@ import pytest
 
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore
 from controlplane.cli.failures import ExitStatus
+from controlplane.config import ClusterConfig
 from controlplane.core.identifiers import Term
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
@@ -63,6 +64,17 @@ def test_status_page_names_every_property(cluster_command: RunCommand, led: Publ
     names = [line.split("  ")[0].strip() for line in printed]
     assert "epoch" in names
     assert [name for name in names if f"`{name}`" not in explained] == []
+
+
+def test_who_begins_a_new_cluster_is_told_every_key_of_the_old_one() -> None:
+    """One that stays, the log id before all, stops the new cluster's controllers."""
+    page = (HOW_TO / "survive-silence-and-failures.md").read_text(encoding="utf-8")
+    cluster = ClusterConfig("cluster")
+    properties = [name for name, value in vars(ClusterConfig).items() if isinstance(value, property)]
+    keys = {getattr(cluster, name) for name in properties if name.endswith("_key")}
+    keys |= {cluster.lock_key("DATA_CENTER", "LOCK_NAME")}
+    assert len(keys) == 5
+    assert [key for key in sorted(keys) if f"`{key.replace('{cluster}', '{CLUSTER}')}`" not in page] == []
 
 
 def test_pages_are_linked() -> None:

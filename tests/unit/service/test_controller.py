@@ -1,18 +1,23 @@
 """Whole controllers over the in-memory world: taking over, fencing, faults of the log and of the lease store."""
 
 import time
+from collections import Counter
 
+import pytest
+from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import CommitFault, MemoryLeaseStore, MemoryTransactionalWriter
+from controlplane.adapters.memory import CommitFault, MemoryEventWriter, MemoryLeaseStore, MemoryTransactionalWriter
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.decision import CauseKind
+from controlplane.core.machines.leading import TRANSITIONS, Action, Step
 from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.core.records import NodeJoined, NodeRole
 from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.errors import LogContinuityError
+from controlplane.service.metrics import ControllerMetrics
 from tests.helpers.memory_cluster import MemoryCluster, RunningController, assert_log_is_whole
 from tests.helpers.polling import poll_until
 
@@ -250,12 +255,12 @@ def test_an_empty_log_beside_a_table_stops_every_controller() -> None:
         second = world.start("c2")
         wait_for_failure(second)
         assert isinstance(second.failure, LogContinuityError)
-        assert "recreated" in str(second.failure)
+        assert "recreated; restore the decision log, or begin a new cluster" in str(second.failure)
 
 
 def test_a_log_recreated_under_a_running_leader_is_noticed() -> None:
     """Kafka accepts its commits, so the leader reads its own decisions back."""
-    with MemoryCluster() as world:
+    with MemoryCluster() as world, capture_logs() as logs:
         leader = world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -264,6 +269,38 @@ def test_a_log_recreated_under_a_running_leader_is_noticed() -> None:
         world.join("n2")
         wait_for_failure(leader)
         assert isinstance(leader.failure, LogContinuityError)
+        (stepping_down,) = [each for each in logs if each["event"] == "stepping down"]
+        assert (stepping_down["log_level"], stepping_down["reason"]) == ("warning", "failed"), "nobody asked it to go"
+
+
+def test_the_metric_names_every_reason_to_step_down() -> None:
+    """Alerts are written by these words, and only here do they stand together."""
+    reasons = {
+        trigger.value
+        for (step, trigger), row in TRANSITIONS.items()
+        if step in {Step.LEADING, Step.AWAITING_ANSWER} and Action.DISCARD in row.actions
+    }
+    (metric,) = ControllerMetrics(CollectorRegistry()).steps_down.describe()
+    told = metric.documentation
+    assert len(reasons) > 6
+    assert [reason for reason in {*reasons, "lease handed over", "stood still", "failed"} if reason not in told] == []
+
+
+def test_a_standby_listens_to_every_client() -> None:
+    """What librdkafka has to say of a broker that is away gathers in each client until somebody polls it."""
+    polled: Counter[int] = Counter()
+
+    class Watched(MemoryEventWriter):
+        def poll(self, timeout_ms: int) -> None:
+            polled[id(self)] += 1
+            super().poll(timeout_ms)
+
+    with MemoryCluster() as world:
+        ticks, letters, snapshots = writers = [Watched(world.cluster, world.broker) for _ in range(3)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(world, "event_writer", lambda: letters)
+            world.start("c1", ticks, follow_only=True, snapshot_writer=snapshots)
+        world.wait_until(lambda: all(polled[id(writer)] > 2 for writer in writers))
 
 
 def test_a_table_topic_that_lost_its_rows_is_written_again() -> None:
