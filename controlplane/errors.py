@@ -81,7 +81,8 @@ class LogContinuityError(StopError):
 
 
 RESTORE_OR_BEGIN_ANEW: Final = (
-    "restore the decision log, or begin a new cluster: delete this one's topics and its keys in the lease store"
+    "make sure that Kafka and the lease store are this cluster's; if they are, restore the decision log, or begin a "
+    "new cluster: delete this one's topics and its keys in the lease store"
 )
 """What is left to do where decision log, routing table, snapshots and lease store do not belong together."""
 

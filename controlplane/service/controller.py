@@ -167,9 +167,12 @@ class Controller:
 
     def _follow(self) -> LeadingEvent:
         parts = self._parts
-        parts.follower.poll(0)
-        parts.intake.poll(_POLL_MS)
         parts.dead_letters.listen()
+        try:
+            parts.follower.poll(0)
+        finally:
+            # Also while the log cannot be read: what this client has to say of its broker would gather.
+            parts.intake.poll(_POLL_MS)
         parts.intake.follow_partitions(parts.follower.state)
         parts.intake.settle(parts.follower.state)
         self._show(parts.follower.state, leading=False)

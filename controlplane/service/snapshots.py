@@ -86,14 +86,16 @@ class SnapshotKeeper:
             try:
                 point = self._points.get(timeout=_IDLE_S)
             except queue.Empty:
-                self._writer.poll(0)  # what the client has to say while nothing is written would gather without bound
-                continue
+                point = None
             if self._clock.monotonic_ms() >= self._not_before_ms:
                 self._try(point)
 
-    def _try(self, point: LogPoint) -> None:
+    def _try(self, point: LogPoint | None) -> None:
         try:
-            self._consider(point)
+            if point is None:
+                self._writer.poll(0)  # what the client has to say while nothing is written would gather without bound
+            else:
+                self._consider(point)
         except _StoppedError:
             return
         except ControlPlaneError as error:

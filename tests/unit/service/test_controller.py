@@ -1,5 +1,6 @@
 """Whole controllers over the in-memory world: taking over, fencing, faults of the log and of the lease store."""
 
+import threading
 import time
 from collections import Counter
 
@@ -16,7 +17,8 @@ from controlplane.core.machines.leading import TRANSITIONS, Action, Step
 from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.core.records import NodeJoined, NodeRole
 from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.errors import LogContinuityError
+from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.metrics import ControllerMetrics
 from tests.helpers.memory_cluster import MemoryCluster, RunningController, assert_log_is_whole
 from tests.helpers.polling import poll_until
@@ -255,7 +257,9 @@ def test_an_empty_log_beside_a_table_stops_every_controller() -> None:
         second = world.start("c2")
         wait_for_failure(second)
         assert isinstance(second.failure, LogContinuityError)
-        assert "recreated; restore the decision log, or begin a new cluster" in str(second.failure)
+        told = str(second.failure)
+        assert "recreated; make sure that Kafka and the lease store are this cluster's" in told
+        assert "restore the decision log, or begin a new cluster" in told
 
 
 def test_a_log_recreated_under_a_running_leader_is_noticed() -> None:
@@ -271,6 +275,47 @@ def test_a_log_recreated_under_a_running_leader_is_noticed() -> None:
         assert isinstance(leader.failure, LogContinuityError)
         (stepping_down,) = [each for each in logs if each["event"] == "stepping down"]
         assert (stepping_down["log_level"], stepping_down["reason"]) == ("warning", "failed"), "nobody asked it to go"
+
+
+def test_a_standby_that_cannot_read_the_log_listens_as_well() -> None:
+    """The leader and Kafka may go together: it wins the lease, has no reader any more, and tries for hours."""
+    polled: Counter[str] = Counter()
+    away = threading.Event()
+
+    class Watched(MemoryEventWriter):
+        def poll(self, timeout_ms: int) -> None:
+            polled["letters"] += 1
+            super().poll(timeout_ms)
+
+    with MemoryCluster() as world, capture_logs() as logs:
+        open_reader, letters = world.reader, Watched(world.cluster, world.broker)
+
+        def reader() -> LogReader:
+            if away.is_set():
+                raise LogUnavailableError("Kafka is away")
+            opened = open_reader()
+            poll = opened.poll
+
+            def counted(max_records: int, timeout_ms: int) -> PolledBatch:
+                polled["a reader"] += 1
+                return poll(max_records, timeout_ms)
+
+            opened.poll = counted  # type: ignore[method-assign]
+            return opened
+
+        leader = world.start("c1")
+        world.wait_until(world.table)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(world, "reader", reader)
+            ticks = world.event_writer()
+            patch.setattr(world, "event_writer", lambda: letters)
+            world.start("c2", ticks, snapshot_writer=ticks)
+        world.wait_until(lambda: polled["letters"] > 2)
+        away.set()
+        leader.end()
+        world.wait_until(lambda: any(each["event"] == "no take-over, letting others try" for each in logs))
+        polled.clear()
+        world.wait_until(lambda: min(polled["letters"], polled["a reader"]) > 2)
 
 
 def test_the_metric_names_every_reason_to_step_down() -> None:
