@@ -111,7 +111,6 @@ class KafkaLogReader:
             ConfigurationError: this user may not read a topic.
         """
         if self._broken is not None:
-            self._listen()
             raise self._broken
         first = self._consumer.poll(timeout_ms / 1_000)
         if self._asking is not None:

@@ -56,9 +56,8 @@ class ControllerMetrics:
         self.inputs = Counter("controlplane_inputs", "Input records folded, by topic", ["topic"], registry=registry)
         self.steps_down = Counter(
             "controlplane_steps_down",
-            "Times that this controller stopped leading, by reason: resigned, shutdown and lease handed over were "
-            "asked for; lease lost, stood still, cut off from Kafka, unreachable, commit without an answer, fenced "
-            "and failed (its last log line says how) were not",
+            "Times that it stopped leading; asked for: resigned, shutdown, lease handed over; else: lease lost, "
+            "stood still, cut off from Kafka, unreachable, commit without an answer, fenced, failed (see its log)",
             ["reason"],
             registry=registry,
         )
