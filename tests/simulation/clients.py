@@ -181,16 +181,19 @@ class SimulatedLeaseStore:
         self._machine = machine
         self._timeout_ms = timeout_ms
         self._process = process
-        self._inner = MemoryLeaseStore(machine.leases, self._process)
+        self._asked = machine.leases
+        self._inner = MemoryLeaseStore(self._asked, self._process)
 
     def _reach(self) -> MemoryLeaseStore:
         machine = self._machine
         machine.latency()
-        self._inner = MemoryLeaseStore(machine.leases, self._process)
+        # The machine may be led to another one while this request waits for its answer.
+        self._asked = asked = machine.leases
+        self._inner = MemoryLeaseStore(asked, self._process)
         self._inner.connected = machine.network.lease_store
-        if not (self._inner.connected and machine.leases.available):
+        if not (self._inner.connected and asked.available):
             machine.scheduler.sleep(self._timeout_ms)
-        if self._inner.connected and machine.leases.available and not machine.leases.refusal:
+        if self._inner.connected and asked.available and not asked.refusal:
             machine.lease_store_answered = True
         return self._inner
 
@@ -198,9 +201,9 @@ class SimulatedLeaseStore:
         self, owner: ControllerId, floor: Term, duration_ms: int, priority: int | None = None
     ) -> AcquireOutcome:
         """See :meth:`controlplane.ports.LeaseStore.acquire`."""
-        store, leases = self._reach(), self._machine.leases
-        now_ms = leases.clock.wall_ms()
-        other = "" if leases.lease.is_held_by(now_ms, owner, self._process) else leases.lease.holder(now_ms)
+        store = self._reach()
+        now_ms, lease = self._asked.clock.wall_ms(), self._asked.lease
+        other = "" if lease.is_held_by(now_ms, owner, self._process) else lease.holder(now_ms)
         outcome = store.acquire(owner, floor, duration_ms, priority)
         if isinstance(outcome, LeaseGranted):
             self._machine.stores.on_grant(owner, other, floor, outcome.term)
