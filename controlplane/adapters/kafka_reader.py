@@ -113,9 +113,7 @@ class KafkaLogReader:
         if self._broken is not None:
             raise self._broken
         first = self._consumer.poll(timeout_ms / 1_000)
-        if self._asking is not None:
-            # While no broker answers, its logs and errors would wait for the next question without bound.
-            self._asking.poll(0)
+        self._listen()
         if first is None:
             return _NOTHING
         messages = [first]
@@ -206,7 +204,7 @@ class KafkaLogReader:
             time.sleep(_RETRY_PAUSE_S)
 
     def _listen(self) -> None:
-        """Take up what the clients have to say of their brokers: it would gather without bound while one only asks.
+        """Take up what the clients have to say of their brokers: in one that has no turn it would gather without bound.
 
         Not where a record could come, which :meth:`poll` owes the caller; one that cannot be read on owes none.
         """

@@ -12,36 +12,34 @@ from controlplane.errors import LogContinuityError, LogUnavailableError
 NOWHERE = "127.0.0.1:1"
 
 
-def test_every_client_is_served_while_the_broker_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What librdkafka has to say waits in a queue of each client: without bound, and closing takes its square."""
-    served: list[Consumer] = []
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The clients that were polled."""
+    polled: set[int] = set()
 
     class Watched(Consumer):
         def poll(self, timeout: float = -1) -> Message | None:
-            served.append(self)
+            polled.add(id(self))
             return super().poll(timeout)
 
     monkeypatch.setattr(kafka_reader, "Consumer", Watched)
+    return polled
+
+
+def test_every_client_is_served_while_the_broker_is_away(served: set[int]) -> None:
+    """What librdkafka has to say waits in a queue of each client: without bound, and closing takes its square."""
     reader = KafkaLogReader(ClusterConfig("test"), KafkaConfig(NOWHERE), request_timeout_ms=100)
     reader.assign({TopicPartition("decisions", 0): 0})
     with pytest.raises(LogUnavailableError):
         reader.partition_count("decisions")
     served.clear()
     assert not reader.poll(1, 0).records
-    assert len({id(client) for client in served}) == 2, "the one that reads, and the one that is asked"
+    assert len(served) == 2, "the one that reads, and the one that is asked"
     reader.close()
 
 
-def test_every_client_is_served_while_one_only_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_client_is_served_while_one_only_asks(served: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """A reader that has nothing to read, or cannot read on, asks where to begin for as long as the broker is away."""
-    served: set[int] = set()
-
-    class Watched(Consumer):
-        def poll(self, timeout: float = -1) -> Message | None:
-            served.add(id(self))
-            return super().poll(timeout)
-
-    monkeypatch.setattr(kafka_reader, "Consumer", Watched)
     reader = KafkaLogReader(ClusterConfig("test"), KafkaConfig(NOWHERE), request_timeout_ms=100)
     place = TopicPartition("decisions", 0)
 
