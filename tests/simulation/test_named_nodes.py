@@ -10,9 +10,10 @@ from controlplane.core.membership import NodeStatus
 from controlplane.core.policy import Policy
 from controlplane.core.records import Heartbeat, NodeJoined, NodeRole
 from controlplane.node import Access
+from tests.simulation.audit import what_the_audit_finds
 from tests.simulation.network import TABLE
 from tests.simulation.script import Script, begun
-from tests.simulation.setting import NODES, Setting
+from tests.simulation.setting import CONTROLLERS, LEASE, NODES, Setting
 
 pytestmark = pytest.mark.slow
 
@@ -86,6 +87,24 @@ def test_a_node_that_found_its_former_slots_keeps_them_when_the_policy_changes()
     script.go_on(3_000)
     assert held
     assert {slot.slot_id: slot.leader_epoch for slot in script.state.slots if slot.leader == "n3"} == held
+
+
+@pytest.mark.parametrize("ahead_ms", [2_000, 10_000, 3_600_000])
+def test_a_cold_leader_whose_clock_is_ahead_knows_who_was_silent_before(ahead_ms: int) -> None:
+    """Its own clock says that the heartbeats of the time that it looks back over are yet to come."""
+    script = begun()
+    script.go_on(1_000)
+    script.world.kill("n4")
+    script.go_on(script.state.silence_limit_ms - 700)
+    for controller in CONTROLLERS:
+        script.world.kill(controller)
+    script.go_on(LEASE.duration_ms)
+    script.world.machines["c1"].clock.wall_step_ms += ahead_ms
+    script.world.start_controller("c1")
+    script.go_on_until(lambda: len(script.terms) == 2, 3_000)
+    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 800)
+    assert len(script.events(NodeFenced)) == 1
+    assert what_the_audit_finds(script.world) == []
 
 
 def test_twenty_seconds_without_a_broker_fence_none_of_two_thousand_nodes() -> None:
