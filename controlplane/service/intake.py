@@ -30,7 +30,7 @@ _LOOK_BACK_LIMITS: Final = 3
 What it therefore does not know, its *term opened* tells: the audit begins where it did (decision 0011).
 """
 _LOOK_BACK_RECORDS: Final = 100_000
-"""More than a window of one partition, where time cannot tell: brokers' clocks may differ, or step."""
+"""More than a window of one partition; not by time, because brokers' clocks may differ, or step, when it is added."""
 _REFUSALS_KEPT: Final = 10_000
 _MOST_PENDING: Final = 20_000
 """Inputs that no decision has taken up: joins that nodes repeat while nobody leads. More of them stay in the log."""
@@ -67,9 +67,13 @@ class Intake:
         """Begin where the state's positions say, and look back in ``heartbeats`` over some silence limits.
 
         Nobody waits for a partition that nobody answers for: it is read on from the state's position, when it is back.
+        A clock that is ahead of the brokers' makes this begin later, and silences count from there: one limit at most. The
+        time of the last record would not do instead: after an outage of everything it is old, and what nodes said of
+        their slots before it would count as said just now.
         """
         reader = self._open_reader()
-        firsts = _look_back(reader, state, self._clock.wall_ms())
+        since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.silence_limit_ms
+        firsts = reader.offsets_at_time(HEARTBEATS, since_ms, only_answering=True)
         for topic in (MEMBERSHIP, INTENTS):
             firsts |= reader.start_offsets(topic, only_answering=True)
         positions = {}
@@ -254,26 +258,6 @@ class Intake:
     def _count(self, records: Sequence[RawRecord]) -> None:
         for topic, count in Counter(record.topic for record in records).items():
             self._metrics.inputs.labels(topic).inc(count)
-
-
-def _look_back(reader: LogReader, state: State, wall_ms: int) -> dict[TopicPartition, int]:
-    """Where to begin in ``heartbeats``, for each partition that answers.
-
-    If this clock is ahead of the brokers', or theirs was set back, then what was sent lately is older by it than it is.
-    So it is the time of the last decision that counts where that is earlier: it came from the brokers. When nobody has
-    decided for long, that goes back further than anything asks for, and of very many records the last are enough.
-    """
-    since_ms = wall_ms - _LOOK_BACK_LIMITS * state.silence_limit_ms
-    firsts = reader.offsets_at_time(HEARTBEATS, since_ms, only_answering=True)
-    if not 0 < state.decided_at_ms < wall_ms:
-        return firsts
-    before_ms = state.decided_at_ms - _LOOK_BACK_LIMITS * state.silence_limit_ms
-    before = reader.offsets_at_time(HEARTBEATS, before_ms, only_answering=True)
-    ends = reader.end_offsets(HEARTBEATS, only_answering=True)
-    return {
-        place: min(first, max(before.get(place, first), ends.get(place, first) - _LOOK_BACK_RECORDS))
-        for place, first in firsts.items()
-    }
 
 
 def _partitions(reader: LogReader, *topics: str) -> list[TopicPartition]:

@@ -4,6 +4,8 @@ Virtual time judges who was heard in time, because it is the only clock that nob
 silent for too long, because no other time exists for a leader.
 """
 
+from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,7 +36,8 @@ class _Partition:
 
     ``ahead_ms`` is what was counted and did not pass in virtual time: a broker's clock that is set forward makes a gap
     between ticks seem longer, by one gap that counts at most. ``added_at_ms`` is when a decision first knew of
-    it, in virtual time; 0 for those that were there from the beginning.
+    it, in virtual time; 0 for those that were there from the beginning. ``ticks`` are the clock after each tick, and
+    its offset; ``observed_from`` is where the leader says that it began, by that clock.
     """
 
     next_offset: int = 0
@@ -44,6 +47,13 @@ class _Partition:
     ahead_ms: int = 0
     added_at_ms: int = 0
     heard: dict[tuple[NodeId, Incarnation], int] = field(default_factory=dict)
+    ticks: list[tuple[int, int]] = field(default_factory=list)
+    observed_from: int = 0
+
+    def observed_ms(self) -> int:
+        """How much log time the leader has seen here: from its first tick on."""
+        index = bisect_left(self.ticks, (self.observed_from, 0))
+        return self.clock_ms - self.ticks[index][1] if index < len(self.ticks) else 0
 
 
 class _Sign(NamedTuple):
@@ -65,16 +75,20 @@ class FencingWatch:
         self._topic = world.cluster.topic(HEARTBEATS)
         self._partitions: list[_Partition] = []
         self._last_sign: dict[tuple[NodeId, Incarnation], _Sign] = {}
+        self._observed_from: Mapping[str, int] = {}
 
     def see(self, before: State, decision: Decision, after: State) -> None:
         """A decision was committed."""
-        if any(isinstance(event, TermOpened) for event in decision.events):
-            return  # it takes up no input
+        for event in decision.events:
+            if isinstance(event, TermOpened):
+                self._observed_from = event.observed_from
+                return  # it takes up no input
         added_at_ms = self._world.scheduler.now_ms if self._partitions else 0
         for _ in self._world.broker.partitions(self._topic)[len(self._partitions) :]:
             self._partitions.append(_Partition(added_at_ms=added_at_ms))
         for number, partition in enumerate(self._partitions):
             self._read(number, partition, decision.positions.get(f"{HEARTBEATS}[{number}]", 0))
+            partition.observed_from = self._observed_from.get(f"{HEARTBEATS}[{number}]", 0)
         for event in decision.events:
             if isinstance(event, NodeFenced) and event.cause is FencingCause.SILENCE:
                 # A decision that settles a shorter limit goes by it already, one that lengthens the limit not yet.
@@ -105,7 +119,9 @@ class FencingWatch:
     def _judge_living(self, decision: Decision, after: State) -> None:
         """Whoever was heard counts in the partition where that was last; whoever was not, where he is silent least.
 
-        To a partition that was added since, he may have gone without a word: it counts from its beginning.
+        To a partition that was added since, he may have gone without a word: it counts from its beginning. And a leader
+        that says in the log that it began after the last sign counts from there: its clock was ahead, or a partition
+        away, when it started.
         """
         for node_id, node in after.nodes.items():
             if not node.lives:
@@ -115,6 +131,8 @@ class FencingWatch:
             where = self._partitions if last.is_admission else [self._partitions[last.partition]]
             silences_ms = [p.clock_ms - p.heard[member] for p in where if member in p.heard]
             silences_ms += [p.clock_ms for p in self._partitions if p.added_at_ms > last.at_ms]
+            if not any(p.heard.get(member, -1) > p.clock_ms - p.observed_ms() for p in where):
+                silences_ms += [p.observed_ms() for p in self._partitions]
             silence_ms = min(silences_ms)
             self._verdicts.judge(
                 DEAD_ARE_FENCED,
@@ -135,6 +153,7 @@ class FencingWatch:
                     partition.clock_ms += counted_ms
                     partition.ahead_ms += max(counted_ms - (at_ms - partition.last_tick_at_ms), 0)
                 partition.last_tick_ms, partition.last_tick_at_ms = record.append_time_ms, at_ms
+                partition.ticks.append((record.offset, partition.clock_ms))
                 continue
             raw = RawRecord(HEARTBEATS, number, record.offset, record.append_time_ms, record.key, record.value)
             try:

@@ -117,29 +117,3 @@ def test_a_partition_that_stays_behind_is_no_progress_of_others() -> None:
     with pytest.raises(LogUnavailableError, match="was not reached"):
         standby.intake.catch_up({TopicPartition(HEARTBEATS, 1): 5})
     assert standby.clock.monotonic_ms() - began_ms < 10_000
-
-
-@pytest.mark.parametrize("ahead_ms", [0, 5_000, 3_600_000])
-def test_a_controller_whose_clock_is_ahead_looks_back_as_far_as_any_other(ahead_ms: int) -> None:
-    """Its own clock alone would let it begin at the end, and count no silence that went before."""
-    standby = Standby()
-    for _ in range(100):
-        standby.look()
-    decided = replace(standby.state, decided_at_ms=standby.clock.wall_ms())
-    standby.clock.step_wall(ahead_ms)
-    standby.intake.start(decided)
-    assert standby.intake.observed_from[TopicPartition(HEARTBEATS, 0)] <= 400 - 3 * decided.silence_limit_ms // 100
-
-
-def test_a_controller_that_starts_when_nobody_has_decided_for_long_reads_no_more_than_it_has_to(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It cannot know whether its clock is ahead or nobody led: of very many records, the last."""
-    monkeypatch.setattr(module, "_LOOK_BACK_RECORDS", 100)
-    standby = Standby()
-    for _ in range(100):
-        standby.look()
-    decided = replace(standby.state, decided_at_ms=standby.clock.wall_ms() - 39_000)
-    standby.intake.start(decided)
-    by_clock = 400 - 3 * decided.silence_limit_ms // 100
-    assert standby.intake.observed_from[TopicPartition(HEARTBEATS, 0)] == min(by_clock, 300)
