@@ -67,9 +67,9 @@ class Intake:
         """Begin where the state's positions say, and look back in ``heartbeats`` over some silence limits.
 
         Nobody waits for a partition that nobody answers for: it is read on from the state's position, when it is back.
-        A clock that is ahead of the brokers' makes this begin later, and silences count from there: one limit at most. The
-        time of the last record would not do instead: after an outage of everything it is old, and what nodes said of
-        their slots before it would count as said just now.
+        A clock that is ahead of the brokers' makes this begin later, and silences count from there: one limit at most.
+        The time of the last record would not do instead: after an outage of everything it is old, and what nodes said
+        of their slots before it would count as said just now.
         """
         reader = self._open_reader()
         since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.silence_limit_ms
