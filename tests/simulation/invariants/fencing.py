@@ -36,8 +36,8 @@ class _Partition:
 
     ``ahead_ms`` is what was counted and did not pass in virtual time: a broker's clock that is set forward makes a gap
     between ticks seem longer, by one gap that counts at most. ``added_at_ms`` is when a decision first knew of
-    it, in virtual time; 0 for those that were there from the beginning. ``ticks`` are the clock after each tick, and
-    its offset; ``observed_from`` is where the leader says that it began, by that clock.
+    it, in virtual time; 0 for those that were there from the beginning. ``ticks`` are the offset of each tick and the
+    clock after it; ``observed_from`` is the offset where the leader says that it began.
     """
 
     next_offset: int = 0
