@@ -4,12 +4,14 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from prometheus_client import Counter
 
 from controlplane.adapters.kafka_errors import Access, error_of, is_refused_login, request_error
@@ -22,6 +24,12 @@ _CLIENT_ERRORS = Counter(
     "controlplane_kafka_client_errors",
     "Errors that librdkafka reported (connections, brokers, authentication), by client and error name",
     ["client", "error"],
+)
+
+_CLIENTS_REPLACED = Counter(
+    "controlplane_kafka_clients_replaced",
+    "Clients that another one stands in for, because they got nowhere although Kafka answered the other, by client",
+    ["client"],
 )
 
 _COMMON_SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
@@ -152,6 +160,31 @@ def client_settings(
         "logger": ear,
         **own,
     }
+
+
+def gets_an_answer(client: Consumer | Producer, places: Iterable[tuple[str, int]], timeout_s: float) -> bool:
+    """Whether Kafka tells this client a leader for one of the places: full topic names and partitions, -1 being any."""
+    deadline_s = time.monotonic() + timeout_s
+    for name, numbers in groupby(sorted(places), itemgetter(0)):
+        try:
+            found = client.list_topics(name, timeout=max(0.0, deadline_s - time.monotonic())).topics[name].partitions
+        except KafkaException:
+            return False
+        wanted = {number for _, number in numbers}
+        if any(each.leader >= 0 for number, each in found.items() if number in wanted or -1 in wanted):
+            return True
+    return False
+
+
+def tell_replaced(cluster: str, client: str, places: Iterable[tuple[str, int]]) -> None:
+    """Say that a client was replaced that got nowhere about these places."""
+    _CLIENTS_REPLACED.labels(client).inc()
+    structlog.get_logger().warning(
+        "Kafka client replaced: it got nowhere, and another one was answered at once",
+        cluster=cluster,
+        kafka_client=client,
+        at=[f"{name}[{number}]" for name, number in sorted(places)],
+    )
 
 
 def new_client(make: Callable[[dict[str, Any]], _Client], settings: dict[str, Any]) -> _Client:

@@ -7,7 +7,14 @@ from collections.abc import Callable
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from controlplane.adapters.kafka_client import ClientEar, client_settings, new_client
+from controlplane.adapters.kafka_client import (
+    ClientEar,
+    client_settings,
+    gets_an_answer,
+    new_client,
+    tell_replaced,
+)
+from controlplane.adapters.kafka_client_watch import ClientWatch
 from controlplane.adapters.kafka_errors import (
     Access,
     denial_error,
@@ -24,6 +31,11 @@ from controlplane.ports import Delivery, OutgoingRecord
 
 _CLOSING_FLUSH_MS = 1_000
 _FLUSH_STEP_S = 0.05
+_ANSWER_WAIT_S = 1.0
+"""How long a client that may replace another one is waited for, in the time of whoever polls."""
+_TIMED_OUT = KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - librdkafka's own codes begin with an underscore
+_ANY_PARTITION = -1
+"""Of a record that was given up before its partition was chosen: the client knew none."""
 
 _logger = structlog.get_logger()
 
@@ -70,6 +82,8 @@ class KafkaEventWriter:
         self._lock = threading.Lock()
         self._retired: list[Producer] = []
         self._ended_by: KafkaError | None = None
+        self._watch: ClientWatch[tuple[str, int]] = ClientWatch()
+        self._has_given_up = False
         self._producer = self._new_producer()
 
     def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
@@ -78,8 +92,10 @@ class KafkaEventWriter:
         Raises:
             ConfigurationError: the record is too large.
         """
+        sent_at_s = time.monotonic()
 
         def deliver(error: KafkaError | None, message: Message) -> None:
+            self._note(record.topic, message.partition(), error, sent_at_s)
             if on_delivery is not None:
                 on_delivery(self._delivery(record.topic, error, message))
 
@@ -89,7 +105,7 @@ class KafkaEventWriter:
         except KafkaException as exception:
             error = error_of(exception)
             if error.fatal():
-                self._replace(producer, error)
+                self._replace_broken(producer, error)
                 self._produce(self._producer, record, deliver)
                 return
             place = f"{self._cluster.topic(record.topic)}, key {record.key!r}"
@@ -156,18 +172,56 @@ class KafkaEventWriter:
                 f"{len(producer)} records wait for Kafka, the most that may{trouble}: try again when it is back"
             ) from exception
 
-    def _replace(self, broken: Producer, error: KafkaError) -> None:
-        """Go on with a new producer: an idempotent one that lost step with the broker is finished for good.
+    def _note(self, topic: str, partition: int | None, error: KafkaError | None, sent_at_s: float) -> None:
+        """Of records that are given up one after the other the acknowledgement of the first is what is owed."""
+        place = topic, _ANY_PARTITION if partition is None else partition
+        with self._lock:
+            if error is None:
+                self._watch.settled(place)
+                self._watch.settled((topic, _ANY_PARTITION))
+            elif error.code() == _TIMED_OUT:
+                self._watch.owes(place, sent_at_s)
+                self._has_given_up = True
 
-        What it still held is given up, and the next poll says so to whoever sent it.
+    def _look_after_sending(self, producer: Producer) -> None:
+        """Try another producer where nothing that is sent through this one is acknowledged any more.
+
+        Only when one more record was given up: where nothing is sent nobody knows whether it would arrive.
         """
         with self._lock:
-            if self._producer is broken:
-                self._ended_by = error
-                _logger.warning("Kafka producer replaced", cluster=self._cluster.name, error=in_words(error))
-                broken.purge()
-                self._retired.append(broken)
-                self._producer = self._new_producer()
+            overdue = self._watch.overdue(time.monotonic()) if self._has_given_up else []
+            self._has_given_up = False
+        if not overdue:
+            return
+        places = [(self._cluster.topic(topic), partition) for topic, partition in overdue]
+        other = self._new_producer()
+        another_was_answered = gets_an_answer(other, places, _ANSWER_WAIT_S)
+        with self._lock:
+            is_lost = self._watch.is_lost(another_was_answered=another_was_answered)
+            if is_lost:
+                self._watch.replaced(time.monotonic())
+        if is_lost:
+            self._replace(producer, other, KafkaError(_TIMED_OUT))
+            tell_replaced(self._cluster.name, "events", places)
+
+    def _replace_broken(self, broken: Producer, error: KafkaError) -> None:
+        """Go on with a new producer: an idempotent one that lost step with the broker is finished for good."""
+        if self._replace(broken, self._new_producer(), error):
+            _logger.warning("Kafka producer replaced", cluster=self._cluster.name, error=in_words(error))
+
+    def _replace(self, former: Producer, other: Producer, error: KafkaError) -> bool:
+        """Go on with the other one, unless somebody else has done so meanwhile.
+
+        What the former still held is given up, and the next poll says so to whoever sent it.
+        """
+        with self._lock:
+            if self._producer is not former:
+                return False
+            self._ended_by = error
+            former.purge()
+            self._retired.append(former)
+            self._producer = other
+            return True
 
     def _serve_retired(self) -> None:
         """Run the last callbacks of producers that were replaced."""
@@ -186,7 +240,10 @@ class KafkaEventWriter:
             error = error_of(exception)
             if not error.fatal():
                 raise
-            self._replace(producer, error)
+            self._replace_broken(producer, error)
+            return
+        if producer is self._producer:
+            self._look_after_sending(producer)
 
     def _new_producer(self) -> Producer:
         settings = client_settings(self._cluster, self._kafka, self._ear, "events", self._own_settings)

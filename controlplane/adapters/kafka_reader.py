@@ -9,7 +9,14 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from controlplane.adapters.kafka_client import ClientEar, client_settings, new_client
+from controlplane.adapters.kafka_client import (
+    ClientEar,
+    client_settings,
+    gets_an_answer,
+    new_client,
+    tell_replaced,
+)
+from controlplane.adapters.kafka_client_watch import ClientWatch
 from controlplane.adapters.kafka_errors import (
     Access,
     error_of,
@@ -34,6 +41,13 @@ _LEADER_WAIT_S = 1.0
 _FETCH_WAIT_MS = 100
 """How long the broker keeps an idle fetch open. Records come at once whatever it is (measured: 2 ms after a commit);
 the end of a partition is noticed after it, and an idle reader asks that often."""
+_ANSWER_WAIT_S = 1.0
+"""How long a client that may replace another one is waited for, in the caller's time."""
+_QUIET_S = 10.0
+"""After this long the end of a partition is asked for again: nothing new there, and a client that hears nothing any
+more, are the same to see."""
+_LONGEST_ABSENCE_S = 1.0
+"""Of the time between two polls no more than this is waiting: the caller may have been elsewhere, or stopped."""
 
 
 class KafkaLogReader:
@@ -60,6 +74,11 @@ class KafkaLogReader:
         self._asking: Consumer | None = None
         self._names: dict[str | None, str] = {}
         self._broken: ControlPlaneError | None = None
+        self._positions: dict[TopicPartition, int] = {}
+        self._watch: ClientWatch[TopicPartition] = ClientWatch()
+        self._waited_s = 0.0
+        self._polled_at_s = time.monotonic()
+        self._fetches_since_s = 0.0
 
     def partition_count(self, topic: str) -> int:
         """See :meth:`controlplane.ports.LogReader.partition_count`.
@@ -96,9 +115,9 @@ class KafkaLogReader:
             raise InvariantViolationError(f"offsets to read from have to be 0 or more, not {dict(positions)}")
         self._broken = None
         self._names = {self._name(place.topic): place.topic for place in positions}
-        self._consumer.assign(
-            [KafkaPosition(self._name(place.topic), place.partition, offset) for place, offset in positions.items()]
-        )
+        self._positions = dict(positions)
+        self._watch.keep_to(positions)
+        self._fetch()
 
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
         """See :meth:`controlplane.ports.LogReader.poll`.
@@ -114,12 +133,14 @@ class KafkaLogReader:
             raise self._broken
         first = self._consumer.poll(timeout_ms / 1_000)
         self._listen()
-        if first is None:
-            return _NOTHING
-        messages = [first]
-        if max_records > 1:
+        self._count_waiting(timeout_ms / 1_000)
+        messages = [] if first is None else [first]
+        if messages and max_records > 1:
             messages += self._consumer.consume(min(max_records - 1, _MOST_PER_CONSUME), 0)
-        return self._sorted_out(messages)
+        batch = self._sorted_out(messages) if messages else _NOTHING
+        if len(messages) < max_records and self._broken is None:
+            self._look_after_fetching()
+        return batch
 
     def close(self) -> None:
         """Give everything back; further calls are errors."""
@@ -130,9 +151,10 @@ class KafkaLogReader:
 
     def _sorted_out(self, messages: list[Message]) -> PolledBatch:
         """Records, ends of partitions and errors apart; what stands before an error is handed over first."""
-        names = self._names
+        names, positions, watch = self._names, self._positions, self._watch
         records: list[RawRecord] = []
         ended: set[TopicPartition] = set()
+        heard: set[TopicPartition] = set()
         for message in messages:
             error = message.error()
             if error is None:
@@ -145,15 +167,59 @@ class KafkaLogReader:
                     message.value(),
                 )
                 records.append(record)
-                if ended:
-                    ended.discard(TopicPartition(record.topic, record.partition))
-            elif error.code() == _END_OF_PARTITION:
-                ended.add(TopicPartition(names[message.topic()], message.partition() or 0))
+                place = TopicPartition(record.topic, record.partition)
+                positions[place] = record.offset + 1
+                heard.add(place)
+                ended.discard(place)
+                continue
+            if error.code() == _END_OF_PARTITION:
+                place = TopicPartition(names[message.topic()], message.partition() or 0)
+                ended.add(place)
+                heard.add(place)
             else:
                 self._take_error(message, error)
+        for place in heard:
+            watch.settled(place)
+            if place not in ended:
+                watch.owes(place, self._waited_s)
         if self._broken is not None and not records:
             raise self._broken
         return PolledBatch(records, frozenset(ended))
+
+    def _fetch(self) -> None:
+        """Read on from where everything was read to; of each partition its next record or its end has to come."""
+        self._consumer.assign(
+            [
+                KafkaPosition(self._name(place.topic), place.partition, offset)
+                for place, offset in self._positions.items()
+            ]
+        )
+        self._fetches_since_s = self._waited_s
+        for place in self._positions:
+            self._watch.owes(place, self._waited_s)
+
+    def _count_waiting(self, timeout_s: float) -> None:
+        """Count for how long records were waited for: only of that can a client be late."""
+        now_s = time.monotonic()
+        self._waited_s += min(now_s - self._polled_at_s, timeout_s + _LONGEST_ABSENCE_S)
+        self._polled_at_s = now_s
+
+    def _look_after_fetching(self) -> None:
+        """All that had come was taken: try another client where what is still owed does not come from this one."""
+        overdue = self._watch.overdue(self._waited_s)
+        if overdue:
+            places = [(self._name(place.topic), place.partition) for place in overdue]
+            other = self._new_consumer()
+            if not self._watch.is_lost(another_was_answered=gets_an_answer(other, places, _ANSWER_WAIT_S)):
+                other.close()
+                return
+            lost, self._consumer = self._consumer, other
+            self._watch.replaced(self._waited_s)
+            self._fetch()
+            lost.close()
+            tell_replaced(self._cluster.name, "reader", places)
+        elif self._waited_s - self._fetches_since_s >= _QUIET_S and any(map(self._watch.is_settled, self._positions)):
+            self._fetch()
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
         place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
@@ -198,6 +264,8 @@ class KafkaLogReader:
                 # A topic whose partitions were counted a moment ago can still be unknown to another part of the client.
                 may_pass = isinstance(translated, LogUnavailableError | PrerequisiteError)
                 if not may_pass or remaining_s <= _RETRY_PAUSE_S:
+                    if isinstance(translated, LogUnavailableError):
+                        self._give_up(asking)
                     raise translated from exception
             finally:
                 self._listen()
@@ -224,6 +292,14 @@ class KafkaLogReader:
         if self._asking is None:
             self._asking = self._new_consumer()
         return self._asking
+
+    def _give_up(self, asking: Consumer) -> None:
+        """The next question goes to a new client: this one may never be answered again, whoever answers by then."""
+        asking.close()
+        if asking is self._asking:
+            self._asking = None
+        else:
+            self._consumer = self._new_consumer()
 
     def _name(self, topic: str) -> str:
         return self._cluster.topic(topic)

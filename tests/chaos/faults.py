@@ -18,6 +18,10 @@ _LEASE_MS: Final = LeaseConfig().duration_ms
 """How long the lease of these controllers lasts, which are started with the default: pauses are longer."""
 
 
+_KAFKA_PAUSED_S: Final = 4.0
+"""At most. Its session is 2 s long: beyond that it is fenced, and tells its clients that there is no broker at all."""
+
+
 class FaultKind(Enum):
     """A way to go wrong."""
 
@@ -92,7 +96,7 @@ class Injector:
 
     def hold_s(self, kind: FaultKind) -> float:
         """How long it lasts, once something was seen of it."""
-        longest_s = 2.0 if kind in {FaultKind.KAFKA_KILLED, FaultKind.KAFKA_PAUSED} else 5.0
+        longest_s = {FaultKind.KAFKA_KILLED: 2.0, FaultKind.KAFKA_PAUSED: _KAFKA_PAUSED_S}.get(kind, 5.0)
         return self._chance.uniform(0.2, longest_s)
 
     def end(self) -> None:

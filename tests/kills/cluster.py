@@ -10,6 +10,7 @@ from typing import Self
 
 from controlplane.bootstrap.members import routing_client
 from controlplane.bootstrap.readers import DecisionFollower, open_reader
+from controlplane.core.machines.node_session import SessionState
 from controlplane.core.membership import NodeStatus
 from controlplane.core.routing_table.table_replica import RoutingTable
 from controlplane.routing import RoutingClient, RoutingMetrics
@@ -103,7 +104,7 @@ class KvCluster:
         self.nodes[node_id].wait(10)
 
     def wait_until_complete(self) -> None:
-        """Wait until every node lives and every slot has its replicas, each complete in the newest epoch."""
+        """Wait until every node lives and knows it, and every slot has its replicas, complete in the newest epoch."""
         self.wait_until(self._is_complete, "every replica complete on every node")
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
@@ -130,7 +131,11 @@ class KvCluster:
             return False
         statuses = [self._status(node_id) for node_id in self._node_ids]
         return all(
-            status is not None and status["epoch"] == table.epoch and status["held"] and not status["incomplete"]
+            status is not None
+            and status["state"] == SessionState.ACTIVE.value
+            and status["epoch"] == table.epoch
+            and status["held"]
+            and not status["incomplete"]
             for status in statuses
         )
 

@@ -1,0 +1,134 @@
+"""A client of librdkafka can forget for good where Kafka is; ours notice it and go on with another one.
+
+Lost is here a client that was given an address where nobody is, in a reader or writer whose next client gets the right
+one. How a client comes to be lost by itself, `python -m tests.chaos` shows: it pauses Kafka until it is fenced.
+"""
+
+import pytest
+from confluent_kafka import Consumer
+from prometheus_client import REGISTRY
+
+from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
+from controlplane.config import HEARTBEATS, ROUTING_TABLE, KafkaConfig
+from controlplane.core.identifiers import TopicPartition
+from controlplane.embedded.kafka import EmbeddedKafka
+from controlplane.embedded.server import HOST, free_port
+from controlplane.errors import LogUnavailableError
+from controlplane.ports import Delivery, OutgoingRecord
+from tests.helpers.log_worlds import KafkaLogWorld, read_all, send_all
+from tests.helpers.polling import poll_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+TABLE = TopicPartition(ROUTING_TABLE, 0)
+ROWS = [OutgoingRecord(ROUTING_TABLE, b"main/slot/%d" % number, b"%d" % number) for number in range(4)]
+DEADLINE_S = 60.0
+
+
+@pytest.fixture
+def world(kafka_broker: EmbeddedKafka, cluster_name: str) -> KafkaLogWorld:
+    """A cluster of this test's own on the shared broker."""
+    return KafkaLogWorld(kafka_broker.bootstrap_servers, cluster_name)
+
+
+@pytest.fixture
+def nowhere() -> KafkaConfig:
+    """Where nobody is."""
+    return KafkaConfig(f"{HOST}:{free_port()}")
+
+
+def replaced(client: str) -> float:
+    """How many clients others stand in for."""
+    return REGISTRY.get_sample_value("controlplane_kafka_clients_replaced_total", {"client": client}) or 0.0
+
+
+def read_rows(reader: KafkaLogReader, count: int) -> list[bytes | None]:
+    """The table's next rows, and then its end."""
+    values: list[bytes | None] = []
+    ended = False
+
+    def read() -> bool:
+        nonlocal ended
+        batch = reader.poll(100, 100)
+        values.extend(record.value for record in batch.records)
+        ended = TABLE in batch.ended
+        return len(values) >= count and ended
+
+    poll_until(read, DEADLINE_S)
+    return values
+
+
+def test_a_reader_whose_client_is_lost_reads_on(world: KafkaLogWorld, nowhere: KafkaConfig) -> None:
+    """What is in the topic has to come, and comes through another client, from where the reader was put."""
+    send_all(world.open_events(), ROWS[:2])
+    reader, before = KafkaLogReader(world.cluster, nowhere), replaced("reader")
+    reader.assign({TABLE: 1})
+    reader._kafka = world.kafka  # noqa: SLF001 - of the next client
+    assert read_rows(reader, 1) == [b"1"]
+    assert replaced("reader") == before + 1
+    reader.close()
+    world.close()
+
+
+def test_a_reader_at_the_end_notices_that_its_client_is_lost(world: KafkaLogWorld, nowhere: KafkaConfig) -> None:
+    """Nothing is owed to it there; so it asks for the end again from time to time."""
+    send_all(world.open_events(), ROWS[:2])
+    reader, before = KafkaLogReader(world.cluster, world.kafka), replaced("reader")
+    reader.assign({TABLE: 0})
+    assert read_rows(reader, 2) == [b"0", b"1"]
+    reader._consumer.close()  # noqa: SLF001 - as if it were this one that is lost
+    reader._consumer = Consumer({"bootstrap.servers": nowhere.bootstrap_servers, "group.id": "lost"})  # noqa: SLF001
+    send_all(world.open_events(), ROWS[2:])
+    assert read_rows(reader, 2) == [b"2", b"3"], "nothing is read twice, and nothing left out"
+    assert replaced("reader") == before + 1
+    reader.close()
+    world.close()
+
+
+def test_a_reader_whose_client_is_lost_is_answered(world: KafkaLogWorld, nowhere: KafkaConfig) -> None:
+    """A client that was not answered in time is asked no more."""
+    reader = KafkaLogReader(world.cluster, nowhere, request_timeout_ms=1_000)
+    reader._kafka = world.kafka  # noqa: SLF001 - of the next client
+    with pytest.raises(LogUnavailableError):
+        reader.end_offsets(ROUTING_TABLE)
+    poll_until(lambda: reader.end_offsets(ROUTING_TABLE) == {TABLE: 0})
+    reader.close()
+    world.close()
+
+
+def test_a_writer_whose_client_is_lost_writes_on(world: KafkaLogWorld, nowhere: KafkaConfig) -> None:
+    """What it was given meanwhile is given up, and told so; what comes after is in the topic, in order."""
+    writer, before = KafkaEventWriter(world.cluster, nowhere, 1_000), replaced("events")
+    writer._kafka = world.kafka  # noqa: SLF001 - of the next client
+    delivered: list[Delivery] = []
+    sent = 0
+
+    def beat() -> bool:
+        nonlocal sent
+        writer.send(OutgoingRecord(HEARTBEATS, b"n1", b"%d" % sent, 0), delivered.append)
+        sent += 1
+        writer.poll(200)
+        return any(delivery.error is None for delivery in delivered)
+
+    poll_until(beat, DEADLINE_S)
+    assert writer.flush(5_000) == 0
+    assert len(delivered) == sent, "every record is accounted for"
+    assert replaced("events") == before + 1
+    arrived = [int(record.value or b"") for record in read_all(world, HEARTBEATS)]
+    assert len(arrived) == sum(delivery.error is None for delivery in delivered)
+    assert arrived == sorted(arrived)
+    writer.close()
+    world.close()
+
+
+def test_a_broker_that_is_away_costs_nobody_the_client(world: KafkaLogWorld, nowhere: KafkaConfig) -> None:
+    """Another client gets nowhere either: this one is kept, which knows how to find the broker when it is back."""
+    reader, before = KafkaLogReader(world.cluster, nowhere), replaced("reader")
+    reader.assign({TABLE: 0})
+    client = reader._consumer  # noqa: SLF001 - whether it is the same one
+    for _ in range(60):
+        assert not reader.poll(10, 100).records
+    assert reader._consumer is client  # noqa: SLF001 - as above
+    assert replaced("reader") == before
+    reader.close()
+    world.close()
