@@ -11,46 +11,51 @@ from typing import Final, Generic, TypeVar
 _Place = TypeVar("_Place")
 
 FIRST_PATIENCE_S: Final = 3.0
-"""librdkafka finds a broker again that comes back within half a second, and another leader soon."""
-SECOND_LOOK_S: Final = 1.0
-"""A broker that has just come back answers whoever asks first: the client that had waited for it gets this long."""
+"""With a client that gets nothing at all: librdkafka finds a broker that comes back within half a second."""
 LONGEST_PATIENCE_S: Final = 24.0
-"""Where a link is so slow that what is owed takes longer, new clients must not keep it from coming."""
+"""With one that gets something, but not what is waited for; and where a link is so slow that what is owed takes longer,
+so that new clients do not keep it from coming."""
+SECOND_LOOK_S: Final = 2.0
+"""A broker that has just come back answers whoever asks first: the client that had waited for it gets this long."""
 
 
 class ClientWatch(Generic[_Place]):
     """What one client owes, and since when: an answer about a place, such as a partition. Times are monotonic seconds.
 
     Attributes:
-        patience_s: how long the client may owe something before another one is tried. It doubles with each that does no
-            better, and is short again once all has come that was waited for too long.
+        patience_s: how long the client may get nothing at all, where it owes something, before another one is tried. It
+            doubles with each that does no better, and halves with whatever comes.
     """
 
     def __init__(self) -> None:
         """Nothing is owed."""
         self.patience_s = FIRST_PATIENCE_S
         self._owed_since_s: dict[_Place, float] = {}
-        self._doubted_at_s: float | None = None
-        self._doubted_for: set[_Place] = set()
+        self._heard_at_s = float("-inf")
+        self._looked_at_s = float("-inf")
+        self._suspects: set[_Place] = set()
+        self._gets_nothing = False
         self._another_was_answered = False
 
     def owes(self, place: _Place, now_s: float) -> None:
         """The client owes something about the place from now on, if it does not yet."""
         self._owed_since_s.setdefault(place, now_s)
 
-    def settled(self, place: _Place) -> None:
+    def settled(self, place: _Place, now_s: float) -> None:
         """What was owed about the place has come."""
+        self._heard_at_s = now_s
         self._owed_since_s.pop(place, None)
-        if place in self._doubted_for:
-            self._doubted_for.remove(place)
-            if not self._doubted_for:
-                self.patience_s = FIRST_PATIENCE_S
-                self._another_was_answered = False
+        self._suspects.discard(place)
+        self.patience_s = max(self.patience_s / 2, FIRST_PATIENCE_S)
+        if self._gets_nothing:
+            self._suspects.clear()
+        self._forget_answer()
 
     def keep_to(self, places: Collection[_Place]) -> None:
         """Nothing is owed any more about any other place."""
         self._owed_since_s = {place: since_s for place, since_s in self._owed_since_s.items() if place in places}
-        self._doubted_for.intersection_update(places)
+        self._suspects.intersection_update(places)
+        self._forget_answer()
 
     def is_settled(self, place: _Place) -> bool:
         """Whether nothing is owed about the place."""
@@ -61,15 +66,16 @@ class ClientWatch(Generic[_Place]):
 
         Asked again soon there are none: not before :data:`SECOND_LOOK_S` has passed, or the patience is over anew.
         """
-        if not self._owed_since_s:
-            return []
         pause_s = SECOND_LOOK_S if self._another_was_answered else self.patience_s
-        if self._doubted_at_s is not None and now_s - self._doubted_at_s < pause_s:
+        if not self._owed_since_s or now_s - self._looked_at_s < pause_s:
             return []
-        overdue = [place for place, since_s in self._owed_since_s.items() if now_s - since_s >= self.patience_s]
+        gets_nothing = now_s - self._heard_at_s >= self.patience_s
+        limit_s = self.patience_s if gets_nothing else LONGEST_PATIENCE_S
+        overdue = [place for place, since_s in self._owed_since_s.items() if now_s - since_s >= limit_s]
         if overdue:
-            self._doubted_at_s = now_s
-            self._doubted_for.update(overdue)
+            self._looked_at_s = now_s
+            self._suspects = set(overdue)
+            self._gets_nothing = gets_nothing
         return overdue
 
     def is_lost(self, *, another_was_answered: bool) -> bool:
@@ -82,3 +88,7 @@ class ClientWatch(Generic[_Place]):
         """Another client owes from now on what this one owed."""
         self.patience_s = min(2 * self.patience_s, LONGEST_PATIENCE_S)
         self._owed_since_s = dict.fromkeys(self._owed_since_s, now_s)
+
+    def _forget_answer(self) -> None:
+        """Where nothing is suspected any more the next suspicion begins anew."""
+        self._another_was_answered = self._another_was_answered and bool(self._suspects)

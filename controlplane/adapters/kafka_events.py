@@ -5,16 +5,17 @@ import time
 from collections.abc import Callable
 
 import structlog
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
 from controlplane.adapters.kafka_client import (
     ClientEar,
     client_settings,
+    close_aside,
     gets_an_answer,
     new_client,
     tell_replaced,
 )
-from controlplane.adapters.kafka_client_watch import ClientWatch
+from controlplane.adapters.kafka_client_watch import LONGEST_PATIENCE_S, ClientWatch
 from controlplane.adapters.kafka_errors import (
     Access,
     denial_error,
@@ -26,7 +27,7 @@ from controlplane.adapters.kafka_errors import (
     refusal_error,
 )
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.errors import LogUnavailableError, PrerequisiteError
+from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
 from controlplane.ports import Delivery, OutgoingRecord
 
 _CLOSING_FLUSH_MS = 1_000
@@ -83,6 +84,8 @@ class KafkaEventWriter:
         self._retired: list[Producer] = []
         self._ended_by: KafkaError | None = None
         self._watch: ClientWatch[tuple[str, int]] = ClientWatch()
+        self._given_up_at_s: dict[tuple[str, int], float] = {}
+        self._forgets_after_s = LONGEST_PATIENCE_S + message_timeout_ms / 1_000
         self._has_given_up = False
         self._producer = self._new_producer()
 
@@ -101,7 +104,10 @@ class KafkaEventWriter:
 
         producer = self._producer
         try:
-            self._produce(producer, record, deliver)
+            with self._lock:
+                # Not into one that was replaced meanwhile: nobody would tell what became of the record.
+                producer = self._producer
+                self._produce(producer, record, deliver)
         except KafkaException as exception:
             error = error_of(exception)
             if error.fatal():
@@ -144,7 +150,12 @@ class KafkaEventWriter:
         try:
             found = self._producer.list_topics(name, timeout=self._request_timeout_s).topics[name]
         except KafkaException as exception:
-            raise self._ear.request_error(error_of(exception), f"topic {name}", self._access) from exception
+            translated = self._ear.request_error(error_of(exception), f"topic {name}", self._access)
+            producer = self._producer
+            if isinstance(translated, LogUnavailableError) and not len(producer):
+                # A producer that may never be answered: with nothing to send, nothing else would show it.
+                self._replace(producer, self._new_producer(), error_of(exception))
+            raise translated from exception
         if found.error is not None:
             if is_missing(found.error):
                 raise PrerequisiteError(
@@ -177,10 +188,12 @@ class KafkaEventWriter:
         place = topic, _ANY_PARTITION if partition is None else partition
         with self._lock:
             if error is None:
-                self._watch.settled(place)
-                self._watch.settled((topic, _ANY_PARTITION))
+                now_s = time.monotonic()
+                self._watch.settled(place, now_s)
+                self._watch.settled((topic, _ANY_PARTITION), now_s)
             elif error.code() == _TIMED_OUT:
                 self._watch.owes(place, sent_at_s)
+                self._given_up_at_s[place] = time.monotonic()
                 self._has_given_up = True
 
     def _look_after_sending(self, producer: Producer) -> None:
@@ -188,25 +201,47 @@ class KafkaEventWriter:
 
         Only when one more record was given up: where nothing is sent nobody knows whether it would arrive.
         """
-        with self._lock:
-            overdue = self._watch.overdue(time.monotonic()) if self._has_given_up else []
-            self._has_given_up = False
+        overdue = self._overdue()
         if not overdue:
             return
         places = [(self._cluster.topic(topic), partition) for topic, partition in overdue]
-        other = self._new_producer()
-        another_was_answered = gets_an_answer(other, places, _ANSWER_WAIT_S)
+        try:
+            another_was_answered = self._another_is_answered(places)
+            with self._lock:
+                is_lost = self._watch.is_lost(another_was_answered=another_was_answered)
+            if is_lost and self._replace(producer, self._new_producer(), KafkaError(_TIMED_OUT)):
+                with self._lock:
+                    self._watch.replaced(time.monotonic())
+                tell_replaced(self._cluster.name, "events", places)
+        except (ConfigurationError, KafkaException) as error:
+            _logger.warning("no other Kafka client to try", cluster=self._cluster.name, error=str(error))
+
+    def _overdue(self) -> list[tuple[str, int]]:
+        """The places to which something was sent lately, and nothing has arrived for too long."""
+        now_s = time.monotonic()
         with self._lock:
-            is_lost = self._watch.is_lost(another_was_answered=another_was_answered)
-            if is_lost:
-                self._watch.replaced(time.monotonic())
-        if is_lost:
-            self._replace(producer, other, KafkaError(_TIMED_OUT))
-            tell_replaced(self._cluster.name, "events", places)
+            if not self._has_given_up:
+                return []
+            self._has_given_up = False
+            lately_s = now_s - self._forgets_after_s
+            self._given_up_at_s = {place: at_s for place, at_s in self._given_up_at_s.items() if at_s >= lately_s}
+            self._watch.keep_to(self._given_up_at_s.keys())
+            return self._watch.overdue(now_s)
+
+    def _another_is_answered(self, places: list[tuple[str, int]]) -> bool:
+        """Ask the leaders by a client of its own: a producer can only ask who they are."""
+        own = {"group.id": f"controlplane-{self._cluster.name}-asking"}
+        asking = new_client(Consumer, client_settings(self._cluster, self._kafka, self._ear, "events", own))
+        try:
+            return gets_an_answer(asking, places, _ANSWER_WAIT_S)
+        finally:
+            close_aside(asking)
 
     def _replace_broken(self, broken: Producer, error: KafkaError) -> None:
         """Go on with a new producer: an idempotent one that lost step with the broker is finished for good."""
         if self._replace(broken, self._new_producer(), error):
+            with self._lock:
+                self._watch = ClientWatch()
             _logger.warning("Kafka producer replaced", cluster=self._cluster.name, error=in_words(error))
 
     def _replace(self, former: Producer, other: Producer, error: KafkaError) -> bool:

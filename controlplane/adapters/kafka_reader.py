@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as KafkaPosition
 from controlplane.adapters.kafka_client import (
     ClientEar,
     client_settings,
+    close_aside,
     gets_an_answer,
     new_client,
     tell_replaced,
@@ -27,7 +28,13 @@ from controlplane.adapters.kafka_errors import (
 )
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.identifiers import TopicPartition
-from controlplane.errors import ControlPlaneError, InvariantViolationError, LogUnavailableError, PrerequisiteError
+from controlplane.errors import (
+    ConfigurationError,
+    ControlPlaneError,
+    InvariantViolationError,
+    LogUnavailableError,
+    PrerequisiteError,
+)
 from controlplane.ports import PolledBatch, RawRecord
 
 _Answer = TypeVar("_Answer")
@@ -179,7 +186,7 @@ class KafkaLogReader:
             else:
                 self._take_error(message, error)
         for place in heard:
-            watch.settled(place)
+            watch.settled(place, self._waited_s)
             if place not in ended:
                 watch.owes(place, self._waited_s)
         if self._broken is not None and not records:
@@ -209,14 +216,18 @@ class KafkaLogReader:
         overdue = self._watch.overdue(self._waited_s)
         if overdue:
             places = [(self._name(place.topic), place.partition) for place in overdue]
-            other = self._new_consumer()
+            try:
+                other = self._new_consumer()
+            except (ConfigurationError, KafkaException) as error:
+                self._logger.warning("no other Kafka client to try", error=str(error))
+                return
             if not self._watch.is_lost(another_was_answered=gets_an_answer(other, places, _ANSWER_WAIT_S)):
-                other.close()
+                close_aside(other)
                 return
             lost, self._consumer = self._consumer, other
             self._watch.replaced(self._waited_s)
             self._fetch()
-            lost.close()
+            close_aside(lost)
             tell_replaced(self._cluster.name, "reader", places)
         elif self._waited_s - self._fetches_since_s >= _QUIET_S and any(map(self._watch.is_settled, self._positions)):
             self._fetch()
@@ -295,11 +306,11 @@ class KafkaLogReader:
 
     def _give_up(self, asking: Consumer) -> None:
         """The next question goes to a new client: this one may never be answered again, whoever answers by then."""
-        asking.close()
         if asking is self._asking:
             self._asking = None
         else:
             self._consumer = self._new_consumer()
+        close_aside(asking)
 
     def _name(self, topic: str) -> str:
         return self._cluster.topic(topic)

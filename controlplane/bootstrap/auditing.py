@@ -100,8 +100,9 @@ class InputTape:
             place = TopicPartition(record.topic, record.partition)
             self._ahead[place].append(record)
             self._ended.discard(place)
+        has_news = bool(batch.records or batch.ended - self._ended)
         self._ended |= batch.ended
-        return bool(batch.records or batch.ended)
+        return has_news
 
     def _lacks(self, place: TopicPartition, upto: int) -> bool:
         """Whether records before ``upto`` may still come; what is read ahead stands behind it."""

@@ -260,10 +260,12 @@ def _read(
     while missing:
         batch = reader.poll(batch_size, _POLL_MS)
         yield from batch.records
+        # Ends are told again and again: those of other partitions must not hide that nothing comes of this one.
+        has_news = bool(batch.records or missing & batch.ended)
         missing -= batch.ended
         read_to = {TopicPartition(record.topic, record.partition): record.offset for record in batch.records}
         missing -= {place for place, offset in read_to.items() if offset + 1 >= ends[place]}
-        if watch.is_stalled(progress=bool(batch.records or batch.ended)):
+        if watch.is_stalled(progress=has_news):
             places = ", ".join(f"{place.topic}[{place.partition}]" for place in sorted(missing))
             raise LogUnavailableError(f"the end of {places} was not reached within {timeout_ms} ms")
 

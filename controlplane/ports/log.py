@@ -28,7 +28,10 @@ class OutgoingRecord(NamedTuple):
 
 
 class PolledBatch(NamedTuple):
-    """Records in order per partition, and the partitions whose end was reached after these records."""
+    """Records in order per partition, and the partitions whose end was reached after these records.
+
+    An end that was told may be told again, though nothing was appended.
+    """
 
     records: Sequence[RawRecord]
     ended: frozenset[TopicPartition]
@@ -141,7 +144,10 @@ class Delivery(NamedTuple):
 
 
 class EventWriter(Protocol):
-    """Appends single records idempotently, in order per key. Thread-safe."""
+    """Appends single records idempotently, in order per key. Thread-safe.
+
+    A record that was given up may arrive later than those that were sent after it.
+    """
 
     def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
         """Queue a record; ``on_delivery`` is called from :meth:`poll` or :meth:`flush`, never from here.

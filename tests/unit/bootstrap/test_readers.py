@@ -7,13 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
+from controlplane.adapters.memory import (
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+    VirtualClock,
+)
 from controlplane.bootstrap import readers
+from controlplane.bootstrap.auditing import InputTape
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig
 from controlplane.core.decision import Decision
-from controlplane.core.identifiers import Epoch
+from controlplane.core.identifiers import Epoch, TopicPartition
 from controlplane.core.policy import Policy
 from controlplane.core.routing_table.rows import slot_key
 from controlplane.core.slot_table import Slot
@@ -33,6 +40,16 @@ class CountingReader(MemoryLogReader):
         """As the reader does."""
         batch = super().poll(max_records, timeout_ms)
         self.fetched += len(batch.records)
+        return batch
+
+
+class RetellingReader(MemoryLogReader):
+    """Tells every end again in each batch, as often as the port allows."""
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """As the reader does."""
+        batch = super().poll(max_records, timeout_ms)
+        self._end_told_at = {}
         return batch
 
 
@@ -198,3 +215,22 @@ def _slots(world: PublishedWorld) -> tuple[Slot, ...]:
     assert table is not None
     assert (table.epoch, table.seq, table.log_id) == (world.state.epoch, world.state.seq, world.state.log_id)
     return table.slots
+
+
+@pytest.mark.timeout(20)
+def test_ends_that_are_told_again_are_no_news_of_a_partition_that_is_silent() -> None:
+    """Whoever reads to the end of all partitions gives up the one of which nothing comes, in his time."""
+    broker = MemoryBroker(VirtualClock())
+    broker.create_topic(CLUSTER.topic(HEARTBEATS), 2)
+    writer = MemoryEventWriter(CLUSTER, broker)
+    for partition in (0, 1):
+        writer.send(OutgoingRecord(HEARTBEATS, b"n1", b"", partition))
+    writer.poll(0)
+    reader = RetellingReader(CLUSTER, broker)
+    reader.held_back = [TopicPartition(HEARTBEATS, 1)]
+    with pytest.raises(LogUnavailableError, match=r"heartbeats\[1\]"):
+        readers.read_last_heartbeats(reader, {"n1"}, 1_000, timeout_ms=100)
+    tape = InputTape(reader, None, timeout_ms=100)
+    tape.seek({TopicPartition(HEARTBEATS, partition): 0 for partition in (0, 1)})
+    with pytest.raises(LogUnavailableError, match="heartbeats"):
+        list(tape.read_to({TopicPartition(HEARTBEATS, partition): 1 for partition in (0, 1)}))
