@@ -1,6 +1,7 @@
 """Starting a child that greets everybody with warnings: what it says at first is kept for the case that it fails."""
 
 import os
+import selectors
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,8 +28,8 @@ def quiet_start() -> Iterator[None]:
         relay.show()
         raise
     finally:
-        os.dup2(terminal, _STANDARD_ERROR)
         relay.pass_on()
+        os.dup2(terminal, _STANDARD_ERROR)
 
 
 class _Relay(threading.Thread):
@@ -36,29 +37,45 @@ class _Relay(threading.Thread):
 
     def __init__(self, reading: int, terminal: int) -> None:
         super().__init__(name="quiet-start", daemon=True)
+        os.set_blocking(reading, False)
         self._reading = reading
         self._terminal = terminal
         self._lock = threading.Lock()
         self._kept: list[bytes] | None = []
 
     def show(self) -> None:
-        """Write out what was kept."""
+        """Write out what was kept, and what still lies in the pipe: whoever fails may end before the thread's turn."""
         with self._lock:
+            self._take()
             for piece in self._kept or ():
                 os.write(self._terminal, piece)
 
     def pass_on(self) -> None:
-        """Keep nothing more from here on."""
+        """Keep nothing more from here on; what was said before is dropped, whoever has had time to read it."""
         with self._lock:
+            self._take()
             self._kept = None
 
     def run(self) -> None:
         """Until no child has the other end any more."""
-        while piece := os.read(self._reading, _PIECE_BYTES):
-            with self._lock:
-                if self._kept is None:
-                    os.write(self._terminal, piece)
-                else:
-                    self._kept.append(piece)
+        is_held = True
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._reading, selectors.EVENT_READ)
+            while is_held:
+                selector.select()
+                with self._lock:
+                    is_held = self._take()
         os.close(self._reading)
         os.close(self._terminal)
+
+    def _take(self) -> bool:
+        """Take what lies in the pipe, a piece at most; returns whether somebody holds its other end."""
+        try:
+            piece = os.read(self._reading, _PIECE_BYTES)
+        except BlockingIOError:
+            return True
+        if self._kept is None:
+            os.write(self._terminal, piece)
+        else:
+            self._kept.append(piece)
+        return bool(piece)
