@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as KafkaPosition
 from prometheus_client import Counter
 
 from controlplane.adapters.kafka_errors import Access, error_of, is_refused_login, request_error
@@ -161,25 +160,6 @@ def client_settings(
     }
 
 
-def gets_an_answer(asking: Consumer, places: Iterable[tuple[str, int]], timeout_s: float) -> bool:
-    """Whether the leader of one of the places answers this client: full topic names and partitions, -1 being any.
-
-    Any broker tells who leads, also of a leader that has just died: so the leader itself is asked.
-    """
-    deadline_s = time.monotonic() + timeout_s
-    for name, number in sorted(places):
-        try:
-            leading = number
-            if number < 0:
-                partitions = asking.list_topics(name, timeout=_remaining_s(deadline_s)).topics[name].partitions
-                leading = next(iter(partitions), 0)
-            asking.get_watermark_offsets(KafkaPosition(name, leading), timeout=_remaining_s(deadline_s), cached=False)
-        except KafkaException:
-            continue
-        return True
-    return False
-
-
 def close_aside(consumer: Consumer) -> None:
     """Close a consumer in its own time: one that looks for a host whose name nobody resolves takes seconds."""
     threading.Thread(target=consumer.close, name="kafka-close", daemon=True).start()
@@ -194,10 +174,6 @@ def tell_replaced(cluster: str, client: str, places: Iterable[tuple[str, int]]) 
         kafka_client=client,
         at=[f"{name}[{number}]" for name, number in sorted(places)],
     )
-
-
-def _remaining_s(deadline_s: float) -> float:
-    return max(deadline_s - time.monotonic(), 0.001)
 
 
 def new_client(make: Callable[[dict[str, Any]], _Client], settings: dict[str, Any]) -> _Client:

@@ -42,11 +42,13 @@ class ClientWatch(Generic[_Place]):
         self._owed_since_s.setdefault(place, now_s)
 
     def settled(self, place: _Place, now_s: float) -> None:
-        """What was owed about the place has come."""
+        """What was owed about the place, if anything was, has come."""
+        was_owed = self._owed_since_s.pop(place, None) is not None
+        # Once for what came together, and not for what comes unasked: it says less of how fast the client is.
+        if was_owed and now_s > self._heard_at_s:
+            self.patience_s = max(self.patience_s / 2, FIRST_PATIENCE_S)
         self._heard_at_s = now_s
-        self._owed_since_s.pop(place, None)
         self._suspects.discard(place)
-        self.patience_s = max(self.patience_s / 2, FIRST_PATIENCE_S)
         if self._gets_nothing:
             self._suspects.clear()
         self._forget_answer()
@@ -64,13 +66,13 @@ class ClientWatch(Generic[_Place]):
     def overdue(self, now_s: float) -> list[_Place]:
         """The places about which something is owed for too long: let another client ask, and say how that went.
 
-        Asked again soon there are none: not before :data:`SECOND_LOOK_S` has passed, or the patience is over anew.
+        Asked again soon there are none: not before :data:`SECOND_LOOK_S` has passed since another one was answered, or
+        the patience is over anew.
         """
-        pause_s = SECOND_LOOK_S if self._another_was_answered else self.patience_s
-        if not self._owed_since_s or now_s - self._looked_at_s < pause_s:
-            return []
         gets_nothing = now_s - self._heard_at_s >= self.patience_s
         limit_s = self.patience_s if gets_nothing else LONGEST_PATIENCE_S
+        if now_s - self._looked_at_s < (SECOND_LOOK_S if self._another_was_answered else limit_s):
+            return []
         overdue = [place for place, since_s in self._owed_since_s.items() if now_s - since_s >= limit_s]
         if overdue:
             self._looked_at_s = now_s
@@ -78,16 +80,29 @@ class ClientWatch(Generic[_Place]):
             self._gets_nothing = gets_nothing
         return overdue
 
-    def is_lost(self, *, another_was_answered: bool) -> bool:
-        """Whether another client is to stand in for this one, which has got nothing since others were last answered."""
-        is_lost = another_was_answered and self._another_was_answered
-        self._another_was_answered = another_was_answered and not is_lost
+    def is_lost(self, now_s: float, *, another_was_answered: bool, this_was_answered: bool = False) -> bool:
+        """Whether another client is to stand in for this one, which has got nothing since others were last answered.
+
+        Args:
+            now_s: when the answer came, or was waited for no longer.
+            another_was_answered: whether Kafka answered another client about a place that was overdue.
+            this_was_answered: whether it answered this one about something else, so that it has not forgotten where
+                Kafka is: only the longest patience is enough for such a client.
+        """
+        waited_s = max((now_s - self._owed_since_s[place] for place in self._suspects), default=0.0)
+        limit_s = LONGEST_PATIENCE_S if this_was_answered else 0.0
+        speaks_against_it = another_was_answered and bool(self._suspects) and waited_s >= limit_s
+        is_lost = speaks_against_it and self._another_was_answered
+        self._another_was_answered = speaks_against_it and not is_lost
+        self._looked_at_s = now_s
         return is_lost
 
-    def replaced(self, now_s: float) -> None:
-        """Another client owes from now on what this one owed."""
+    def replaced(self, now_s: float) -> list[_Place]:
+        """Another client owes from now on what this one owed; returns the places that it was lost for."""
         self.patience_s = min(2 * self.patience_s, LONGEST_PATIENCE_S)
         self._owed_since_s = dict.fromkeys(self._owed_since_s, now_s)
+        lost_for, self._suspects = list(self._suspects), set()
+        return lost_for
 
     def _forget_answer(self) -> None:
         """Where nothing is suspected any more the next suspicion begins anew."""

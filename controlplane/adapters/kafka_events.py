@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -10,8 +10,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from controlplane.adapters.kafka_client import (
     ClientEar,
     client_settings,
-    close_aside,
-    gets_an_answer,
     new_client,
     tell_replaced,
 )
@@ -26,14 +24,13 @@ from controlplane.adapters.kafka_errors import (
     is_purged,
     refusal_error,
 )
+from controlplane.adapters.kafka_inquiry import Inquiry
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
 from controlplane.ports import Delivery, OutgoingRecord
 
 _CLOSING_FLUSH_MS = 1_000
 _FLUSH_STEP_S = 0.05
-_ANSWER_WAIT_S = 1.0
-"""How long a client that may replace another one is waited for, in the time of whoever polls."""
 _TIMED_OUT = KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - librdkafka's own codes begin with an underscore
 _ANY_PARTITION = -1
 """Of a record that was given up before its partition was chosen: the client knew none."""
@@ -87,6 +84,7 @@ class KafkaEventWriter:
         self._given_up_at_s: dict[tuple[str, int], float] = {}
         self._forgets_after_s = LONGEST_PATIENCE_S + message_timeout_ms / 1_000
         self._has_given_up = False
+        self._inquiry: Inquiry | None = None
         self._producer = self._new_producer()
 
     def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
@@ -112,7 +110,8 @@ class KafkaEventWriter:
             error = error_of(exception)
             if error.fatal():
                 self._replace_broken(producer, error)
-                self._produce(self._producer, record, deliver)
+                with self._lock:
+                    self._produce(self._producer, record, deliver)
                 return
             place = f"{self._cluster.topic(record.topic)}, key {record.key!r}"
             raise (
@@ -123,6 +122,7 @@ class KafkaEventWriter:
         """See :meth:`controlplane.ports.EventWriter.poll`."""
         self._serve_retired()
         self._serve(self._producer, timeout_ms / 1_000)
+        self._look_after_sending()
 
     @property
     def awaits_delivery(self) -> bool:
@@ -135,10 +135,11 @@ class KafkaEventWriter:
         self._serve_retired()
         deadline = time.monotonic() + timeout_ms / 1_000
         # Not by the client's own flush: it runs on with callbacks while the exception of a fatal error is pending.
-        while len(self._producer) and (remaining_s := deadline - time.monotonic()) > 0:
+        while self.awaits_delivery and (remaining_s := deadline - time.monotonic()) > 0:
             self._serve(self._producer, min(remaining_s, _FLUSH_STEP_S))
             self._serve_retired()
-        return len(self._producer)
+        with self._lock:
+            return len(self._producer) + sum(map(len, self._retired))
 
     def partition_count(self, topic: str) -> int:
         """See :meth:`controlplane.ports.EventWriter.partition_count`.
@@ -147,14 +148,15 @@ class KafkaEventWriter:
             PrerequisiteError: there is no such topic.
         """
         name = self._cluster.topic(topic)
+        producer = self._producer
         try:
-            found = self._producer.list_topics(name, timeout=self._request_timeout_s).topics[name]
+            found = producer.list_topics(name, timeout=self._request_timeout_s).topics[name]
         except KafkaException as exception:
-            translated = self._ear.request_error(error_of(exception), f"topic {name}", self._access)
-            producer = self._producer
-            if isinstance(translated, LogUnavailableError) and not len(producer):
+            error = error_of(exception)
+            translated = self._ear.request_error(error, f"topic {name}", self._access)
+            if isinstance(translated, LogUnavailableError):
                 # A producer that may never be answered: with nothing to send, nothing else would show it.
-                self._replace(producer, self._new_producer(), error_of(exception))
+                self._try_to_replace(producer, error, only_idle=True)
             raise translated from exception
         if found.error is not None:
             if is_missing(found.error):
@@ -196,75 +198,90 @@ class KafkaEventWriter:
                 self._given_up_at_s[place] = time.monotonic()
                 self._has_given_up = True
 
-    def _look_after_sending(self, producer: Producer) -> None:
-        """Try another producer where nothing that is sent through this one is acknowledged any more.
+    def _look_after_sending(self) -> None:
+        """Let another client ask where nothing that is sent is acknowledged any more, and let another one send.
 
         Only when one more record was given up: where nothing is sent nobody knows whether it would arrive.
         """
-        overdue = self._overdue()
-        if not overdue:
-            return
-        places = [(self._cluster.topic(topic), partition) for topic, partition in overdue]
-        try:
-            another_was_answered = self._another_is_answered(places)
-            with self._lock:
-                is_lost = self._watch.is_lost(another_was_answered=another_was_answered)
-            if is_lost and self._replace(producer, self._new_producer(), KafkaError(_TIMED_OUT)):
-                with self._lock:
-                    self._watch.replaced(time.monotonic())
-                tell_replaced(self._cluster.name, "events", places)
-        except (ConfigurationError, KafkaException) as error:
-            _logger.warning("no other Kafka client to try", cluster=self._cluster.name, error=str(error))
-
-    def _overdue(self) -> list[tuple[str, int]]:
-        """The places to which something was sent lately, and nothing has arrived for too long."""
         now_s = time.monotonic()
         with self._lock:
-            if not self._has_given_up:
-                return []
-            self._has_given_up = False
-            lately_s = now_s - self._forgets_after_s
-            self._given_up_at_s = {place: at_s for place, at_s in self._given_up_at_s.items() if at_s >= lately_s}
-            self._watch.keep_to(self._given_up_at_s.keys())
-            return self._watch.overdue(now_s)
+            producer, inquiry = self._producer, self._inquiry
+            if inquiry is None:
+                overdue = self._overdue(now_s)
+                if overdue:
+                    self._inquiry = Inquiry(self._new_asking, self._in_kafka(overdue), producer)
+                return
+            if not inquiry.is_over:
+                return
+            self._inquiry = None
+            is_lost = self._watch.is_lost(
+                now_s, another_was_answered=inquiry.leader_answered, this_was_answered=inquiry.doubted_answered
+            )
+        if is_lost and self._try_to_replace(producer, KafkaError(_TIMED_OUT)):
+            with self._lock:
+                suspects = self._watch.replaced(now_s)
+            tell_replaced(self._cluster.name, "events", self._in_kafka(suspects))
 
-    def _another_is_answered(self, places: list[tuple[str, int]]) -> bool:
-        """Ask the leaders by a client of its own: a producer can only ask who they are."""
-        own = {"group.id": f"controlplane-{self._cluster.name}-asking"}
-        asking = new_client(Consumer, client_settings(self._cluster, self._kafka, self._ear, "events", own))
-        try:
-            return gets_an_answer(asking, places, _ANSWER_WAIT_S)
-        finally:
-            close_aside(asking)
+    def _overdue(self, now_s: float) -> list[tuple[str, int]]:
+        """The places to which something was sent lately, and nothing has arrived for too long."""
+        if not self._has_given_up:
+            return []
+        self._has_given_up = False
+        lately_s = now_s - self._forgets_after_s
+        self._given_up_at_s = {place: at_s for place, at_s in self._given_up_at_s.items() if at_s >= lately_s}
+        self._watch.keep_to(self._given_up_at_s.keys())
+        return self._watch.overdue(now_s)
+
+    def _in_kafka(self, places: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+        return [(self._cluster.topic(topic), partition) for topic, partition in places]
 
     def _replace_broken(self, broken: Producer, error: KafkaError) -> None:
         """Go on with a new producer: an idempotent one that lost step with the broker is finished for good."""
-        if self._replace(broken, self._new_producer(), error):
+        if self._replace(broken, error):
             with self._lock:
                 self._watch = ClientWatch()
             _logger.warning("Kafka producer replaced", cluster=self._cluster.name, error=in_words(error))
 
-    def _replace(self, former: Producer, other: Producer, error: KafkaError) -> bool:
-        """Go on with the other one, unless somebody else has done so meanwhile.
+    def _try_to_replace(self, former: Producer, error: KafkaError, *, only_idle: bool = False) -> bool:
+        """Replace a producer that may yet be answered: without another one it is kept."""
+        try:
+            return self._replace(former, error, only_idle=only_idle)
+        except (ConfigurationError, KafkaException) as trouble:
+            _logger.warning("no other Kafka client to try", cluster=self._cluster.name, error=str(trouble))
+            return False
+
+    def _replace(self, former: Producer, error: KafkaError, *, only_idle: bool = False) -> bool:
+        """Go on with another one, unless somebody else has done so meanwhile.
 
         What the former still held is given up, and the next poll says so to whoever sent it.
         """
         with self._lock:
-            if self._producer is not former:
+            if self._producer is not former or (only_idle and len(former)):
                 return False
+            self._producer = self._new_producer()
+            self._inquiry = None
             self._ended_by = error
             former.purge()
             self._retired.append(former)
-            self._producer = other
             return True
 
     def _serve_retired(self) -> None:
-        """Run the last callbacks of producers that were replaced."""
+        """Run the last callbacks of producers that were replaced, and let those go that have none left."""
+        if not self._retired:
+            return
+        self._run_callbacks(self._retired)
         with self._lock:
-            retired, self._retired = self._retired, []
-        for producer in retired:
-            deadline = time.monotonic() + _CLOSING_FLUSH_MS / 1_000
-            while len(producer) and time.monotonic() < deadline:
+            finished = [producer for producer in self._retired if not len(producer)]
+            self._retired = [producer for producer in self._retired if producer not in finished]
+            if not self._retired:
+                self._ended_by = None
+        if finished:
+            # The last reference joins librdkafka's threads; closing would not wait for another caller inside.
+            threading.Thread(target=finished.clear, name="kafka-close", daemon=True).start()
+
+    def _run_callbacks(self, producers: list[Producer]) -> None:
+        for producer in producers:
+            if len(producer):
                 self._serve(producer, _FLUSH_STEP_S)
 
     def _serve(self, producer: Producer, timeout_s: float) -> None:
@@ -276,9 +293,11 @@ class KafkaEventWriter:
             if not error.fatal():
                 raise
             self._replace_broken(producer, error)
-            return
-        if producer is self._producer:
-            self._look_after_sending(producer)
+
+    def _new_asking(self) -> Consumer:
+        """A producer can ask who leads, but not the leaders themselves."""
+        own = {"group.id": f"controlplane-{self._cluster.name}-asking"}
+        return new_client(Consumer, client_settings(self._cluster, self._kafka, self._ear, "events", own))
 
     def _new_producer(self) -> Producer:
         settings = client_settings(self._cluster, self._kafka, self._ear, "events", self._own_settings)

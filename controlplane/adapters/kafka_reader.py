@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 import structlog
@@ -13,7 +13,6 @@ from controlplane.adapters.kafka_client import (
     ClientEar,
     client_settings,
     close_aside,
-    gets_an_answer,
     new_client,
     tell_replaced,
 )
@@ -26,6 +25,7 @@ from controlplane.adapters.kafka_errors import (
     is_missing,
     reading_error,
 )
+from controlplane.adapters.kafka_inquiry import Inquiry
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.identifiers import TopicPartition
 from controlplane.errors import (
@@ -48,8 +48,6 @@ _LEADER_WAIT_S = 1.0
 _FETCH_WAIT_MS = 100
 """How long the broker keeps an idle fetch open. Records come at once whatever it is (measured: 2 ms after a commit);
 the end of a partition is noticed after it, and an idle reader asks that often."""
-_ANSWER_WAIT_S = 1.0
-"""How long a client that may replace another one is waited for, in the caller's time."""
 _QUIET_S = 10.0
 """After this long the end of a partition is asked for again: nothing new there, and a client that hears nothing any
 more, are the same to see."""
@@ -83,6 +81,7 @@ class KafkaLogReader:
         self._broken: ControlPlaneError | None = None
         self._positions: dict[TopicPartition, int] = {}
         self._watch: ClientWatch[TopicPartition] = ClientWatch()
+        self._inquiry: Inquiry | None = None
         self._waited_s = 0.0
         self._polled_at_s = time.monotonic()
         self._fetches_since_s = 0.0
@@ -212,25 +211,34 @@ class KafkaLogReader:
         self._polled_at_s = now_s
 
     def _look_after_fetching(self) -> None:
-        """All that had come was taken: try another client where what is still owed does not come from this one."""
+        """All that had come was taken: let another client ask for what is still owed, and take this one's place."""
+        if self._inquiry is not None:
+            if self._inquiry.is_over:
+                answered, self._inquiry = self._inquiry.leader_answered, None
+                if self._watch.is_lost(self._waited_s, another_was_answered=answered):
+                    self._replace()
+            return
         overdue = self._watch.overdue(self._waited_s)
         if overdue:
-            places = [(self._name(place.topic), place.partition) for place in overdue]
-            try:
-                other = self._new_consumer()
-            except (ConfigurationError, KafkaException) as error:
-                self._logger.warning("no other Kafka client to try", error=str(error))
-                return
-            if not self._watch.is_lost(another_was_answered=gets_an_answer(other, places, _ANSWER_WAIT_S)):
-                close_aside(other)
-                return
-            lost, self._consumer = self._consumer, other
-            self._watch.replaced(self._waited_s)
-            self._fetch()
-            close_aside(lost)
-            tell_replaced(self._cluster.name, "reader", places)
+            self._inquiry = Inquiry(self._new_consumer, self._in_kafka(overdue))
         elif self._waited_s - self._fetches_since_s >= _QUIET_S and any(map(self._watch.is_settled, self._positions)):
             self._fetch()
+
+    def _replace(self) -> None:
+        """Read on through another client."""
+        try:
+            other = self._new_consumer()
+        except (ConfigurationError, KafkaException) as error:
+            self._logger.warning("no other Kafka client to try", error=str(error))
+            return
+        lost, self._consumer = self._consumer, other
+        suspects = self._watch.replaced(self._waited_s)
+        self._fetch()
+        close_aside(lost)
+        tell_replaced(self._cluster.name, "reader", self._in_kafka(suspects))
+
+    def _in_kafka(self, places: Iterable[TopicPartition]) -> list[tuple[str, int]]:
+        return [(self._name(place.topic), place.partition) for place in places]
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
         place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
@@ -309,7 +317,11 @@ class KafkaLogReader:
         if asking is self._asking:
             self._asking = None
         else:
-            self._consumer = self._new_consumer()
+            try:
+                self._consumer = self._new_consumer()
+            except (ConfigurationError, KafkaException) as error:
+                self._logger.warning("no other Kafka client to try", error=str(error))
+                return
         close_aside(asking)
 
     def _name(self, topic: str) -> str:

@@ -41,6 +41,9 @@ class LeaderlessConsumer:
     def poll(self, timeout: float) -> None:
         """Nothing comes."""
 
+    def close(self) -> None:
+        """Nothing is held."""
+
 
 def asked(monkeypatch: pytest.MonkeyPatch, *leaders: list[int]) -> KafkaLogReader:
     """A reader that finds these leaders."""

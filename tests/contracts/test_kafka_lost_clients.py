@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import Consumer
 from prometheus_client import REGISTRY
 
-from controlplane.adapters import kafka_reader
-from controlplane.adapters.kafka_client import gets_an_answer
+from controlplane.adapters import kafka_inquiry
+from controlplane.adapters.kafka_inquiry import Places, gets_an_answer
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
 from controlplane.config import HEARTBEATS, ROUTING_TABLE, KafkaConfig
 from controlplane.core.identifiers import TopicPartition
@@ -131,11 +131,11 @@ def test_a_broker_that_is_away_costs_nobody_the_client(
     reader.assign({TABLE: 0})
     answers: list[bool] = []
 
-    def ask(asking: Consumer, places: list[tuple[str, int]], timeout_s: float) -> bool:
+    def ask(asking: Consumer, places: Places, timeout_s: float) -> bool:
         answers.append(gets_an_answer(asking, places, timeout_s))
         return answers[-1]
 
-    monkeypatch.setattr(kafka_reader, "gets_an_answer", ask)
+    monkeypatch.setattr(kafka_inquiry, "gets_an_answer", ask)
     client = reader._consumer  # noqa: SLF001 - whether it is the same one
     poll_until(lambda: reader.poll(10, 100).records or len(answers) == 2, DEADLINE_S)
     assert answers == [False, False]
