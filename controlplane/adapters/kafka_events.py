@@ -78,6 +78,8 @@ class KafkaEventWriter:
             "queue.buffering.max.messages": 100_000,
         }
         self._lock = threading.Lock()
+        # Of librdkafka's own counts none is of records: they hold its log lines and errors, too.
+        self._undelivered = 0
         self._retired: list[Producer] = []
         self._ended_by: KafkaError | None = None
         self._watch: ClientWatch[tuple[str, int]] = ClientWatch()
@@ -96,9 +98,13 @@ class KafkaEventWriter:
         sent_at_s = time.monotonic()
 
         def deliver(error: KafkaError | None, message: Message) -> None:
-            self._note(record.topic, message.partition(), error, sent_at_s)
-            if on_delivery is not None:
-                on_delivery(self._delivery(record.topic, error, message))
+            try:
+                self._note(record.topic, message.partition(), error, sent_at_s)
+                if on_delivery is not None:
+                    on_delivery(self._delivery(record.topic, error, message))
+            finally:
+                with self._lock:
+                    self._undelivered -= 1
 
         producer = self._producer
         try:
@@ -128,18 +134,23 @@ class KafkaEventWriter:
     def awaits_delivery(self) -> bool:
         """See :meth:`controlplane.ports.EventWriter.awaits_delivery`."""
         with self._lock:
-            return len(self._producer) > 0 or any(map(len, self._retired))
+            return self._undelivered > 0
 
     def flush(self, timeout_ms: int) -> int:
         """See :meth:`controlplane.ports.EventWriter.flush`."""
+        self._drain(timeout_ms)
+        self._look_after_sending()
+        with self._lock:
+            return self._undelivered
+
+    def _drain(self, timeout_ms: int) -> None:
+        """Run callbacks until each record has had its own, or the time is over."""
         self._serve_retired()
         deadline = time.monotonic() + timeout_ms / 1_000
         # Not by the client's own flush: it runs on with callbacks while the exception of a fatal error is pending.
         while self.awaits_delivery and (remaining_s := deadline - time.monotonic()) > 0:
             self._serve(self._producer, min(remaining_s, _FLUSH_STEP_S))
             self._serve_retired()
-        with self._lock:
-            return len(self._producer) + sum(map(len, self._retired))
 
     def partition_count(self, topic: str) -> int:
         """See :meth:`controlplane.ports.EventWriter.partition_count`.
@@ -168,9 +179,9 @@ class KafkaEventWriter:
 
     def close(self) -> None:
         """See :meth:`controlplane.ports.EventWriter.close`; what is not delivered by then is given up."""
-        self.flush(_CLOSING_FLUSH_MS)
+        self._drain(_CLOSING_FLUSH_MS)
         self._producer.purge()
-        self.flush(_CLOSING_FLUSH_MS)
+        self._drain(_CLOSING_FLUSH_MS)
 
     def _produce(
         self, producer: Producer, record: OutgoingRecord, deliver: Callable[[KafkaError | None, Message], None]
@@ -179,6 +190,7 @@ class KafkaEventWriter:
         partition = -1 if record.partition is None else record.partition
         try:
             producer.produce(name, record.value, record.key, partition, on_delivery=deliver)
+            self._undelivered += 1
         except BufferError as exception:
             trouble = f" (last trouble: {self._ear.last_error})" if self._ear.last_error else ""
             raise LogUnavailableError(
@@ -256,7 +268,7 @@ class KafkaEventWriter:
         What the former still held is given up, and the next poll says so to whoever sent it.
         """
         with self._lock:
-            if self._producer is not former or (only_idle and len(former)):
+            if self._producer is not former or (only_idle and self._undelivered):
                 return False
             self._producer = self._new_producer()
             self._inquiry = None
@@ -309,8 +321,9 @@ class KafkaEventWriter:
         offset = message.offset()
         if error is None and partition is not None and offset is not None:
             return Delivery(topic, partition, offset, message.timestamp()[1], None)
-        if error is not None and is_purged(error) and self._ended_by is not None:
-            error = self._ended_by
+        ended_by = self._ended_by
+        if error is not None and is_purged(error) and ended_by is not None:
+            error = ended_by
         denied = error is not None and is_denied(error)
         reason = in_words(error) if error else "no place"
         if error is not None and denied:

@@ -13,6 +13,8 @@ from controlplane.errors import ConfigurationError
 
 _ANSWER_WAIT_S = 5.0
 """A login over a slow link takes some round trips; nobody waits meanwhile."""
+_LEAST_WAIT_S = 1.0
+"""For each leader, while time remains: one that is silent is not to take it all from the others."""
 _OWN_ANSWER_WAIT_S = 1.0
 """The doubted client has its connections, if it has not forgotten where Kafka is."""
 
@@ -40,26 +42,28 @@ class Inquiry:
         """Begin to ask."""
         self.leader_answered = False
         self.doubted_answered = False
-        self._thread = threading.Thread(
-            target=self._ask, args=(make, places, doubted), name="kafka-inquiry", daemon=True
-        )
-        self._thread.start()
+        self._ended = threading.Event()
+        threading.Thread(target=self._ask, args=(make, places, doubted), name="kafka-inquiry", daemon=True).start()
 
     @property
     def is_over(self) -> bool:
         """Whether the attributes say how it went; until then they say no."""
-        return not self._thread.is_alive()
+        return self._ended.is_set()
 
     def _ask(self, make: Callable[[], Consumer], places: Places, doubted: Producer | None) -> None:
+        asking: Consumer | None = None
         try:
             asking = make()
+            self.leader_answered = gets_an_answer(asking, places, _ANSWER_WAIT_S)
+            if self.leader_answered and doubted is not None:
+                self.doubted_answered = bool(_led(doubted, places, time.monotonic() + _OWN_ANSWER_WAIT_S))
         except (ConfigurationError, KafkaException) as error:
             _logger.warning("no other Kafka client to try", error=str(error))
-            return
-        self.leader_answered = gets_an_answer(asking, places, _ANSWER_WAIT_S)
-        if self.leader_answered and doubted is not None:
-            self.doubted_answered = bool(_led(doubted, places, time.monotonic() + _OWN_ANSWER_WAIT_S))
-        asking.close()
+        finally:
+            # Closing may wait for a host whose name is looked for; the answer does not.
+            self._ended.set()
+            if asking is not None:
+                asking.close()
 
 
 def gets_an_answer(asking: Consumer, places: Places, timeout_s: float) -> bool:
@@ -71,9 +75,11 @@ def gets_an_answer(asking: Consumer, places: Places, timeout_s: float) -> bool:
     deadline_s = time.monotonic() + timeout_s
     led = _led(asking, places, deadline_s)
     random.shuffle(led)
-    for name, number in led:
+    for asked, (name, number) in enumerate(led):
+        remaining_s = _remaining_s(deadline_s)
+        share_s = min(max(remaining_s / (len(led) - asked), _LEAST_WAIT_S), remaining_s)
         try:
-            asking.get_watermark_offsets(KafkaPosition(name, number), timeout=_remaining_s(deadline_s), cached=False)
+            asking.get_watermark_offsets(KafkaPosition(name, number), timeout=share_s, cached=False)
         except KafkaException:
             continue
         return True

@@ -44,14 +44,14 @@ class _Relay(threading.Thread):
         self._kept: list[bytes] | None = []
 
     def show(self) -> None:
-        """Write out what was kept, and what still lies in the pipe: whoever fails may end before the thread's turn."""
+        """Write out what was kept, and keep nothing more."""
         with self._lock:
-            self._take()
             for piece in self._kept or ():
                 os.write(self._terminal, piece)
+            self._kept = None
 
     def pass_on(self) -> None:
-        """Keep nothing more from here on; what was said before is dropped, whoever has had time to read it."""
+        """Keep nothing more. What lies in the pipe was said before, whether the thread had a turn to read it or not."""
         with self._lock:
             self._take()
             self._kept = None
