@@ -24,7 +24,7 @@ from controlplane.adapters.kafka_errors import (
     is_purged,
     refusal_error,
 )
-from controlplane.adapters.kafka_inquiry import Inquiry
+from controlplane.adapters.kafka_inquiry import ANY_PARTITION, Inquiry
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
 from controlplane.ports import Delivery, OutgoingRecord
@@ -32,8 +32,6 @@ from controlplane.ports import Delivery, OutgoingRecord
 _CLOSING_FLUSH_MS = 1_000
 _FLUSH_STEP_S = 0.05
 _TIMED_OUT = KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - librdkafka's own codes begin with an underscore
-_ANY_PARTITION = -1
-"""Of a record that was given up before its partition was chosen: the client knew none."""
 
 _logger = structlog.get_logger()
 
@@ -199,12 +197,12 @@ class KafkaEventWriter:
 
     def _note(self, topic: str, partition: int | None, error: KafkaError | None, sent_at_s: float) -> None:
         """Of records that are given up one after the other the acknowledgement of the first is what is owed."""
-        place = topic, _ANY_PARTITION if partition is None else partition
+        place = topic, ANY_PARTITION if partition is None else partition
         with self._lock:
             if error is None:
                 now_s = time.monotonic()
                 self._watch.settled(place, now_s)
-                self._watch.settled((topic, _ANY_PARTITION), now_s)
+                self._watch.settled((topic, ANY_PARTITION), now_s)
             elif error.code() == _TIMED_OUT:
                 self._watch.owes(place, sent_at_s)
                 self._given_up_at_s[place] = time.monotonic()
@@ -244,8 +242,8 @@ class KafkaEventWriter:
         self._watch.keep_to(self._given_up_at_s.keys())
         return self._watch.overdue(now_s)
 
-    def _in_kafka(self, places: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-        return [(self._cluster.topic(topic), partition) for topic, partition in places]
+    def _in_kafka(self, places: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        return {(self._cluster.topic(topic), partition) for topic, partition in places}
 
     def _replace_broken(self, broken: Producer, error: KafkaError) -> None:
         """Go on with a new producer: an idempotent one that lost step with the broker is finished for good."""

@@ -3,7 +3,8 @@
 import random
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
 import structlog
 from confluent_kafka import Consumer, KafkaException, Producer
@@ -20,8 +21,10 @@ _OWN_ANSWER_WAIT_S = 1.0
 
 _logger = structlog.get_logger()
 
-Places = Collection[tuple[str, int]]
-"""Full topic names and partitions, -1 being any."""
+ANY_PARTITION = -1
+"""Stands for one that was not chosen yet, by a client that knew none."""
+Places = AbstractSet[tuple[str, int]]
+"""Full topic names and partitions."""
 
 
 class Inquiry:
@@ -95,7 +98,8 @@ def _led(asking: Consumer | Producer, places: Places, deadline_s: float) -> list
         except KafkaException:
             continue
         numbers = [number for number, partition in partitions.items() if partition.leader >= 0]
-        led.extend((name, number) for number in numbers if (name, number) in places or (name, -1) in places)
+        takes_any = (name, ANY_PARTITION) in places
+        led.extend((name, number) for number in numbers if takes_any or (name, number) in places)
     return led
 
 

@@ -226,10 +226,8 @@ class KafkaLogReader:
 
     def _replace(self) -> None:
         """Read on through another client."""
-        try:
-            other = self._new_consumer()
-        except (ConfigurationError, KafkaException) as error:
-            self._logger.warning("no other Kafka client to try", error=str(error))
+        other = self._another_consumer()
+        if other is None:
             return
         lost, self._consumer = self._consumer, other
         suspects = self._watch.replaced(self._waited_s)
@@ -237,8 +235,8 @@ class KafkaLogReader:
         close_aside(lost)
         tell_replaced(self._cluster.name, "reader", self._in_kafka(suspects))
 
-    def _in_kafka(self, places: Iterable[TopicPartition]) -> list[tuple[str, int]]:
-        return [(self._name(place.topic), place.partition) for place in places]
+    def _in_kafka(self, places: Iterable[TopicPartition]) -> set[tuple[str, int]]:
+        return {(self._name(place.topic), place.partition) for place in places}
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
         place = f"{message.topic()}[{message.partition()}]@{message.offset()}"
@@ -317,15 +315,22 @@ class KafkaLogReader:
         if asking is self._asking:
             self._asking = None
         else:
-            try:
-                self._consumer = self._new_consumer()
-            except (ConfigurationError, KafkaException) as error:
-                self._logger.warning("no other Kafka client to try", error=str(error))
+            other = self._another_consumer()
+            if other is None:
                 return
+            self._consumer = other
         close_aside(asking)
 
     def _name(self, topic: str) -> str:
         return self._cluster.topic(topic)
+
+    def _another_consumer(self) -> Consumer | None:
+        """One to stand in for a client that may yet be answered, and is kept where there is no other to be had."""
+        try:
+            return self._new_consumer()
+        except (ConfigurationError, KafkaException) as error:
+            self._logger.warning("no other Kafka client to try", error=str(error))
+            return None
 
     def _new_consumer(self) -> Consumer:
         own: dict[str, object] = {
