@@ -124,8 +124,9 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         open_reader: makes a reader of the log.
         open_transactions: makes a writer under the cluster's transactional id.
         event_writers: one for ticks, one for dead letters, one for snapshots.
-        random_source: for the wait after a fall; seeded by the system unless given.
+        random_source: for the wait after a fall and the id of a new log; seeded by the system unless given.
     """
+    random_source = random_source or random.Random()  # noqa: S311 - spreads waits and names logs, no secret
     ticker = Ticker(event_writers[0], clock, threads, config.controller_id, config.tick_interval_ms)
     machine = Leading(config.lease.duration_ms)
     keeper = None
@@ -151,8 +152,8 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         intake=Intake(open_reader, clock, metrics, framing_with(config.kafka.schema_ids)),
         dead_letters=DeadLetterWriter(event_writers[1], config.controller_id, metrics),
         snapshots=SnapshotKeeper(event_writers[2], open_reader, clock, threads, config.snapshots, metrics),
+        new_log_id=lambda: f"{random_source.getrandbits(128):032x}",
     )
-    random_source = random_source or random.Random()  # noqa: S311 - spreads waits, no secret
     return Controller(parts, machine, keeper, ticker, random_source)
 
 

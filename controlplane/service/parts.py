@@ -15,7 +15,10 @@ from controlplane.service.snapshots import SnapshotKeeper
 
 
 class Parts(NamedTuple):
-    """What a controller is made of; every take-over makes a new transactional writer."""
+    """What a controller is made of; every take-over makes a new transactional writer.
+
+    ``new_log_id`` names a log that begins: 32 random hexadecimal digits.
+    """
 
     config: ControllerConfig
     first_policy: Policy
@@ -29,3 +32,4 @@ class Parts(NamedTuple):
     intake: Intake
     dead_letters: DeadLetterWriter
     snapshots: SnapshotKeeper
+    new_log_id: Callable[[], str]

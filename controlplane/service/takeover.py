@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from typing import Final
-from uuid import uuid4
 
 import structlog
 
@@ -166,7 +165,7 @@ class TakeOver:
         parts.intake.settle(state)
         # Before the first decision of the term: after it others take the letters of all that was refused for written.
         parts.dead_letters.write(parts.intake.take_refusals())
-        new_log = None if state.log_id else (uuid4().hex, parts.first_policy)
+        new_log = None if state.log_id else (parts.new_log_id(), parts.first_policy)
         opening = Opening(new_log=new_log, republish=self._republish, observed_from=parts.intake.observed_from)
         observations, controller_id = parts.intake.observations, parts.config.controller_id
         return self.leadership.commit(open_term(state, observations, self._term, controller_id, __version__, opening))

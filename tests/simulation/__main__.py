@@ -24,7 +24,9 @@ _COVERS_ALL: Final = 5_000
 def main() -> int:
     """Run what the command line asks for; 1 if a run broke an invariant."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seeds", type=_range, default=range(100), metavar="A-B", help="both included (default: 0-99)")
+    parser.add_argument(
+        "--seeds", type=seed_range, default=range(100), metavar="A-B", help="both included (default: 0-99)"
+    )
     parser.add_argument("--fresh", type=int, default=0, metavar="N", help="so many seeds more that nobody has seen yet")
     parser.add_argument("--seed", type=int, help="this one alone, with its plan")
     parser.add_argument("--only", type=_numbers, metavar="N,N,...", help="with --seed: these items of its plan alone")
@@ -42,7 +44,12 @@ def main() -> int:
     return _run_many(options.seeds, options.fresh, options.jobs)
 
 
-def _range(text: str) -> range:
+def seed_range(text: str) -> range:
+    """The seeds that ``A-B``, both included, or one number stands for.
+
+    Raises:
+        argparse.ArgumentTypeError: the text is neither.
+    """
     first, dash, last = text.partition("-")
     if not first.isdecimal() or (dash and not last.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} is no range of seeds: write A-B, as in 0-99, or one number")
