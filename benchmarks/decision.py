@@ -22,12 +22,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from controlplane.core.identifiers import Epoch
-from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules
-from controlplane.core.placement.minimal import plan
-from controlplane.core.policy import ZoneRule
-from controlplane.core.proof.verify import verify
-from controlplane.core.slot_table import Slot, empty_table
+from controlplane.core.cluster.policy import ZoneRule
+from controlplane.core.slots.minimal.contract import PlacementNode, PlacementProblem, PlacementRules
+from controlplane.core.slots.minimal.planner import plan
+from controlplane.core.slots.proof.verify import verify
+from controlplane.core.slots.table import Slot, empty_table
+from controlplane.core.values.identifiers import Epoch
 
 REPLICAS = 3
 LEAVE_TARGET_MS = 50

@@ -21,20 +21,16 @@ from controlplane.adapters.system_clock import SystemClock
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.inputs import decode_input, encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP, ClusterConfig, KafkaConfig
-from controlplane.core.decide import Opening, decide, open_term
-from controlplane.core.identifiers import Coordinates, Epoch, Term
-from controlplane.core.intake.observations import Observations, observe
-from controlplane.core.policy import Policy
-from controlplane.core.records import (
-    Heartbeat,
-    InputRecord,
-    NodeJoined,
-    NodeRole,
-    ReplicaStatus,
-    SlotStatus,
-    Tick,
-)
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.deciding.decide import Opening, decide, open_term
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.slots.reports import SlotStatus
+from controlplane.core.values.identifiers import Coordinates, Epoch, Term
+from controlplane.core.values.inputs import InputRecord
+from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import OutgoingRecord
 from controlplane.service.intake import Intake

@@ -14,19 +14,21 @@ from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
 from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP
-from controlplane.core.apply import follow
-from controlplane.core.decide import Opening, decide, open_term
-from controlplane.core.decision import Cause, CauseKind, Decision
-from controlplane.core.draft import SealedDecision
-from controlplane.core.events import SlotsAssigned
-from controlplane.core.identifiers import Coordinates, Epoch, Seq, Term
-from controlplane.core.intake.observations import Observations, observe
-from controlplane.core.plain import canonical_bytes
-from controlplane.core.policy import Policy
-from controlplane.core.records import InputRecord, NodeJoined, NodeRole, Tick
-from controlplane.core.routing_table.rows import add_hashes, format_digest, row_hash
-from controlplane.core.slot_table import Slot
-from controlplane.core.state import State, entry_share
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.deciding.decide import Opening, decide, open_term
+from controlplane.core.log.apply import follow
+from controlplane.core.log.decision import Cause, CauseKind, Decision
+from controlplane.core.log.draft import SealedDecision
+from controlplane.core.log.events import SlotsAssigned
+from controlplane.core.log.state import State, entry_share
+from controlplane.core.membership.inputs import NodeJoined, Tick
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.routing.rows import add_hashes, format_digest, row_hash
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.canonical import canonical_bytes
+from controlplane.core.values.identifiers import Coordinates, Epoch, Seq, Term
+from controlplane.core.values.inputs import InputRecord
 from controlplane.errors import InvariantViolationError
 from controlplane.ports import OutgoingRecord
 

@@ -40,9 +40,9 @@ from benchmarks.placers.ring import Ring
 from benchmarks.placers.round_robin import RoundRobin
 from benchmarks.placers.sofa import Sofa
 from benchmarks.placers.sticky import Sticky
-from controlplane.core.identifiers import NodeId
-from controlplane.core.placement.contract import PlacementRules
-from controlplane.core.policy import ZoneRule
+from controlplane.core.cluster.policy import ZoneRule
+from controlplane.core.slots.minimal.contract import PlacementRules
+from controlplane.core.values.identifiers import NodeId
 
 LONGEST_SILENCE_S = 2.0
 _HEADER = (

@@ -30,19 +30,11 @@ from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.table import decode_row, encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig, KafkaConfig
-from controlplane.core.identifiers import Epoch, Seq, Term
-from controlplane.core.policy import HashFunction, Policy
-from controlplane.core.routing_table.rows import (
-    EpochMarker,
-    Row,
-    TableSettings,
-    add_hashes,
-    format_digest,
-    key_of,
-    row_hash,
-)
-from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.core.slot_table import Slot
+from controlplane.core.cluster.policy import HashFunction, Policy
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.routing.rows import EpochMarker, Row, TableSettings, add_hashes, format_digest, key_of, row_hash
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from controlplane.routing import RoutingClient, RoutingMetrics

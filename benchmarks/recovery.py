@@ -33,7 +33,7 @@ from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.readers import read_last_decisions
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.config import ClusterConfig, KafkaConfig, SnapshotConfig
-from controlplane.core.recovery.log_point import LogPoint
+from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from controlplane.service.follower import LogFollower

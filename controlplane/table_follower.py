@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from controlplane.codec.table import decode_row
 from controlplane.config import ROUTING_TABLE
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.routing_table.table_replica import ReplicaStanding, RoutingTable, TableReplica
+from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import InvalidInputError, LogContinuityError, UnsupportedFeatureLevelError
 from controlplane.ports import LogReader, RawRecord
 

@@ -18,8 +18,8 @@ from controlplane.codec.framing import Framing, framing_with
 from controlplane.codec.inputs import decode_input
 from controlplane.codec.outputs import decode_dead_letter, encode_dead_letter
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
-from controlplane.core.identifiers import Coordinates
-from controlplane.core.outputs import DeadLetter
+from controlplane.core.values.dead_letter import DeadLetter
+from controlplane.core.values.identifiers import Coordinates
 from controlplane.errors import InvalidInputError
 from streaming.columns import RecordColumns
 from streaming.table_contracts import (

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pyspark.sql import Row
 
-from controlplane.core.load.averages import (
+from controlplane.core.bundles.load.averages import (
     NO_LOAD,
     UNSEEN_BUNDLE,
     BundleAverages,
@@ -18,8 +18,8 @@ from controlplane.core.load.averages import (
     broker_averages,
     message_load,
 )
-from controlplane.core.load.resource_usage import ResourceWeights, weighted_usage
-from controlplane.core.records import BundleLoad, ResourceUsage
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
+from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 
 
 class Position(NamedTuple):

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from controlplane.core.plain import Plain
+from controlplane.core.values.canonical import Plain
 from controlplane.errors import PrerequisiteError, UserError
 from streaming import tables
 from streaming.table_contracts import ALL_TABLES, DECISIONS_TABLE, TableContract

@@ -23,17 +23,9 @@ from pyspark.sql.types import (
 )
 
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
-from controlplane.core.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, MessageLoad
-from controlplane.core.records import (
-    BundleLoad,
-    Heartbeat,
-    LoadReport,
-    NodeJoined,
-    NodeLeaving,
-    NodeLeft,
-    ResourceUsage,
-    Tick,
-)
+from controlplane.core.bundles.load.averages import LONG_TERM_SAMPLES, SHORT_TERM_SAMPLES, MessageLoad
+from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from streaming.columns import RecordColumns, column, spark_type
 
 COMMON_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(

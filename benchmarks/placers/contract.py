@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Protocol, TypeAlias
 
-from controlplane.core.identifiers import NodeId
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.values.identifiers import NodeId
 
 Table: TypeAlias = tuple[tuple[NodeId, ...], ...]
 """For each slot its holders, the slot leader first."""

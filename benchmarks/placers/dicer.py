@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.placers.contract import Table, empty_table
-from controlplane.core.identifiers import NodeId
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.values.identifiers import NodeId
 
 _TOLERANCE: Final = 0.1
 _UNDERSHOOT: Final = 4.0

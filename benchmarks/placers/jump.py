@@ -8,8 +8,8 @@ node comes out.
 from collections.abc import Sequence
 
 from benchmarks.placers.contract import Table, stable_hash
-from controlplane.core.identifiers import NodeId
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.values.identifiers import NodeId
 
 
 def jump_hash(key: int, buckets: int) -> int:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from benchmarks.placers.contract import Table, empty_table
-from controlplane.core.identifiers import Epoch
-from controlplane.core.placement import minimal
-from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules, Plan
-from controlplane.core.slot_table import Slot
+from controlplane.core.slots.minimal import planner as minimal
+from controlplane.core.slots.minimal.contract import PlacementNode, PlacementProblem, PlacementRules, Plan
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch
 
 _EPOCH = Epoch(1)
 

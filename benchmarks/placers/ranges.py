@@ -7,7 +7,7 @@ more where it does not come out even. Further replicas: the members that follow,
 from collections.abc import Sequence
 
 from benchmarks.placers.contract import Table
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.slots.minimal.contract import PlacementNode
 
 
 class Ranges:

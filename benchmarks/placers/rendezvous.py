@@ -9,7 +9,7 @@ from heapq import nlargest
 from math import log
 
 from benchmarks.placers.contract import Table, stable_hash
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.slots.minimal.contract import PlacementNode
 
 
 class Rendezvous:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.placers.contract import Table, stable_hash
-from controlplane.core.identifiers import NodeId
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.values.identifiers import NodeId
 
 VIRTUAL_NODES: Final = 500
 

@@ -7,7 +7,7 @@ follow. With one topic this is "slot modulo number of nodes".
 from collections.abc import Sequence
 
 from benchmarks.placers.contract import Table
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.slots.minimal.contract import PlacementNode
 
 
 class RoundRobin:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks.placers.contract import Table
-from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.sofa.arranger import ArrangeSettings, arrange
-from controlplane.core.sofa.table import INITIAL_TABLE, SofaTable
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.slots.sofa.arranger import ArrangeSettings, arrange
+from controlplane.core.slots.sofa.table import INITIAL_TABLE, SofaTable
 from controlplane.errors import InvariantViolationError
 
 _MOST_TICKS: Final = 10_000

@@ -11,8 +11,8 @@ leads.
 from collections.abc import Sequence
 
 from benchmarks.placers.contract import Table, empty_table
-from controlplane.core.identifiers import NodeId
-from controlplane.core.placement.contract import PlacementNode
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.values.identifiers import NodeId
 
 
 class Sticky:

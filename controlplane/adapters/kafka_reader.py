@@ -27,7 +27,7 @@ from controlplane.adapters.kafka_errors import (
 )
 from controlplane.adapters.kafka_inquiry import Inquiry
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import (
     ConfigurationError,
     ControlPlaneError,

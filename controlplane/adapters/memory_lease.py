@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from controlplane.adapters.memory_server import MemoryClient, MemoryServer
-from controlplane.core.identifiers import ControllerId, ProcessId, Term
-from controlplane.core.lease_store.contenders import Contenders, Contending, yields_ms
-from controlplane.core.lease_store.lease import Lease
+from controlplane.core.election.contenders import Contenders, Contending, yields_ms
+from controlplane.core.election.lease import Lease
+from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
 from controlplane.ports import (
     AcquireOutcome,
     LeaseGranted,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from controlplane.adapters.memory_server import MemoryClient, MemoryServer
-from controlplane.core.identifiers import ControllerId
-from controlplane.core.lease_store.lock_record import LockReading, LockRecord
+from controlplane.core.election.lock_record import LockReading, LockRecord
+from controlplane.core.values.identifiers import ControllerId
 
 
 class MemoryLockServer(MemoryServer):

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from controlplane.adapters.memory_broker import CommitFault, MemoryBroker, PendingSend, unavailable
 from controlplane.adapters.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.partitioning import partition_of
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.partitioning import partition_of
 from controlplane.errors import (
     ConfigurationError,
     FencedError,

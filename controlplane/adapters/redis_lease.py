@@ -6,8 +6,8 @@ from typing import TypeAlias, cast
 from controlplane.adapters import redis_scripts
 from controlplane.adapters.redis_connection import RedisConnection, RedisScript
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import ControllerId, ProcessId, Term
-from controlplane.core.lease_store.contenders import Contenders, Contending, Outranking, Presence
+from controlplane.core.election.contenders import Contenders, Contending, Outranking, Presence
+from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
 from controlplane.ports import (
     AcquireOutcome,
     LeaseGranted,

@@ -6,8 +6,8 @@ from typing import cast
 from controlplane.adapters import redis_lock_scripts
 from controlplane.adapters.redis_connection import RedisConnection, RedisScript
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import ControllerId
-from controlplane.core.lease_store.lock_record import LockReading, LockRecord
+from controlplane.core.election.lock_record import LockReading, LockRecord
+from controlplane.core.values.identifiers import ControllerId
 
 
 class RedisLockStore:

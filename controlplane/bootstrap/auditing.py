@@ -14,14 +14,14 @@ from controlplane.bootstrap import readers
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.audit import Difference, LogAudit
-from controlplane.core.decide import settle
-from controlplane.core.decision import Decision
-from controlplane.core.events import TermOpened
-from controlplane.core.identifiers import Coordinates, Seq, TopicPartition
-from controlplane.core.intake.observations import Observations, observe
-from controlplane.core.records import InputRecord
-from controlplane.core.state import place_of, position_key
+from controlplane.core.deciding.decide import settle
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import TermOpened
+from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
+from controlplane.core.values.inputs import InputRecord
+from controlplane.core.values.positions import place_of, position_key
+from controlplane.core.verification.audit import Difference, LogAudit
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.ports import LogReader, RawRecord
 from controlplane.service.patience import StallWatch

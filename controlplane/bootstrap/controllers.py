@@ -16,10 +16,10 @@ from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.framing import framing_with
 from controlplane.config import ControllerConfig
-from controlplane.core.machines.leading import Leading
-from controlplane.core.policy import Policy
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import SlotPolicies
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.election.leading import Leading
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.errors import ConfigurationError
 from controlplane.ports import (
     Clock,

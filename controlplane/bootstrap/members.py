@@ -8,8 +8,9 @@ from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.machines.node_session import SessionSettings
-from controlplane.core.records import Address, NodeRole
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.session.node_session import SessionSettings
+from controlplane.core.values.addresses import Address
 from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, NodeLoad, NodeMetrics
 from controlplane.routing import RoutingClient, RoutingMetrics
 

@@ -15,11 +15,11 @@ from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig, SofaLeaseConfig
-from controlplane.core.decision import Decision
-from controlplane.core.events import TermOpened
-from controlplane.core.identifiers import NodeId, TopicPartition
-from controlplane.core.records import Heartbeat
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import TermOpened
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import NodeId, TopicPartition
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.ports import LeaseStore, LockStore, LogReader, RawRecord
 from controlplane.service.patience import StallWatch

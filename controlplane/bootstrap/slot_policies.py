@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import SlotPolicies, SlotPolicy
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotPolicies, SlotPolicy
 from controlplane.errors import ConfigurationError
 
 ATTRIBUTE: Final = "SLOT_POLICIES"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from controlplane.adapters.system_clock import SystemClock
-from controlplane.core.recovery.shelf import ShelvedSnapshot
+from controlplane.core.log.snapshots.catalog import ShelvedSnapshot
 from controlplane.errors import InvalidInputError, StopError
 from controlplane.ports import LogReader
 from controlplane.service.recovery import point_of, read_shelf

@@ -7,9 +7,9 @@ from controlplane.bootstrap.past_states import replay
 from controlplane.bootstrap.readers import READ_TIMEOUT_MS
 from controlplane.codec.framing import Framing
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.intake.observations import Heard, Observations, PartitionView
-from controlplane.core.state import State
+from controlplane.core.log.state import State
+from controlplane.core.membership.observations import Heard, Observations, PartitionView
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import LogReader
 
 LOOK_BACK_MS: Final = 60_000

@@ -12,7 +12,7 @@ from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, Row, format_option, print_json, print_rows
 from controlplane.cli.pairs_option import pairs_of
 from controlplane.codec.acls_file import AccessRole, grants_of, role_named
-from controlplane.core.plain import to_plain
+from controlplane.core.values.canonical import to_plain
 
 if TYPE_CHECKING:
     from controlplane.adapters.kafka_acls import AclEntry

@@ -16,8 +16,8 @@ from controlplane.cli.operating import slot_policy_files_option
 from controlplane.cli.output import OutputFormat, Row, Rows, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.codec.framing import framing_with
-from controlplane.core.audit import Difference, LogAudit
-from controlplane.core.plain import Plain
+from controlplane.core.values.canonical import Plain
+from controlplane.core.verification.audit import Difference, LogAudit
 
 COLUMNS = ("seq", "epoch", "field", "recorded", "retaken", "causes", "inputs")
 

@@ -17,11 +17,11 @@ from controlplane.cli.reading import reading
 from controlplane.cli.settings_option import parse_settings
 from controlplane.cli.stopping import stop_on_signals
 from controlplane.config import DEFAULT_TICK_INTERVAL_MS, MAX_TICK_GAP_MS, ControllerConfig, SnapshotConfig
-from controlplane.core.operations.rights import check_rights
-from controlplane.core.plain import Plain, to_plain
-from controlplane.core.policy import Policy
-from controlplane.core.slot_policies import check_slot_policy
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.intents.rights import check_rights
+from controlplane.core.log.state import State
+from controlplane.core.slots.policies import check_slot_policy
+from controlplane.core.values.canonical import Plain, to_plain
 from controlplane.errors import ConfigurationError, UnknownSlotPolicyError
 
 

@@ -16,8 +16,10 @@ from controlplane.cli.invocation import Invocation
 from controlplane.cli.reading import reading
 from controlplane.cli.table_status_view import waiting_lines
 from controlplane.codec.framing import framing_with
-from controlplane.core.apply import follow
-from controlplane.core.events import (
+from controlplane.core.deciding.table_status import rows_that_wait
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.apply import follow
+from controlplane.core.log.events import (
     IntentAnswered,
     IntentOutcome,
     NodeAdmitted,
@@ -25,15 +27,13 @@ from controlplane.core.events import (
     NodeFenced,
     NodeUndrained,
 )
-from controlplane.core.identifiers import NodeId, Seq, SlotId
-from controlplane.core.membership import NodeStatus
+from controlplane.core.log.state import State
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.operations.kept_slots import kept_slots, kept_text
 from controlplane.core.operations.slot_numbers import counted, named_slots
-from controlplane.core.questions.table_status import rows_that_wait
-from controlplane.core.records import IntentKind
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import OrderKind, heeds
-from controlplane.core.state import State
-from controlplane.core.survivors import kept_slots, kept_text
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import OrderKind, heeds
+from controlplane.core.values.identifiers import NodeId, Seq, SlotId
 from controlplane.errors import LogUnavailableError, RetryableError
 from controlplane.ports import LogReader
 

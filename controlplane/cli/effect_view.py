@@ -3,9 +3,9 @@
 import click
 
 from controlplane.cli.output import Row, print_rows
-from controlplane.core.plain import Plain, to_plain
-from controlplane.core.questions.what_if import Effect, unwanted_answers
-from controlplane.core.slot_table import Slot
+from controlplane.core.deciding.what_if import Effect, unwanted_answers
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.canonical import Plain, to_plain
 
 COUNT_COLUMNS = ("node", "held_before", "held_after", "led_before", "led_after")
 ROW_COLUMNS = ("slot", "before", "after")

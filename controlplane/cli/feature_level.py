@@ -8,8 +8,8 @@ from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, Row, format_option, print_result
 from controlplane.cli.reading import reading, say_that_nobody_led
-from controlplane.core.policy import FEATURE_LEVEL
-from controlplane.core.records import IntentKind
+from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.intents.intent import IntentKind
 
 COLUMNS = ("feature_level", "supported_here")
 

@@ -6,7 +6,7 @@ from controlplane.cli.asking import ask, wait_option
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, format_option
-from controlplane.core.records import IntentKind
+from controlplane.core.intents.intent import IntentKind
 
 
 @click.group()

@@ -15,9 +15,9 @@ from controlplane.cli.operating import Manner, operate, operation_options
 from controlplane.cli.output import OutputFormat, format_option, print_result, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.config import SofaLeaseConfig
-from controlplane.core.lease_store.contenders import Contending
-from controlplane.core.lease_store.lock_record import LockReading
-from controlplane.core.records import IntentKind
+from controlplane.core.election.contenders import Contending
+from controlplane.core.election.lock_record import LockReading
+from controlplane.core.intents.intent import IntentKind
 from controlplane.errors import ConfigurationError, PrerequisiteError, RetryableError
 from controlplane.ports import LeaseHeld, LeaseMissing
 

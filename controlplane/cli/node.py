@@ -11,9 +11,9 @@ from controlplane.cli.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.reading import reading
 from controlplane.cli.stopping import stop_on_signals
 from controlplane.config import ROUTING_TABLE
-from controlplane.core.bundles import Bundle
+from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import slot_ranges
-from controlplane.core.records import NodeRole
 from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 

@@ -13,7 +13,7 @@ from controlplane.cli.operating import Manner, operate, operation_options
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.codec.framing import framing_with
-from controlplane.core.records import IntentKind
+from controlplane.core.intents.intent import IntentKind
 from controlplane.errors import ConfigurationError
 
 

@@ -3,10 +3,10 @@
 from controlplane.bootstrap.readers import HeartbeatTail
 from controlplane.cli.orders_view import order_text
 from controlplane.cli.output import Row, Rows, empty_row
-from controlplane.core.identifiers import NodeId
-from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.core.slot_table import NodeSlots, by_node
-from controlplane.core.state import State
+from controlplane.core.log.state import State
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.slots.table import NodeSlots, by_node
+from controlplane.core.values.identifiers import NodeId
 
 COLUMNS = (
     "node",

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from controlplane.cli.output import Row
-from controlplane.core.identifiers import NodeId, SlotId
+from controlplane.core.log.state import State
+from controlplane.core.membership.standing_orders import NO_ORDER
 from controlplane.core.operations.slot_numbers import slot_ranges
-from controlplane.core.orders import NO_ORDER, Exclusion, Pin
-from controlplane.core.state import State
+from controlplane.core.slots.pins import Exclusion, Pin
+from controlplane.core.values.identifiers import NodeId, SlotId
 
 
 def order_text(state: State, node_id: NodeId) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from controlplane.core.plain import Plain
+from controlplane.core.values.canonical import Plain
 
 Row: TypeAlias = dict[str, Plain]
 Rows: TypeAlias = Sequence[Mapping[str, Plain]]

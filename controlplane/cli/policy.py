@@ -10,9 +10,9 @@ from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.operating import Manner, operate, operation_options
 from controlplane.cli.output import OutputFormat, Row, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
-from controlplane.core.plain import to_plain
-from controlplane.core.records import IntentKind
-from controlplane.core.state import State
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.state import State
+from controlplane.core.values.canonical import to_plain
 from controlplane.errors import ConfigurationError
 
 COLUMNS = ("name", "value")

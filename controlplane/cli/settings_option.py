@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from controlplane.core.plain import Plain, from_plain, parsed_text, to_plain
+from controlplane.core.values.canonical import Plain, from_plain, parsed_text, to_plain
 from controlplane.errors import ConfigurationError, InvalidInputError
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.log_view import when
 from controlplane.cli.output import OutputFormat, Row, empty_row, format_option, print_result
 from controlplane.cli.reading import reading
-from controlplane.core.records import IntentKind
+from controlplane.core.intents.intent import IntentKind
 
 COLUMNS = ("snapshot", "seq", "epoch", "term", "decided_at", "parts", "size_bytes", "code_version", "problem")
 

@@ -8,7 +8,7 @@ from controlplane.cli.invocation import DELTA_FOLDER, DEMO_FOLDER, Invocation, p
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.pipeline import needs_spark, spark_config
 from controlplane.cli.quiet_start import quiet_start
-from controlplane.core.plain import Plain
+from controlplane.core.values.canonical import Plain
 from controlplane.errors import PrerequisiteError
 
 

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from controlplane.cli.asking import new_intent
-from controlplane.core.questions.what_if import Change, NodeDies
-from controlplane.core.records import TRUE, IntentKind, NodeJoined, NodeLeaving, NodeRole
-from controlplane.core.state import State
+from controlplane.core.deciding.what_if import Change, NodeDies
+from controlplane.core.intents.intent import TRUE, IntentKind
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import NodeJoined, NodeLeaving
+from controlplane.core.membership.node import NodeRole
 from controlplane.errors import ConfigurationError
 
 GRAMMAR: Final = """\

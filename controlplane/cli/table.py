@@ -22,9 +22,9 @@ from controlplane.cli.output import OutputFormat, format_option, print_json, pri
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.cli.suppositions import GRAMMAR, parse_supposition
 from controlplane.codec.framing import framing_with
-from controlplane.core.questions.table_status import table_status
-from controlplane.core.records import TRUE, IntentKind
-from controlplane.core.state import State
+from controlplane.core.deciding.table_status import table_status
+from controlplane.core.intents.intent import TRUE, IntentKind
+from controlplane.core.log.state import State
 from controlplane.errors import ConfigurationError
 
 

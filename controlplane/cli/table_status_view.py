@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 
 from controlplane.cli.output import Row, Rows
-from controlplane.core.identifiers import SlotId
+from controlplane.core.deciding.pacing import Waiting
+from controlplane.core.deciding.table_status import TableStatus
 from controlplane.core.operations.slot_numbers import slot_ranges
-from controlplane.core.plain import Plain
-from controlplane.core.planning.pacing import Waiting
-from controlplane.core.questions.table_status import TableStatus
+from controlplane.core.values.canonical import Plain
+from controlplane.core.values.identifiers import SlotId
 
 STATUS_COLUMNS = ("property", "value")
 COUNT_COLUMNS = ("node", "status", "leads", "follows")

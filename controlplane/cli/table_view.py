@@ -2,11 +2,11 @@
 
 from controlplane.cli.orders_view import order_text, slot_order_rows, slot_orders
 from controlplane.cli.output import Rows
+from controlplane.core.log.state import State
 from controlplane.core.operations.slot_numbers import slot_ranges
-from controlplane.core.plain import Plain, to_plain
-from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.core.slot_table import NodeSlots, by_node
-from controlplane.core.state import State
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.slots.table import NodeSlots, by_node
+from controlplane.core.values.canonical import Plain, to_plain
 
 SLOT_COLUMNS = ("slot", "leader", "followers", "leader_epoch", "orders")
 BUNDLE_COLUMNS = ("bundle", "owner")

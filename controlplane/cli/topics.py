@@ -5,7 +5,7 @@ import click
 from controlplane.cli.connecting import reach
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
-from controlplane.core.plain import to_plain
+from controlplane.core.values.canonical import to_plain
 
 COLUMNS = ("topic", "outcome")
 

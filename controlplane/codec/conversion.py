@@ -30,7 +30,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from controlplane.codec.framing import Datum
 from controlplane.codec.schema_store import NAMESPACE
-from controlplane.core.plain import later_defaults
+from controlplane.core.values.canonical import later_defaults
 from controlplane.errors import InvalidInputError
 
 T = TypeVar("T")

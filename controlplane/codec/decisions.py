@@ -17,8 +17,9 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import Datum, Framing, default_framing, read_body
-from controlplane.core.decision import Decision
-from controlplane.core.events import (
+from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import (
     BundlesAssigned,
     ClusterCreated,
     Event,
@@ -37,8 +38,7 @@ from controlplane.core.events import (
     SlotsUnpinned,
     TermOpened,
 )
-from controlplane.core.identifiers import Seq, Term
-from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import (
     ConfigurationError,
     InvalidInputError,

@@ -9,23 +9,13 @@ from math import isfinite
 from typing import Any, Final
 
 from controlplane.config import MAX_PORT
-from controlplane.core.orders import MAX_WEIGHT
-from controlplane.core.records import (
-    Address,
-    BundleLoad,
-    BundleStatus,
-    Heartbeat,
-    InputPayload,
-    Intent,
-    LoadReport,
-    NodeJoined,
-    NodeLeaving,
-    NodeLeft,
-    ResourceUsage,
-    SlotLoad,
-    SlotStatus,
-    Tick,
-)
+from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.membership.standing_orders import MAX_WEIGHT
+from controlplane.core.slots.reports import SlotLoad, SlotStatus
+from controlplane.core.values.addresses import Address
 from controlplane.errors import InvalidInputError
 
 MAX_SLOT_COUNT: Final = 1 << 20

@@ -19,19 +19,13 @@ from controlplane.codec.framing import (
 )
 from controlplane.codec.input_checks import check_key, check_payload
 from controlplane.config import HEARTBEATS, INTENTS, LOAD_REPORTS, MEMBERSHIP
-from controlplane.core.identifiers import Coordinates, Epoch
-from controlplane.core.records import (
-    Heartbeat,
-    InputPayload,
-    InputRecord,
-    Intent,
-    LoadReport,
-    NodeJoined,
-    NodeLeaving,
-    NodeLeft,
-    NodeRole,
-    Tick,
-)
+from controlplane.core.bundles.reports import LoadReport
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.identifiers import Coordinates, Epoch
+from controlplane.core.values.inputs import InputRecord
 from controlplane.errors import InvalidInputError
 
 MAX_RECORD_BYTES: Final = 256 * 1024

@@ -4,7 +4,9 @@ from typing import TypeVar
 
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import default_framing
-from controlplane.core.outputs import Candidate, DeadLetter, SnapshotPart
+from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
+from controlplane.core.values.dead_letter import DeadLetter
 from controlplane.errors import InvalidInputError
 
 _Output = TypeVar("_Output", DeadLetter, Candidate, SnapshotPart)

@@ -7,9 +7,9 @@ from typing import Final
 
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import default_framing
-from controlplane.core.bundles import Bundle, Namespace
-from controlplane.core.routing_table.rows import EpochMarker, NodeRow, Row, TableSettings, TableValue, key_of
-from controlplane.core.slot_table import Slot
+from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.routing.rows import EpochMarker, NodeRow, Row, TableSettings, TableValue, key_of
+from controlplane.core.slots.table import Slot
 from controlplane.errors import InvalidInputError
 
 ROW_TYPES: Final[tuple[type[TableValue], ...]] = (TableSettings, Slot, NodeRow, Bundle, Namespace, EpochMarker)

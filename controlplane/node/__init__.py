@@ -4,7 +4,7 @@ with node_agent("demo", "localhost:9092", "n1", callbacks=MyService()) as agent:
     agent.ownership(17)
 """
 
-from controlplane.core.machines.node_session import OnLogLoss, SessionSettings, SessionState
+from controlplane.core.session.node_session import OnLogLoss, SessionSettings, SessionState
 from controlplane.node.agent import NodeAgent
 from controlplane.node.callbacks import (
     Access,

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Self
 
-from controlplane.core.identifiers import Epoch, SlotId
-from controlplane.core.machines.node_session import SessionSettings, SessionState
-from controlplane.core.machines.session_messages import DrainAsked, LeaveAsked
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.session.messages import DrainAsked, LeaveAsked
+from controlplane.core.session.node_session import SessionSettings, SessionState
+from controlplane.core.values.identifiers import Epoch, SlotId
 from controlplane.node.callbacks import Access, NodeCallbacks, Ownership
 from controlplane.node.description import NodeDescription, NodeLoad
 from controlplane.node.load_thread import LoadThread

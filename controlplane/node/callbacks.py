@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from controlplane.core.bundles import Bundle
-from controlplane.core.identifiers import Epoch, NodeId, SlotId, Term
+from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.values.identifiers import Epoch, NodeId, SlotId, Term
 
 
 class FencingToken(NamedTuple):

@@ -3,16 +3,12 @@
 from dataclasses import dataclass
 
 from controlplane.codec.input_checks import check_payload
-from controlplane.core.identifiers import Incarnation, NodeId
-from controlplane.core.records import (
-    Address,
-    BundleLoad,
-    LoadReport,
-    NodeJoined,
-    NodeRole,
-    ResourceUsage,
-    SlotLoad,
-)
+from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
+from controlplane.core.membership.inputs import NodeJoined
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.reports import SlotLoad
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.errors import ConfigurationError, InvalidInputError
 
 _UNKNOWN = ResourceUsage(-1.0, -1.0)
@@ -52,7 +48,7 @@ class NodeDescription:
 
 @dataclass(frozen=True, slots=True)
 class NodeLoad:
-    """What a node's work costs since its last report; see :class:`controlplane.core.records.LoadReport` for units."""
+    """The load since the last report; units are those of :class:`controlplane.core.bundles.reports.LoadReport`."""
 
     cpu: ResourceUsage = _UNKNOWN
     memory: ResourceUsage = _UNKNOWN

@@ -10,8 +10,8 @@ import structlog
 
 from controlplane.codec.inputs import decode_input
 from controlplane.config import MEMBERSHIP
-from controlplane.core.identifiers import Incarnation, NodeId
-from controlplane.core.records import NodeJoined, NodeLeaving, NodeLeft
+from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
+from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.errors import ConfigurationError, InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.ports import LogReader, RawRecord, Signal
 

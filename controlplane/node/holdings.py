@@ -4,12 +4,14 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from controlplane.core.identifiers import Epoch, Incarnation, NodeId, SlotId, Term
-from controlplane.core.membership import NodeStatus
-from controlplane.core.records import BundleStatus, NodeRole, ReplicaStatus, SlotStatus
-from controlplane.core.routing_table.rows import NodeRow
-from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.core.slot_table import Slot
+from controlplane.core.bundles.reports import BundleStatus
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.routing.rows import NodeRow
+from controlplane.core.slots.reports import SlotStatus
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, SlotId, Term
+from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.node.callbacks import Access, Changes, FencingToken, Ownership, SlotChanged, SlotGained, SlotLost
 
 _NO_TOKEN = FencingToken(Term(0), Epoch(0))

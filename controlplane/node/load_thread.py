@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from controlplane.config import LOAD_REPORTS
-from controlplane.core.machines.node_session import SessionState
+from controlplane.core.session.node_session import SessionState
 from controlplane.node.description import NodeLoad, load_record
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared

@@ -6,10 +6,9 @@ from typing import Final, assert_never
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP
-from controlplane.core.identifiers import Incarnation
-from controlplane.core.machines.machine import Woke
-from controlplane.core.machines.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState
-from controlplane.core.machines.session_messages import (
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.membership.inputs import Heartbeat, NodeLeaving, NodeLeft
+from controlplane.core.session.messages import (
     ConfirmTable,
     HeartbeatAcknowledged,
     SendHeartbeat,
@@ -19,7 +18,10 @@ from controlplane.core.machines.session_messages import (
     SessionAction,
     SessionEvent,
 )
-from controlplane.core.records import Heartbeat, InputPayload, NodeLeaving, NodeLeft, SlotSettings
+from controlplane.core.session.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState
+from controlplane.core.slots.reports import SlotSettings
+from controlplane.core.values.identifiers import Incarnation
+from controlplane.core.values.machine import Woke
 from controlplane.errors import ConfigurationError, FencedError, LogUnavailableError
 from controlplane.node.description import join_record
 from controlplane.node.shared import Shared

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import structlog
 
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
 from controlplane.node.description import NodeDescription
 from controlplane.node.holdings import HoldingBook
 from controlplane.node.metrics import NodeMetrics

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from controlplane.core.machines.session_messages import TableChanged, TableConfirmed, TableRead
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.session.messages import TableChanged, TableConfirmed, TableRead
 from controlplane.errors import LogUnavailableError
 from controlplane.node.callbacks import NodeCallbacks, tell
 from controlplane.node.former_lives import last_incarnation

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from controlplane.core.identifiers import ControllerId, ProcessId, Term
-from controlplane.core.lease_store.contenders import Contending, Outranking
-from controlplane.core.lease_store.lock_record import LockReading, LockRecord
+from controlplane.core.election.contenders import Contending, Outranking
+from controlplane.core.election.lock_record import LockReading, LockRecord
+from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
 
 
 @dataclass(frozen=True, slots=True)

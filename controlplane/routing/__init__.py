@@ -5,7 +5,7 @@ with routing_client("demo", "localhost:9092") as client:   # controlplane.bootst
     host, port = route.address("kv").host, route.address("kv").port
 """
 
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
 from controlplane.routing.client import ChangeCallback, RoutingClient
 from controlplane.routing.metrics import RoutingMetrics
 from controlplane.routing.route import BundleRoute, Route

@@ -5,8 +5,8 @@ from typing import Final, Self, TypeAlias
 
 import structlog
 
-from controlplane.core.identifiers import NamespaceName
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import NamespaceName
 from controlplane.errors import LogUnavailableError, NoRouteError
 from controlplane.ports import LogReader, Thread, Threads
 from controlplane.routing.metrics import RoutingMetrics

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from controlplane.core.identifiers import Epoch, NodeId, SlotId, Term
-from controlplane.core.records import Address
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.identifiers import Epoch, NodeId, SlotId, Term
 from controlplane.errors import NoRouteError
 
 

@@ -1,6 +1,6 @@
 """Drives the controller's machine: performs what it wants done, and tells it what came of that.
 
-What follows what is the table in :mod:`controlplane.core.machines.leading`; nothing here decides about it.
+What follows what is the table in :mod:`controlplane.core.election.leading`; nothing here decides about it.
 """
 
 import random
@@ -10,7 +10,8 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from controlplane.core.machines.leading import (
+from controlplane.core.election.backoff import PAUSE_MS, Absence, absence_ms
+from controlplane.core.election.leading import (
     Action,
     Leading,
     LeadingEvent,
@@ -20,9 +21,8 @@ from controlplane.core.machines.leading import (
     Step,
     Trigger,
 )
-from controlplane.core.machines.standing_aside import PAUSE_MS, Absence, absence_ms
-from controlplane.core.membership import NodeStatus
-from controlplane.core.state import State
+from controlplane.core.log.state import State
+from controlplane.core.membership.node import NodeStatus
 from controlplane.errors import FencedError, InvariantViolationError, RetryableError
 from controlplane.ports import CommitOutcome, Signal
 from controlplane.service.lease_keeper import LeaseKeeper

@@ -9,8 +9,8 @@ import structlog
 
 from controlplane.codec.outputs import encode_dead_letter
 from controlplane.config import DEAD_LETTERS
-from controlplane.core.outputs import DeadLetter
-from controlplane.core.records import Refusal
+from controlplane.core.values.dead_letter import DeadLetter
+from controlplane.core.values.inputs import Refusal
 from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Delivery, EventWriter, OutgoingRecord
 from controlplane.service.metrics import ControllerMetrics

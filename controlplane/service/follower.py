@@ -8,10 +8,10 @@ from typing import Final
 
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
-from controlplane.core.apply import follow
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.recovery.log_point import LogPoint, asks_for_snapshot
-from controlplane.core.state import State
+from controlplane.core.log.apply import follow
+from controlplane.core.log.snapshots.log_point import LogPoint, asks_for_snapshot
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError, StopError
 from controlplane.ports import Clock, LogReader
 from controlplane.service.patience import Patience

@@ -11,11 +11,12 @@ import structlog
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.decide import settle
-from controlplane.core.identifiers import Coordinates, Seq, TopicPartition
-from controlplane.core.intake.observations import Observations, observe
-from controlplane.core.records import InputRecord, Refusal
-from controlplane.core.state import State, place_of, position_key
+from controlplane.core.deciding.decide import settle
+from controlplane.core.log.state import State
+from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
+from controlplane.core.values.inputs import InputRecord, Refusal
+from controlplane.core.values.positions import place_of, position_key
 from controlplane.errors import InvalidInputError, InvariantViolationError
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.metrics import ControllerMetrics

@@ -5,15 +5,15 @@ from typing import Final
 
 import structlog
 
-from controlplane.core.decide import decide
-from controlplane.core.decision import CauseKind
-from controlplane.core.draft import SealedDecision
-from controlplane.core.events import EvictionsFrozen, FencingCause, NodeFenced
-from controlplane.core.identifiers import Term
-from controlplane.core.intake.observations import Observations, SlotsAsked
+from controlplane.core.deciding.decide import decide
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.draft import SealedDecision
+from controlplane.core.log.events import EvictionsFrozen, FencingCause, NodeFenced
+from controlplane.core.log.state import State
+from controlplane.core.membership.observations import Observations, SlotsAsked
 from controlplane.core.operations.leader_operations import resignation_in
-from controlplane.core.slot_policy import SlotPolicies
-from controlplane.core.state import State
+from controlplane.core.slots.policy_contract import SlotPolicies
+from controlplane.core.values.identifiers import Term
 from controlplane.core.verification.invariants import check_step
 from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import Clock, CommitOutcome, TransactionalWriter

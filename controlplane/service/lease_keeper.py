@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 import structlog
 
-from controlplane.core.identifiers import Term
-from controlplane.core.machines.election_messages import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent
-from controlplane.core.machines.machine import Woke
+from controlplane.core.election.messages import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent
+from controlplane.core.values.identifiers import Term
+from controlplane.core.values.machine import Woke
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import Clock, Threads
 from controlplane.service.lease_profiles import AnyProfile, CommonEvent

@@ -6,9 +6,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import structlog
 
 from controlplane.config import LeaseConfig, SofaLeaseConfig, SofaRenewal
-from controlplane.core.identifiers import ControllerId, ProcessId, Term
-from controlplane.core.machines.election import Election
-from controlplane.core.machines.election_messages import (
+from controlplane.core.election.election import Election
+from controlplane.core.election.messages import (
     Acquire,
     ConfirmationAsked,
     ElectionAction,
@@ -25,8 +24,7 @@ from controlplane.core.machines.election_messages import (
     Renewed,
     StoreSilent,
 )
-from controlplane.core.machines.machine import Woke
-from controlplane.core.machines.sofa_election import (
+from controlplane.core.election.sofa_election import (
     Announce,
     InsertAnswered,
     InsertLock,
@@ -39,6 +37,8 @@ from controlplane.core.machines.sofa_election import (
     SofaElectionEvent,
     TakeLockOver,
 )
+from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
+from controlplane.core.values.machine import Woke
 from controlplane.ports import (
     AcquireOutcome,
     Clock,

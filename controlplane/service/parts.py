@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from controlplane.config import ControllerConfig
-from controlplane.core.policy import Policy
-from controlplane.core.slot_policy import SlotPolicies
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.ports import Clock, LeaseStore, LogReader, TransactionalWriter
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.follower import LogFollower

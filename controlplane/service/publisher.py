@@ -6,11 +6,11 @@ from typing import NamedTuple
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, ROUTING_TABLE
-from controlplane.core.decision import Decision
-from controlplane.core.draft import SealedDecision
-from controlplane.core.publishing import rows_of
-from controlplane.core.routing_table.rows import MARKER_KEY, EpochMarker, Row, add_hashes, format_digest, row_hash
-from controlplane.core.state import State
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.draft import SealedDecision
+from controlplane.core.log.row_changes import rows_of
+from controlplane.core.log.state import State
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, add_hashes, format_digest, row_hash
 from controlplane.ports import OutgoingRecord
 
 

@@ -5,7 +5,7 @@ from typing import Final
 import structlog
 
 from controlplane.config import DECISIONS
-from controlplane.core.state import State
+from controlplane.core.log.state import State
 from controlplane.errors import FencedError, LogContinuityError
 from controlplane.ports import Clock
 from controlplane.service.follower import LogFollower

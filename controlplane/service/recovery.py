@@ -12,14 +12,14 @@ import structlog
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.outputs import decode_snapshot_part
 from controlplane.config import DECISIONS, SNAPSHOTS
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.outputs import SnapshotPart
-from controlplane.core.policy import FEATURE_LEVEL
-from controlplane.core.recovery.log_point import LogPoint
-from controlplane.core.recovery.parts import DAMAGED, restored
-from controlplane.core.recovery.shelf import ShelvedSnapshot, SnapshotShelf
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.snapshots.catalog import ShelvedSnapshot, SnapshotShelf
+from controlplane.core.log.snapshots.log_point import LogPoint
+from controlplane.core.log.snapshots.parts import DAMAGED, restored
+from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import (
     RESTORE_OR_BEGIN_ANEW,
     InvalidInputError,

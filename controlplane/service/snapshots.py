@@ -15,12 +15,12 @@ import structlog
 from controlplane import __version__
 from controlplane.codec.outputs import encode_snapshot_part
 from controlplane.config import SNAPSHOTS, SnapshotConfig
-from controlplane.core.identifiers import Seq, Term
-from controlplane.core.recovery.log_point import LogPoint
-from controlplane.core.recovery.parts import parts_of, pieces_of, snapshot_id
-from controlplane.core.recovery.schedule import LastSnapshot, due
-from controlplane.core.recovery.shelf import ShelvedSnapshot, part_key, sound, superseded_keys
-from controlplane.core.state import State
+from controlplane.core.log.snapshots.catalog import ShelvedSnapshot, part_key, sound, superseded_keys
+from controlplane.core.log.snapshots.log_point import LogPoint
+from controlplane.core.log.snapshots.parts import parts_of, pieces_of, snapshot_id
+from controlplane.core.log.snapshots.schedule import LastSnapshot, due
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import ControlPlaneError, LogUnavailableError
 from controlplane.ports import Clock, Delivery, EventWriter, LogReader, Mailbox, OutgoingRecord, Threads
 from controlplane.service.metrics import ControllerMetrics

@@ -1,4 +1,4 @@
-"""Taking over: what each step of it does; their order is the table of :mod:`controlplane.core.machines.leading`."""
+"""Taking over: what each step of it does; their order is the table of :mod:`controlplane.core.election.leading`."""
 
 from contextlib import closing
 from typing import Final
@@ -7,11 +7,11 @@ import structlog
 
 from controlplane import __version__
 from controlplane.config import HEARTBEATS, ROUTING_TABLE
-from controlplane.core.decide import Opening, open_term
-from controlplane.core.identifiers import Term, TopicPartition
-from controlplane.core.routing_table.table_replica import TableReplica
-from controlplane.core.slot_policies import check_slot_policy
-from controlplane.core.state import State
+from controlplane.core.deciding.decide import Opening, open_term
+from controlplane.core.log.state import State
+from controlplane.core.routing.replica import TableReplica
+from controlplane.core.slots.policies import check_slot_policy
+from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.errors import (
     RESTORE_OR_BEGIN_ANEW,
     ConfigurationError,

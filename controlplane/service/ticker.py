@@ -6,8 +6,8 @@ import structlog
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import ControllerId
-from controlplane.core.records import Tick
+from controlplane.core.membership.inputs import Tick
+from controlplane.core.values.identifiers import ControllerId
 from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Clock, Delivery, EventWriter, OutgoingRecord, Threads
 

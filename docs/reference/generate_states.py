@@ -11,8 +11,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from controlplane.core import membership  # noqa: E402 - the checkout is on the path only now
-from controlplane.core.machines import election, leading, node_session, sofa_election  # noqa: E402 - as above
+from controlplane.core.election import election, leading, sofa_election  # noqa: E402 - as above
+from controlplane.core.membership import node as membership  # noqa: E402 - the checkout is on the path only now
+from controlplane.core.session import node_session  # noqa: E402 - as above
 
 PAGE = Path(__file__).with_name("states.md")
 FENCING = ROOT / "docs" / "explanation" / "fencing.md"
@@ -26,13 +27,13 @@ What is not drawn cannot happen: it is an error where somebody tries.
 
 ## A node, as decisions see it
 
-Only events in decisions change where a node stands (`controlplane/core/membership.py`).
+Only events in decisions change where a node stands (`controlplane/core/membership/node.py`).
 
 """
 _SESSION = """
 ## A node, as it sees itself
 
-The agent's session (`controlplane/core/machines/node_session.py`). It follows the routing table; only that its
+The agent's session (`controlplane/core/session/node_session.py`). It follows the routing table; only that its
 heartbeats are no longer acknowledged it notices by itself. It refuses requests in every state but `active` and
 `draining`, and there, too, when it has not read the table to its end for too long: a reading is good for as long as
 it may serve without the log, and for 1.5 s at least. An agent that was asked to serve without the log does so for as
@@ -42,20 +43,20 @@ long as the table calls it a member.
 _ELECTION = """
 ## A controller and the lease
 
-Standing for election and holding the lease (`controlplane/core/machines/election.py`), in a thread of its own.
+Standing for election and holding the lease (`controlplane/core/election/election.py`), in a thread of its own.
 What the lease store is asked on the way stands below the diagram.
 
 """
 _SOFA = """
 ## A controller and SOFARegistry's lock
 
-A round of the election under lease profile `sofa` (`controlplane/core/machines/sofa_election.py`), in the same thread.
+A round of the election under lease profile `sofa` (`controlplane/core/election/sofa_election.py`), in the same thread.
 
 """
 _LEADING = """
 ## A controller's loop
 
-From following to leading and back (`controlplane/core/machines/leading.py`). Every step can also be shut down, which
+From following to leading and back (`controlplane/core/election/leading.py`). Every step can also be shut down, which
 discards the writer and gives the lease back. What is done on the way from step to step stands below the diagram.
 
 """

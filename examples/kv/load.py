@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from controlplane.core.records import BundleLoad, ResourceUsage, SlotLoad
+from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from controlplane.core.slots.reports import SlotLoad
 
 _MIB = 1 << 20
 _STATM = Path("/proc/self/statm")

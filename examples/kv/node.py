@@ -15,8 +15,8 @@ from typing import Final
 import structlog
 
 from controlplane.bootstrap.members import node_agent
-from controlplane.core.identifiers import Epoch
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import Epoch
 from controlplane.node import Access, NodeCallbacks, NodeLoad, SlotChanged, SlotGained, SlotLost
 from examples.kv.load import LoadMeter, Work, resident_memory
 from examples.kv.moving import ADDRESS_NAME, Mover, place_of

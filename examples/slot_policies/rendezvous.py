@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from math import gcd
 
-from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.slot_policy import OrderKind, SlotAnswer, SlotPolicy, SlotRequest
-from controlplane.core.slot_table import Slot
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.slots.policy_contract import OrderKind, SlotAnswer, SlotPolicy, SlotRequest
+from controlplane.core.slots.table import Slot
 from controlplane.errors import ConfigurationError
 
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from controlplane.codec.outputs import encode_candidate
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
-from controlplane.core.records import BundleLoad, ResourceUsage
+from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming import tables
 from streaming.config import PipelineConfig
 from streaming.decode import dead_letter_records, decoded

@@ -5,10 +5,10 @@ from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 from controlplane.config import LOAD_REPORTS
-from controlplane.core.load import shed_rule, split_rule
-from controlplane.core.load.shed_rule import LoadedNode, ShedBundle, ShedChoice, plan_shedding
-from controlplane.core.load.split_rule import MeasuredBundle, SplitChoice, choose_splits
-from controlplane.core.outputs import Candidate
+from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.bundles.load import shed_rule, split_rule
+from controlplane.core.bundles.load.shed_rule import LoadedNode, ShedBundle, ShedChoice, plan_shedding
+from controlplane.core.bundles.load.split_rule import MeasuredBundle, SplitChoice, choose_splits
 from streaming.config import LoadRuleConfig
 from streaming.load_state import BundleState, LoadState, NodeState
 

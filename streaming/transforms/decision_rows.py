@@ -7,8 +7,8 @@ from typing import NamedTuple, cast
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS
-from controlplane.core.decision import Decision
-from controlplane.core.plain import canonical_bytes
+from controlplane.core.log.decision import Decision
+from controlplane.core.values.canonical import canonical_bytes
 from controlplane.errors import InvalidInputError, LogContinuityError
 
 

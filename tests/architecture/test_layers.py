@@ -11,12 +11,24 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 STREAMING_MAY_IMPORT = {"__init__", "codec", "config", "core", "errors", "resources"}
 FORBIDDEN_IMPORTS = [
-    pytest.param("controlplane/core/intake/intruder.py", "import structlog", id="core logs"),
-    pytest.param("controlplane/core/intake/intruder.py", "import controlplane.ports", id="core looks up"),
-    pytest.param("controlplane/core/placement/intruder.py", "import controlplane.core.decide", id="planner decides"),
-    pytest.param("controlplane/core/proof/intruder.py", "import controlplane.core.placement.minimal", id="proof plans"),
-    pytest.param("controlplane/core/verification/intruder.py", "import controlplane.core.survivors", id="audit plans"),
-    pytest.param("controlplane/core/planning/intruder.py", "import controlplane.core.operations", id="planning asks"),
+    pytest.param("controlplane/core/membership/intruder.py", "import structlog", id="core logs"),
+    pytest.param("controlplane/core/membership/intruder.py", "import controlplane.ports", id="core looks up"),
+    pytest.param(
+        "controlplane/core/slots/intruder.py", "import controlplane.core.bundles.bundle", id="slots use bundles"
+    ),
+    pytest.param(
+        "controlplane/core/election/intruder.py", "import controlplane.core.log", id="election reads the state"
+    ),
+    pytest.param(
+        "controlplane/core/slots/minimal/intruder.py", "import controlplane.core.deciding.decide", id="planner decides"
+    ),
+    pytest.param(
+        "controlplane/core/slots/proof/intruder.py", "import controlplane.core.slots.minimal.planner", id="proof plans"
+    ),
+    pytest.param(
+        "controlplane/core/verification/intruder.py", "import controlplane.core.slots.survivors", id="audit plans"
+    ),
+    pytest.param("controlplane/core/operations/intruder.py", "import controlplane.core.deciding", id="intent decides"),
     pytest.param("controlplane/core/intruder.py", "", id="module of the core without a layer"),
     pytest.param("controlplane/service/intruder.py", "import controlplane.adapters", id="service composes"),
     pytest.param("controlplane/service/intruder.py", "import confluent_kafka", id="service talks to Kafka"),

@@ -1,5 +1,7 @@
 """The tree keeps to the rules of tidy.py, and each rule catches what it is for."""
 
+import re
+import tomllib
 from pathlib import Path
 
 from tests.architecture import tidy
@@ -27,6 +29,17 @@ def test_adapters_are_named_after_the_client_they_import() -> None:
         and (clients := tidy.misplaced_clients(path.name, path.read_text(encoding="utf-8")))
     }
     assert offenders == {}
+
+
+def test_the_page_on_architecture_names_every_room_of_the_core() -> None:
+    """In the order of the import contract, so that the page cannot fall behind the tree."""
+    page = (tidy.ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    table = page.split("| room of `controlplane/core/` |")[1].split("\n\n")[0]
+    named = re.findall(r"^\| `(\w+)/` \|", table, re.MULTILINE)
+    contracts = tomllib.loads((tidy.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (layers,) = (each["layers"] for each in contracts["contracts"] if each["id"] == "core-layers")
+    assert named == [room for layer in layers for room in layer.split(" | ")]
+    assert sorted(named) == sorted(path.parent.name for path in (tidy.ROOT / "controlplane/core").glob("*/__init__.py"))
 
 
 def test_no_file_is_too_long() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import structlog
 
-from controlplane.core.identifiers import ControllerId, NodeId
+from controlplane.core.values.identifiers import ControllerId, NodeId
 from examples.kv.client import Acknowledged
 from tests.chaos.faults import LEADER_DEATHS
 from tests.chaos.parts import ChaosParts

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from controlplane.bootstrap.readers import DecisionFollower, LoggedDecision, open_reader, read_last_heartbeats
-from controlplane.core.decision import Decision
-from controlplane.core.events import FencingCause, NodeFenced, TermOpened
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import FencingCause, NodeFenced, TermOpened
 from examples.kv.client import Acknowledged
 from tests.chaos.faults import LEADER_DEATHS, WEIGHTS, FaultKind, Injector, Victims
 from tests.chaos.history import Verdict, judge

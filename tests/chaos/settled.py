@@ -5,8 +5,8 @@ from contextlib import closing
 from controlplane.bootstrap.readers import lease_store, open_reader
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import ControllerId, Term, TopicPartition
-from controlplane.core.records import Tick
+from controlplane.core.membership.inputs import Tick
+from controlplane.core.values.identifiers import ControllerId, Term, TopicPartition
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import LeaseHeld, RawRecord
 from tests.kills.cluster import KvCluster

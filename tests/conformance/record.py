@@ -17,11 +17,11 @@ from pathlib import Path
 
 from controlplane.bootstrap.readers import open_reader, read_decisions
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.apply import follow
-from controlplane.core.decision import Decision
-from controlplane.core.slot_policies.sofa import REFRESH
-from controlplane.core.sofa.table import INITIAL_TABLE, SofaTable
-from controlplane.core.state import State
+from controlplane.core.log.apply import follow
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.state import State
+from controlplane.core.slots.policies.sofa import REFRESH
+from controlplane.core.slots.sofa.table import INITIAL_TABLE, SofaTable
 from controlplane.core.verification.holders import expected_owners
 from controlplane.core.verification.sofa_ticks import REFUSED, RecordedTick, recorded_tick
 from controlplane.errors import PlacementRefusedError

@@ -1,4 +1,4 @@
-"""Recorded answers of SOFARegistry's own classes, compared with ``controlplane.core.sofa``.
+"""Recorded answers of SOFARegistry's own classes, compared with ``controlplane.core.slots.sofa``.
 
 What is compared: the action, errors by their class, slot leaders, follower sets, the ranks of the epochs that were
 minted, the table's among them, whether the table is valid, and how its epoch stands to the former one. Lists of
@@ -9,20 +9,20 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from controlplane.core.policy import HashFunction
-from controlplane.core.routing_table.hashing import slot_of
-from controlplane.core.sofa.arranger import ArrangeSettings, Tick, TickAction, arrange
-from controlplane.core.sofa.assigner import assign
-from controlplane.core.sofa.balance_numbers import BalanceNumbers
-from controlplane.core.sofa.balancer import balance
-from controlplane.core.sofa.builder import SlotTableBuilder
-from controlplane.core.sofa.refusals import (
+from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.routing.hashing import slot_of
+from controlplane.core.slots.sofa.arranger import ArrangeSettings, Tick, TickAction, arrange
+from controlplane.core.slots.sofa.assigner import assign
+from controlplane.core.slots.sofa.balance_numbers import BalanceNumbers
+from controlplane.core.slots.sofa.balancer import balance
+from controlplane.core.slots.sofa.builder import SlotTableBuilder
+from controlplane.core.slots.sofa.refusals import (
     InvalidSlotTableError,
     NothingToArrangeError,
     TooManyFollowersError,
     UnassignedSlotError,
 )
-from controlplane.core.sofa.table import INITIAL_TABLE, EpochSource, SofaSlot, SofaTable
+from controlplane.core.slots.sofa.table import INITIAL_TABLE, EpochSource, SofaSlot, SofaTable
 
 Document: TypeAlias = dict[str, Any]
 

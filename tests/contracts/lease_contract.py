@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import strategies as st
 
-from controlplane.core.identifiers import ControllerId, ProcessId, Term
+from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import LeaseGranted, LeaseHeld, LeaseLeft, LeaseMissing, LeaseRenewed
 from tests.helpers.lease_worlds import LeaseWorld

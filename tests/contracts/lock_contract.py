@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import strategies as st
 
-from controlplane.core.lease_store.lock_record import LockReading, LockRecord
+from controlplane.core.election.lock_record import LockReading, LockRecord
 from controlplane.ports import LockStore
 from tests.helpers.lock_worlds import LockWorld
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import (
     ConfigurationError,
     InvariantViolationError,

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from controlplane.adapters import kafka_events
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
 from controlplane.config import DECISIONS, ROUTING_TABLE, ClusterConfig, KafkaConfig
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import CommitOutcome, Delivery, OutgoingRecord

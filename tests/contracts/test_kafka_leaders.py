@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as KafkaPosition
 from controlplane.adapters import kafka_reader
 from controlplane.adapters.kafka_log import KafkaLogReader
 from controlplane.config import HEARTBEATS, ClusterConfig, KafkaConfig
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogUnavailableError
 
 NAME = f"demo.{HEARTBEATS}"

@@ -12,7 +12,7 @@ from controlplane.adapters import kafka_inquiry
 from controlplane.adapters.kafka_inquiry import Places, gets_an_answer
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
 from controlplane.config import HEARTBEATS, ROUTING_TABLE, KafkaConfig
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.server import HOST, free_port
 from controlplane.errors import LogUnavailableError

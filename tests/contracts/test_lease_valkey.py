@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import Term
+from controlplane.core.values.identifiers import Term
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import LeaseGranted, LeaseHeld, LeaseMissing, LeaseRenewed

@@ -20,7 +20,7 @@ from controlplane.adapters.memory import (
 )
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.config import DECISIONS, ROUTING_TABLE, ClusterConfig
-from controlplane.core.identifiers import Term, TopicPartition
+from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.errors import (
     ConfigurationError,
     InvariantViolationError,

@@ -5,7 +5,7 @@ import pytest
 from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 from controlplane.adapters.memory_log import MemoryTransactionalWriter
 from controlplane.config import DECISIONS, HEARTBEATS, ClusterConfig
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import CommitOutcome, Delivery, OutgoingRecord
 

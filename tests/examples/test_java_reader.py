@@ -10,7 +10,7 @@ import pyspark
 import pytest
 
 from controlplane.config import ROUTING_TABLE
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
 from controlplane.embedded.jars import broker_jars
 from controlplane.embedded.java import find_java
 from controlplane.embedded.valkey import EmbeddedValkey

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from controlplane.core.identifiers import Epoch, Seq, Term
-from controlplane.core.membership import NodeStatus
-from controlplane.core.records import Address, NodeRole
-from controlplane.core.routing_table.hashing import HashFunction
-from controlplane.core.routing_table.rows import NodeRow, TableSettings
-from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.core.slot_table import Slot
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.routing.hashing import HashFunction
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.routing.rows import NodeRow, TableSettings
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.identifiers import Epoch, Seq, Term
 from examples.kv.moving import ADDRESS_NAME, Mover
 from examples.kv.protocol import Connections, Message, Place, Unreachable
 from examples.kv.store import Refused, Row, SlotStore, Token, Value

@@ -12,7 +12,8 @@ import pytest
 from controlplane.adapters.kafka_log import KafkaLogReader
 from controlplane.codec.inputs import decode_input, encode_input
 from controlplane.config import INTENTS, LOAD_REPORTS
-from controlplane.core.records import Intent, IntentKind, LoadReport
+from controlplane.core.bundles.reports import LoadReport
+from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.real_cluster import RealCluster

@@ -12,13 +12,13 @@ import pytest
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import controller
 from controlplane.cli.settings_option import parse_settings
-from controlplane.core.events import IntentOutcome
-from controlplane.core.identifiers import Epoch
-from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.planning.slot_answers import ask
-from controlplane.core.policy import Policy
-from controlplane.core.slot_policy import SlotPolicies, SlotRequest
-from controlplane.core.slot_table import Slot, empty_table
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.events import IntentOutcome
+from controlplane.core.slots.answers import ask
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.slots.policy_contract import SlotPolicies, SlotRequest
+from controlplane.core.slots.table import Slot, empty_table
+from controlplane.core.values.identifiers import Epoch
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.logs import complaints_of

@@ -6,9 +6,9 @@ in which this lease can behave.
 
 from typing import ClassVar, Final
 
-from controlplane.core.identifiers import Term
-from controlplane.core.machines.election import Contender, ElectionState, Holder
-from controlplane.core.machines.election_messages import ConfirmationAsked, ElectionEvent
+from controlplane.core.election.election import Contender, ElectionState, Holder
+from controlplane.core.election.messages import ConfirmationAsked, ElectionEvent
+from controlplane.core.values.identifiers import Term
 from tests.exploration.turns import Turn
 
 _NOTHING: Final = Contender(Term(0), 0)

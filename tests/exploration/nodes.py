@@ -9,10 +9,9 @@ protect and not this machine.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from controlplane.core.identifiers import Incarnation
-from controlplane.core.machines.machine import Woke
-from controlplane.core.machines.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState, Trigger
-from controlplane.core.machines.session_messages import (
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.routing.rows import NodeRow
+from controlplane.core.session.messages import (
     ConfirmTable,
     DrainAsked,
     HeartbeatAcknowledged,
@@ -25,9 +24,9 @@ from controlplane.core.machines.session_messages import (
     TableConfirmed,
     TableRead,
 )
-from controlplane.core.membership import NodeStatus
-from controlplane.core.records import NodeRole
-from controlplane.core.routing_table.rows import NodeRow
+from controlplane.core.session.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState, Trigger
+from controlplane.core.values.identifiers import Incarnation
+from controlplane.core.values.machine import Woke
 from tests.exploration.rows import session_row
 
 STEP_MS: Final = 100

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from controlplane.core.identifiers import Term
-from controlplane.core.lease_store.lease import Lease
-from controlplane.core.machines.election import Contender, ElectionState, GivingBack, Holder
-from controlplane.core.machines.leading import Action, LeadingState
+from controlplane.core.election.election import Contender, ElectionState, GivingBack, Holder
+from controlplane.core.election.leading import Action, LeadingState
+from controlplane.core.election.lease import Lease
+from controlplane.core.values.identifiers import Term
 from tests.exploration.stores import HELD_MS, WAITED_MS, Kafka
 
 

@@ -1,10 +1,11 @@
 """The rows of the machines' transition tables, named alike where they are counted and where a search uses them."""
 
-from controlplane.core.machines import election, leading, node_session
-from controlplane.core.machines.election import ElectionState
-from controlplane.core.machines.election_messages import ElectionEvent
-from controlplane.core.machines.leading import Step
-from controlplane.core.machines.node_session import SessionState
+from controlplane.core.election import election, leading
+from controlplane.core.election.election import ElectionState
+from controlplane.core.election.leading import Step
+from controlplane.core.election.messages import ElectionEvent
+from controlplane.core.session import node_session
+from controlplane.core.session.node_session import SessionState
 
 
 def election_row(before: type[ElectionState], event: type[ElectionEvent], after: type[ElectionState]) -> str:

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-from controlplane.core.lease_store.lease import Lease
+from controlplane.core.election.lease import Lease
 from tests.exploration.choices import Choices, every_way
 from tests.exploration.parts import LeaseThread, Loop, Parts
 from tests.exploration.stores import BrokenError, Kafka, commit

@@ -7,7 +7,7 @@ holds here holds whatever time does.
 
 from typing import NamedTuple
 
-from controlplane.core.identifiers import ControllerId, Term
+from controlplane.core.values.identifiers import ControllerId, Term
 
 LIVING, GONE = "living", "gone"
 """What the lease store calls the process of a controller that runs now, and whichever ran before it."""

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.identifiers import Term
-from controlplane.core.machines import election, leading
-from controlplane.core.machines.election import Contender, Holder
-from controlplane.core.machines.election_messages import Acquire, ElectionEvent, FloorRaised, LeaseGone
-from controlplane.core.machines.leading import Action, Row, Step, Trigger
-from controlplane.core.machines.node_session import NodeSession
-from controlplane.core.machines.session_messages import SessionAction
+from controlplane.core.election import election, leading
+from controlplane.core.election.election import Contender, Holder
+from controlplane.core.election.leading import Action, Row, Step, Trigger
+from controlplane.core.election.messages import Acquire, ElectionEvent, FloorRaised, LeaseGone
+from controlplane.core.session.messages import SessionAction
+from controlplane.core.session.node_session import NodeSession
+from controlplane.core.values.identifiers import Term
 from tests.exploration.any_lease import TurnUnderAnyLease
 from tests.exploration.search import Explorer, Start
 from tests.exploration.searches import SEARCHES, AnyLeaseSearch, ControllerSearch, NodeSearch, unused_rows

@@ -10,10 +10,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from controlplane.config import LeaseConfig
-from controlplane.core.identifiers import Term
-from controlplane.core.lease_store.contenders import Outranking
-from controlplane.core.machines.election import Election, ElectionState, GivingBack, Holder
-from controlplane.core.machines.election_messages import (
+from controlplane.core.election.contenders import Outranking
+from controlplane.core.election.election import Election, ElectionState, GivingBack, Holder
+from controlplane.core.election.leading import (
+    UNANSWERED_LIMIT_MS,
+    Action,
+    Leading,
+    LeadingEvent,
+    LeadingState,
+    LeaseChecked,
+    LogRead,
+    Looked,
+    Step,
+    Trigger,
+)
+from controlplane.core.election.messages import (
     Acquire,
     ConfirmationAsked,
     ElectionAction,
@@ -30,19 +41,8 @@ from controlplane.core.machines.election_messages import (
     Renewed,
     StoreSilent,
 )
-from controlplane.core.machines.leading import (
-    UNANSWERED_LIMIT_MS,
-    Action,
-    Leading,
-    LeadingEvent,
-    LeadingState,
-    LeaseChecked,
-    LogRead,
-    Looked,
-    Step,
-    Trigger,
-)
-from controlplane.core.machines.machine import Woke
+from controlplane.core.values.identifiers import Term
+from controlplane.core.values.machine import Woke
 from tests.exploration.choices import Choices
 from tests.exploration.parts import LeaseThread, Loop, Parts, timeless
 from tests.exploration.rows import election_row, loop_row

@@ -23,9 +23,11 @@ from controlplane.codec.outputs import (
     encode_snapshot_part,
 )
 from controlplane.codec.table import ROW_TYPES, decode_row, encode_row
-from controlplane.core.decision import Decision
-from controlplane.core.outputs import Candidate, DeadLetter, SnapshotPart
-from controlplane.core.routing_table.rows import key_of
+from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
+from controlplane.core.routing.rows import key_of
+from controlplane.core.values.dead_letter import DeadLetter
 from controlplane.ports import RawRecord
 
 FOLDER = Path(__file__).parent

@@ -9,9 +9,13 @@ from dataclasses import dataclass, replace
 from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import DEFAULT_MAX_PART_BYTES, encode_decision
 from controlplane.codec.framing import default_framing
-from controlplane.core.bundles import Bundle, Namespace
-from controlplane.core.decision import Cause, CauseKind, Certificate, Decision, LoadStage, ReadyHeirs
-from controlplane.core.events import (
+from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
+from controlplane.core.cluster.policy import FormerSilenceLimit, HashFunction, Policy
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.decision import Cause, CauseKind, Decision
+from controlplane.core.log.events import (
     BundlesAssigned,
     ClusterCreated,
     EvictionsFrozen,
@@ -44,32 +48,20 @@ from controlplane.core.events import (
     SlotsUnpinned,
     TermOpened,
 )
-from controlplane.core.identifiers import Epoch, Seq, Term
-from controlplane.core.membership import Node, NodeStatus
-from controlplane.core.orders import Exclusion, Pin, StandingOrder
-from controlplane.core.outputs import Candidate, DeadLetter, SnapshotPart
-from controlplane.core.plans import Departure
-from controlplane.core.policy import FormerSilenceLimit, HashFunction, Policy
-from controlplane.core.records import (
-    Address,
-    BundleLoad,
-    BundleStatus,
-    Heartbeat,
-    Intent,
-    LoadReport,
-    NodeJoined,
-    NodeLeaving,
-    NodeLeft,
-    NodeRole,
-    ReplicaStatus,
-    ResourceUsage,
-    SlotLoad,
-    SlotSettings,
-    SlotStatus,
-    Tick,
-)
-from controlplane.core.routing_table.rows import EpochMarker, NodeRow, TableSettings
-from controlplane.core.slot_table import Slot
+from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.membership.node import Node, NodeRole, NodeStatus
+from controlplane.core.membership.standing_orders import StandingOrder
+from controlplane.core.routing.rows import EpochMarker, NodeRow, TableSettings
+from controlplane.core.slots.certificate import Certificate, LoadStage, ReadyHeirs
+from controlplane.core.slots.pins import Exclusion, Pin
+from controlplane.core.slots.plans import Departure
+from controlplane.core.slots.reports import SlotLoad, SlotSettings, SlotStatus
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.dead_letter import DeadLetter
+from controlplane.core.values.identifiers import Epoch, Seq, Term
+from controlplane.core.values.replica_status import ReplicaStatus
 
 _STARTED_MS = 1_760_000_000_000
 _KV = Address("kv", "10.0.0.7", 4_000)

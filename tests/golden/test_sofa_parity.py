@@ -1,4 +1,4 @@
-"""``controlplane.core.sofa`` against recorded answers of SOFARegistry's own classes.
+"""``controlplane.core.slots.sofa`` against recorded answers of SOFARegistry's own classes.
 
 They are those of 6.3.0 as published on Maven Central (Apache-2.0), asked on Java 17; 6.6.3 decides alike.
 """

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from controlplane.codec.inputs import decode_input
 from controlplane.config import INTENTS
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.records import Intent
+from controlplane.core.intents.intent import Intent
+from controlplane.core.values.identifiers import TopicPartition
 from tests.helpers.published_world import PublishedWorld
 
 

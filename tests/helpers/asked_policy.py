@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controlplane.core.slot_policies.minimal import MinimalPolicy
-from controlplane.core.slot_policy import OrderKind, SlotAnswer, SlotPolicies, SlotPolicy, SlotRequest
+from controlplane.core.slots.policies.minimal import MinimalPolicy
+from controlplane.core.slots.policy_contract import OrderKind, SlotAnswer, SlotPolicies, SlotPolicy, SlotRequest
 from controlplane.errors import ConfigurationError
 
 

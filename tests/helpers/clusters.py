@@ -4,11 +4,11 @@ import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from controlplane.core.identifiers import Epoch
-from controlplane.core.placement.contract import Exclusion, Pin, PlacementNode, PlacementProblem, PlacementRules
-from controlplane.core.placement.minimal import plan
-from controlplane.core.policy import ZoneRule
-from controlplane.core.slot_table import Slot, empty_table
+from controlplane.core.cluster.policy import ZoneRule
+from controlplane.core.slots.minimal.contract import Exclusion, Pin, PlacementNode, PlacementProblem, PlacementRules
+from controlplane.core.slots.minimal.planner import plan
+from controlplane.core.slots.table import Slot, empty_table
+from controlplane.core.values.identifiers import Epoch
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import math
 import sqlite3
 from collections.abc import Sequence
 
-from controlplane.core.lease_store.lock_record import LockReading, LockRecord
+from controlplane.core.election.lock_record import LockReading, LockRecord
 from controlplane.ports import Clock
 
 _TABLE = """

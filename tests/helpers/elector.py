@@ -17,8 +17,8 @@ from controlplane.adapters.redis_lock import RedisLockStore
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ClusterConfig, LeaseConfig, SofaLeaseConfig, SofaRenewal
-from controlplane.core.identifiers import Term
-from controlplane.core.lease_store.lock_record import LockRecord
+from controlplane.core.election.lock_record import LockRecord
+from controlplane.core.values.identifiers import Term
 from controlplane.ports import AcquireOutcome, LeaseGranted
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_profiles import AnyProfile, OwnLease, SofaLease

@@ -13,8 +13,9 @@ from typing import Final
 from controlplane.adapters.kafka_log import KafkaEventWriter
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP, ClusterConfig, KafkaConfig
-from controlplane.core.identifiers import Epoch
-from controlplane.core.records import Heartbeat, NodeJoined, NodeRole
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.identifiers import Epoch
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import OutgoingRecord
 from tests.helpers.real_cluster import RealCluster

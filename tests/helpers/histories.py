@@ -4,8 +4,8 @@ from typing import TypeAlias
 
 from hypothesis import strategies as st
 
-from controlplane.core.policy import Policy
-from controlplane.core.records import NodeRole
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.membership.node import NodeRole
 from tests.helpers.world import World
 
 History: TypeAlias = list[tuple[str, object, object]]

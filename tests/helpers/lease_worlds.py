@@ -9,7 +9,7 @@ import redis
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import ProcessId
+from controlplane.core.values.identifiers import ProcessId
 from controlplane.ports import LeaseStore
 
 

@@ -10,27 +10,16 @@ from hypothesis import strategies as st
 from controlplane.codec.conversion import field_types, is_enum, union_members, unwrap
 from controlplane.codec.input_checks import MAX_INCARNATION, MAX_SLOT_COUNT, MAX_WEIGHT
 from controlplane.codec.table import ROW_TYPES
-from controlplane.core.decision import Decision
-from controlplane.core.policy import FEATURE_LEVEL, HashFunction, Policy
-from controlplane.core.records import (
-    Address,
-    BundleLoad,
-    BundleStatus,
-    Heartbeat,
-    InputPayload,
-    Intent,
-    LoadReport,
-    NodeJoined,
-    NodeLeaving,
-    NodeLeft,
-    NodeRole,
-    ReplicaStatus,
-    ResourceUsage,
-    SlotLoad,
-    SlotSettings,
-    SlotStatus,
-    Tick,
-)
+from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
+from controlplane.core.cluster.policy import FEATURE_LEVEL, HashFunction, Policy
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.reports import SlotLoad, SlotSettings, SlotStatus
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.replica_status import ReplicaStatus
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
 COUNTS = st.integers(0, (1 << 63) - 1)

@@ -18,7 +18,7 @@ from controlplane.adapters.memory import (
     VirtualClock,
 )
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import (
     CommitOutcome,

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from controlplane.core.apply import apply_all, stamp
-from controlplane.core.decision import Decision
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import SlotPolicies
-from controlplane.core.state import State
+from controlplane.core.log.apply import apply_all, stamp
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.state import State
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.verification.log_verification import LogVerification
 
 

@@ -41,14 +41,16 @@ from controlplane.config import (
     SnapshotConfig,
     SofaLeaseConfig,
 )
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import Epoch
-from controlplane.core.outputs import DeadLetter
-from controlplane.core.policy import Policy
-from controlplane.core.records import Heartbeat, Intent, NodeJoined, NodeRole
-from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import SlotPolicies
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.decision import Decision
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotPolicies
+from controlplane.core.values.dead_letter import DeadLetter
+from controlplane.core.values.identifiers import Epoch
 from controlplane.ports import EventWriter, LogReader, OutgoingRecord, PolledBatch, RawRecord
 from controlplane.service.controller import Controller
 from controlplane.service.metrics import ControllerMetrics

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from controlplane.codec import schema_store
 from controlplane.codec.schema_store import Schema, SchemaStore, SchemaVersion
-from controlplane.core import policy
+from controlplane.core.cluster import policy
 
 NEWER_SCHEMAS = {SchemaVersion("Decision", 2)}
 

@@ -1,12 +1,15 @@
 """Worlds whose plans are carried out at a pace, and what their nodes do meanwhile."""
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.decision import Decision
-from controlplane.core.events import SlotsAssigned
-from controlplane.core.identifiers import NodeId
-from controlplane.core.policy import Policy
-from controlplane.core.records import Heartbeat, NodeRole, ReplicaStatus, SlotStatus
-from controlplane.core.slot_table import Slot
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import SlotsAssigned
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.reports import SlotStatus
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import NodeId
+from controlplane.core.values.replica_status import ReplicaStatus
 from tests.helpers.world import PARTITIONS, World
 
 

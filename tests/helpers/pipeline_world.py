@@ -12,7 +12,7 @@ from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.inputs import encode_input
 from controlplane.config import LOAD_REPORTS, ClusterConfig, KafkaConfig
-from controlplane.core.records import BundleLoad, LoadReport, ResourceUsage
+from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
 from streaming import tables
 from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig
 from streaming.table_contracts import TableContract

@@ -16,10 +16,10 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from controlplane.core.identifiers import NodeId, SlotId
-from controlplane.core.placement.contract import PlacementProblem
-from controlplane.core.policy import ZoneRule
-from controlplane.core.slot_table import Slot
+from controlplane.core.cluster.policy import ZoneRule
+from controlplane.core.slots.minimal.contract import PlacementProblem
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import NodeId, SlotId
 
 ABSENT = "(nobody)"
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
-from controlplane.core.decision import Certificate
-from controlplane.core.identifiers import Epoch, NodeId, SlotId
-from controlplane.core.placement import minimal
-from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules, Plan
-from controlplane.core.proof import verify as verifier
-from controlplane.core.slot_table import Slot
+from controlplane.core.slots.certificate import Certificate
+from controlplane.core.slots.minimal import planner as minimal
+from controlplane.core.slots.minimal.contract import PlacementNode, PlacementProblem, PlacementRules, Plan
+from controlplane.core.slots.proof import verify as verifier
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 
 NAMES = tuple("abcdefgh")
 

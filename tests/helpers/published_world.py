@@ -15,11 +15,14 @@ from controlplane.config import (
     SNAPSHOTS,
     ClusterConfig,
 )
-from controlplane.core.draft import SealedDecision
-from controlplane.core.policy import Policy
-from controlplane.core.records import InputPayload, InputRecord, Intent, Tick
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import SlotPolicies
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.draft import SealedDecision
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.membership.inputs import Tick
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotPolicies
+from controlplane.core.values.inputs import InputRecord
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from controlplane.service.publisher import TablePublisher
 from tests.helpers.world import PARTITIONS, START_MS, World

@@ -28,11 +28,12 @@ from controlplane.config import (
     ClusterConfig,
     KafkaConfig,
 )
-from controlplane.core.decision import Decision
-from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import Epoch, TopicPartition
-from controlplane.core.records import Heartbeat, NodeJoined, NodeLeft, NodeRole
-from controlplane.core.routing_table.table_replica import RoutingTable, TableReplica
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import NodeFenced
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeft
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.routing.replica import RoutingTable, TableReplica
+from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.embedded.parts import Addresses
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import OutgoingRecord, RawRecord

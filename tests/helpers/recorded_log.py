@@ -8,10 +8,10 @@ from controlplane.bootstrap.auditing import Audited, Auditor
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS
-from controlplane.core.audit import LogAudit
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.slot_policy import SlotPolicies
+from controlplane.core.log.decision import Decision
+from controlplane.core.slots.policy_contract import SlotPolicies
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.verification.audit import LogAudit
 from controlplane.errors import LogContinuityError
 from controlplane.ports import PolledBatch, RawRecord
 from tests.helpers.world import INPUT_PLACES, World

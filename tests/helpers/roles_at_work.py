@@ -27,13 +27,15 @@ from controlplane.config import (
     ClusterConfig,
     KafkaConfig,
 )
-from controlplane.core.decide import Opening, open_term
-from controlplane.core.events import IntentAnswered
-from controlplane.core.identifiers import Term, TopicPartition
-from controlplane.core.intake.observations import Observations
-from controlplane.core.policy import Policy
-from controlplane.core.records import Intent, IntentKind, NodeJoined, ResourceUsage
-from controlplane.core.state import State
+from controlplane.core.bundles.reports import ResourceUsage
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.deciding.decide import Opening, open_term
+from controlplane.core.intents.intent import Intent, IntentKind
+from controlplane.core.log.events import IntentAnswered
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import NodeJoined
+from controlplane.core.membership.observations import Observations
+from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.node import Access, NodeAgent, NodeLoad, NodeMetrics
 from controlplane.ports import CommitOutcome, OutgoingRecord, RawRecord
 from controlplane.routing import RoutingMetrics

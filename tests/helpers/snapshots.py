@@ -12,12 +12,12 @@ from controlplane.adapters.memory import (
 from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
 from controlplane.codec.outputs import encode_snapshot_part
 from controlplane.config import DECISIONS, SNAPSHOTS, ClusterConfig
-from controlplane.core.apply import follow
-from controlplane.core.decision import Decision
-from controlplane.core.recovery.log_point import LogPoint
-from controlplane.core.recovery.parts import parts_of, pieces_of, snapshot_id
-from controlplane.core.recovery.shelf import part_key
-from controlplane.core.state import State
+from controlplane.core.log.apply import follow
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.snapshots.catalog import part_key
+from controlplane.core.log.snapshots.log_point import LogPoint
+from controlplane.core.log.snapshots.parts import parts_of, pieces_of, snapshot_id
+from controlplane.core.log.state import State
 from controlplane.ports import LogReader, OutgoingRecord
 
 

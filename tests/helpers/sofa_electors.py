@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from controlplane.adapters.memory import VirtualClock
 from controlplane.config import SofaLeaseConfig, SofaRenewal
-from controlplane.core.lease_store.lock_record import HAS_NO_LEADER, LeaderInfo, LockRecord, leader_info
-from controlplane.core.machines.election_messages import StoreSilent
-from controlplane.core.machines.machine import Woke
-from controlplane.core.machines.sofa_election import Announce, LocalTime, SofaElection, SofaElectionEvent
+from controlplane.core.election.lock_record import HAS_NO_LEADER, LeaderInfo, LockRecord, leader_info
+from controlplane.core.election.messages import StoreSilent
+from controlplane.core.election.sofa_election import Announce, LocalTime, SofaElection, SofaElectionEvent
+from controlplane.core.values.machine import Woke
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import LockStore
 from controlplane.service.lease_profiles import SofaLease

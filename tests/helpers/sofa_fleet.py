@@ -8,16 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.decision import Decision
-from controlplane.core.events import NodeAdmitted
-from controlplane.core.identifiers import Epoch
-from controlplane.core.membership import NodeStatus
-from controlplane.core.policy import Policy
-from controlplane.core.records import Heartbeat, NodeRole, ReplicaStatus, SlotStatus
-from controlplane.core.slot_policies.sofa_memory import with_ranks
-from controlplane.core.slot_table import Slot
-from controlplane.core.sofa.table import INITIAL_TABLE
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import NodeAdmitted
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.slots.policies.sofa_memory import with_ranks
+from controlplane.core.slots.reports import SlotStatus
+from controlplane.core.slots.sofa.table import INITIAL_TABLE
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.core.verification.sofa_ticks import recorded_tick
 from controlplane.errors import PlacementRefusedError
 from tests.conformance.record import table_document

@@ -4,18 +4,20 @@ from collections.abc import Iterator, Sequence
 
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
-from controlplane.core.apply import follow
-from controlplane.core.decision import Decision
-from controlplane.core.events import TermOpened
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.intake.observations import Observations, observe
-from controlplane.core.records import InputRecord, Tick
-from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.core.slot_policies.sofa_memory import arranged_at, sofa_table, with_ranks
-from controlplane.core.slot_sync import is_stable
-from controlplane.core.sofa.arranger import Tick as ArrangerTick
-from controlplane.core.sofa.table import INITIAL_TABLE, SofaTable
-from controlplane.core.state import State, position_key
+from controlplane.core.log.apply import follow
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import TermOpened
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import Tick
+from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.slots.policies.sofa_memory import arranged_at, sofa_table, with_ranks
+from controlplane.core.slots.sofa.arranger import Tick as ArrangerTick
+from controlplane.core.slots.sofa.table import INITIAL_TABLE, SofaTable
+from controlplane.core.slots.sync import is_stable
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.inputs import InputRecord
+from controlplane.core.values.positions import position_key
 from controlplane.core.verification.holders import expected_owners
 from controlplane.ports import RawRecord
 from tests.conformance.record import lines, table_document, ticks

@@ -5,12 +5,10 @@ from dataclasses import replace
 
 from controlplane.codec.table import encode_row
 from controlplane.config import ROUTING_TABLE
-from controlplane.core.bundles import Namespace, equal_bundles
-from controlplane.core.identifiers import Epoch, Seq, SlotId, Term
-from controlplane.core.membership import NodeStatus
-from controlplane.core.policy import HashFunction
-from controlplane.core.records import Address, NodeRole
-from controlplane.core.routing_table.rows import (
+from controlplane.core.bundles.bundle import Namespace, equal_bundles
+from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.routing.rows import (
     MARKER_KEY,
     EpochMarker,
     NodeRow,
@@ -22,7 +20,9 @@ from controlplane.core.routing_table.rows import (
     node_key,
     row_hash,
 )
-from controlplane.core.slot_table import Slot
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.identifiers import Epoch, Seq, SlotId, Term
 from controlplane.ports import CommitOutcome, OutgoingRecord, TransactionalWriter
 
 

@@ -3,31 +3,25 @@
 from collections import defaultdict
 
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.apply import follow
-from controlplane.core.decide import Opening, decide, open_term, settle
-from controlplane.core.decision import Decision
-from controlplane.core.draft import SealedDecision
-from controlplane.core.events import IntentAnswered
-from controlplane.core.identifiers import Coordinates, Epoch, Term, TopicPartition
-from controlplane.core.intake.observations import Observations, observe
-from controlplane.core.partitioning import partition_of
-from controlplane.core.policy import FEATURE_LEVEL, Policy
-from controlplane.core.records import (
-    Address,
-    Heartbeat,
-    InputPayload,
-    InputRecord,
-    Intent,
-    NodeJoined,
-    NodeLeaving,
-    NodeLeft,
-    NodeRole,
-    Refusal,
-    Tick,
-)
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import SlotPolicies
-from controlplane.core.state import State, position_key
+from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
+from controlplane.core.deciding.decide import Opening, decide, open_term, settle
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.apply import follow
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.draft import SealedDecision
+from controlplane.core.log.events import IntentAnswered
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotPolicies
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.identifiers import Coordinates, Epoch, Term, TopicPartition
+from controlplane.core.values.inputs import InputRecord, Refusal
+from controlplane.core.values.partitioning import partition_of
+from controlplane.core.values.positions import position_key
 from controlplane.core.verification.invariants import check, check_step
 
 PARTITIONS = 3

@@ -18,8 +18,8 @@ import pytest
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.adapters.redis_lock import RedisLockStore
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import Term
-from controlplane.core.lease_store.lock_record import LockRecord
+from controlplane.core.election.lock_record import LockRecord
+from controlplane.core.values.identifiers import Term
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.ports import LeaseGranted, LeaseHeld
 from tests.helpers.elector import LOCK

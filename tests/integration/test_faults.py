@@ -19,8 +19,9 @@ from controlplane.adapters.kafka_log import KafkaTransactionalWriter
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_dead_letter
 from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS
-from controlplane.core.identifiers import Epoch
-from controlplane.core.records import Heartbeat, NodeRole
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.identifiers import Epoch
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.parts import Addresses
 from controlplane.embedded.valkey import EmbeddedValkey

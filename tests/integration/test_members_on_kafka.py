@@ -11,20 +11,14 @@ from controlplane.bootstrap.members import node_agent, routing_client
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS, MEMBERSHIP, ClusterConfig, KafkaConfig
-from controlplane.core.machines.node_session import SessionState
-from controlplane.core.membership import NodeStatus
-from controlplane.core.records import (
-    Address,
-    Heartbeat,
-    InputPayload,
-    LoadReport,
-    NodeJoined,
-    NodeLeaving,
-    NodeLeft,
-    ReplicaStatus,
-    ResourceUsage,
-)
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.bundles.reports import LoadReport, ResourceUsage
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.session.node_session import SessionState
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.node import Access, NodeAgent, NodeLoad, NodeMetrics
 from controlplane.routing import RoutingClient, RoutingMetrics

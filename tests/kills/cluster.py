@@ -10,9 +10,9 @@ from typing import Self
 
 from controlplane.bootstrap.members import routing_client
 from controlplane.bootstrap.readers import DecisionFollower, open_reader
-from controlplane.core.machines.node_session import SessionState
-from controlplane.core.membership import NodeStatus
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.session.node_session import SessionState
 from controlplane.routing import RoutingClient, RoutingMetrics
 from examples.kv.client import Acknowledged, KvClient
 from examples.kv.moving import place_of

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from controlplane.core.events import TermOpened
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.log.events import TermOpened
+from controlplane.core.routing.replica import RoutingTable
 from examples.kv.client import Counts
 from tests.kills.cluster import KvCluster
 

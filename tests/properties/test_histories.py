@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.apply import follow
-from controlplane.core.decide import Opening, decide, open_term
-from controlplane.core.decision import CauseKind, Decision
-from controlplane.core.identifiers import Term, TopicPartition
-from controlplane.core.intake.observations import Observations, observe
-from controlplane.core.plain import from_plain, to_plain
-from controlplane.core.publishing import changed_rows, rows_of
-from controlplane.core.recovery.parts import state_from_plain
-from controlplane.core.state import State
+from controlplane.core.deciding.decide import Opening, decide, open_term
+from controlplane.core.log.apply import follow
+from controlplane.core.log.decision import CauseKind, Decision
+from controlplane.core.log.row_changes import changed_rows, rows_of
+from controlplane.core.log.snapshots.parts import state_from_plain
+from controlplane.core.log.state import State
+from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.values.canonical import from_plain, to_plain
+from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.core.verification.invariants import check
 from controlplane.errors import LogContinuityError
 from tests.helpers.histories import History, operations, play

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from controlplane.config import LeaseConfig
-from controlplane.core.machines.election_messages import Release, StoreSilent
-from controlplane.core.machines.machine import Woke
+from controlplane.core.election.messages import Release, StoreSilent
+from controlplane.core.values.machine import Woke
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.service.lease_profiles import OwnLease
 

@@ -13,17 +13,11 @@ from typing import Any
 
 import pytest
 
-from controlplane.core.load.averages import (
-    NO_LOAD,
-    BundleAverages,
-    MessageLoad,
-    TimeAverage,
-    broker_averages,
-)
-from controlplane.core.load.resource_usage import ResourceWeights, percent_usage, weighted_usage
-from controlplane.core.load.shed_rule import LoadedNode, ShedBundle, ShedSettings, plan_shedding
-from controlplane.core.load.split_rule import MeasuredBundle, SplitSettings, choose_splits
-from controlplane.core.records import ResourceUsage
+from controlplane.core.bundles.load.averages import NO_LOAD, BundleAverages, MessageLoad, TimeAverage, broker_averages
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, percent_usage, weighted_usage
+from controlplane.core.bundles.load.shed_rule import LoadedNode, ShedBundle, ShedSettings, plan_shedding
+from controlplane.core.bundles.load.split_rule import MeasuredBundle, SplitSettings, choose_splits
+from controlplane.core.bundles.reports import ResourceUsage
 
 VECTORS = Path(__file__).parents[1] / "golden" / "pulsar" / "load.jsonl.gz"
 INTERNAL_BUNDLE = re.compile(r"(pulsar|sla-monitor)/[^:/]+:\d+/")

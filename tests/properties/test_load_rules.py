@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controlplane.core.load.averages import (
+from controlplane.core.bundles.load.averages import (
     LONG_TERM_SAMPLES,
     NO_LOAD,
     SHORT_TERM_SAMPLES,
@@ -18,22 +18,16 @@ from controlplane.core.load.averages import (
     broker_averages,
     message_load,
 )
-from controlplane.core.load.resource_usage import ResourceWeights, percent_usage, weighted_usage
-from controlplane.core.load.shed_rule import (
-    BYTES_PER_MIB,
-    LoadedNode,
-    ShedBundle,
-    ShedSettings,
-    plan_shedding,
-)
-from controlplane.core.load.split_rule import (
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, percent_usage, weighted_usage
+from controlplane.core.bundles.load.shed_rule import BYTES_PER_MIB, LoadedNode, ShedBundle, ShedSettings, plan_shedding
+from controlplane.core.bundles.load.split_rule import (
     MeasuredBundle,
     SplitLimit,
     SplitSettings,
     choose_splits,
     exceeded_limits,
 )
-from controlplane.core.records import BundleLoad, LoadReport, ResourceUsage
+from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
 from controlplane.errors import ConfigurationError, InvariantViolationError
 
 figures = st.floats(0, 1e12)

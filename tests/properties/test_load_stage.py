@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.identifiers import Epoch, NodeId
-from controlplane.core.placement.contract import LoadGoal, PlacementNode, PlacementProblem, PlacementRules, Plan
-from controlplane.core.placement.minimal import plan
-from controlplane.core.proof.verify import verify
-from controlplane.core.slot_table import Slot, empty_table
+from controlplane.core.slots.minimal.contract import LoadGoal, PlacementNode, PlacementProblem, PlacementRules, Plan
+from controlplane.core.slots.minimal.planner import plan
+from controlplane.core.slots.proof.verify import verify
+from controlplane.core.slots.table import Slot, empty_table
+from controlplane.core.values.identifiers import Epoch, NodeId
 from tests.helpers.clusters import SMALL, Size, random_cluster
 from tests.helpers.placement_oracle import Oracle
 

@@ -6,18 +6,19 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given, settings
 
-from controlplane.core.apply import apply_all
-from controlplane.core.carried_out import carried_out
-from controlplane.core.decision import Certificate, Decision, ReadyHeirs
-from controlplane.core.events import Event, NodeFenced, PlanMade, SlotsAssigned
-from controlplane.core.identifiers import Epoch, Seq, Term
-from controlplane.core.policy import Policy
-from controlplane.core.records import NodeRole
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policies.minimal import MinimalPolicy
-from controlplane.core.slot_policy import SlotAnswer, SlotRequest
-from controlplane.core.slot_table import Slot
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.apply import apply_all
+from controlplane.core.log.carried_out import carried_out
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import Event, NodeFenced, PlanMade, SlotsAssigned
+from controlplane.core.log.state import State
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.certificate import Certificate, ReadyHeirs
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policies.minimal import MinimalPolicy
+from controlplane.core.slots.policy_contract import SlotAnswer, SlotRequest
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.core.verification import log_verification
 from tests.helpers.histories import History, operations, play
 from tests.helpers.logs import complaints_of, resealed
@@ -266,7 +267,7 @@ class Uncertified(MinimalPolicy):
     name = "other"
 
     def plan(self, request: SlotRequest) -> SlotAnswer:
-        """See :class:`controlplane.core.slot_policy.SlotPolicy`."""
+        """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`."""
         return replace(super().plan(request), certificate=None)
 
 
@@ -309,7 +310,7 @@ class Lazy(Uncertified):
     dead_may_hold = True
 
     def plan(self, request: SlotRequest) -> SlotAnswer:
-        """See :class:`controlplane.core.slot_policy.SlotPolicy`."""
+        """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`."""
         if any(slot.leader for slot in request.slots):
             return SlotAnswer(request.as_published())
         return super().plan(request)

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.apply import follow
-from controlplane.core.decision import Decision
-from controlplane.core.events import NodeAdmitted, NodeFenced, SlotsAssigned
-from controlplane.core.identifiers import Epoch, Seq
-from controlplane.core.policy import Policy
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.apply import follow
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import NodeAdmitted, NodeFenced, SlotsAssigned
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.core.verification.log_verification import LogVerification
 from tests.helpers.logs import resealed
 from tests.helpers.world import World

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.machines.machine import Woke
-from controlplane.core.machines.node_session import TABLE_GOOD_FOR_AT_LEAST_MS, NodeSession, SessionSettings
-from controlplane.core.machines.session_messages import (
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.routing.rows import NodeRow
+from controlplane.core.session.messages import (
     ConfirmTable,
     HeartbeatAcknowledged,
     SendHeartbeat,
@@ -17,9 +17,8 @@ from controlplane.core.machines.session_messages import (
     TableConfirmed,
     TableRead,
 )
-from controlplane.core.membership import NodeStatus
-from controlplane.core.records import NodeRole
-from controlplane.core.routing_table.rows import NodeRow
+from controlplane.core.session.node_session import TABLE_GOOD_FOR_AT_LEAST_MS, NodeSession, SessionSettings
+from controlplane.core.values.machine import Woke
 
 STEP_MS = 100
 WALL_MS = 1_000_000

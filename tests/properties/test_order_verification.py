@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.decision import Decision
-from controlplane.core.events import (
+from controlplane.core.cluster.policy import HashFunction, Policy, ZoneRule
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import (
     Event,
     NodeDraining,
     NodeFenced,
@@ -21,10 +22,10 @@ from controlplane.core.events import (
     SlotsPinned,
     SlotsSplit,
 )
-from controlplane.core.identifiers import Epoch
-from controlplane.core.orders import Exclusion, Pin, StandingOrder
-from controlplane.core.policy import HashFunction, Policy, ZoneRule
-from controlplane.core.slot_table import Slot
+from controlplane.core.membership.standing_orders import StandingOrder
+from controlplane.core.slots.pins import Exclusion, Pin
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch
 from tests.helpers.logs import complaints_of, resealed
 from tests.helpers.world import World
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.decision import ReadyHeirs
-from controlplane.core.identifiers import Epoch
-from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.plain import digest_hex
-from controlplane.core.slot_table import Slot, empty_table
+from controlplane.core.slots.certificate import ReadyHeirs
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.slots.table import Slot, empty_table
+from controlplane.core.values.canonical import digest_hex
+from controlplane.core.values.identifiers import Epoch
 from controlplane.errors import InvariantViolationError, PlacementRefusedError
 from tests.helpers.placement_problems import (
     Problem,
@@ -75,9 +75,9 @@ def test_the_hash_seed_of_the_process_does_not_matter() -> None:
     """Sets and dicts of names must not leak their order: three processes with different seeds plan the same bytes."""
     program = """
 import random
-from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.plain import digest_hex
-from controlplane.core.slot_table import empty_table
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.values.canonical import digest_hex
+from controlplane.core.slots.table import empty_table
 from tests.helpers.placement_problems import equal_nodes, plan
 table, choose, digests = empty_table(64), random.Random(5), []
 for epoch in range(1, 12):

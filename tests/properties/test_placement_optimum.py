@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.identifiers import Epoch
-from controlplane.core.placement.contract import PlacementNode, PlacementProblem, PlacementRules
-from controlplane.core.placement.minimal import plan
-from controlplane.core.policy import ZoneRule
-from controlplane.core.proof.verify import verify
-from controlplane.core.slot_table import Slot
+from controlplane.core.cluster.policy import ZoneRule
+from controlplane.core.slots.minimal.contract import PlacementNode, PlacementProblem, PlacementRules
+from controlplane.core.slots.minimal.planner import plan
+from controlplane.core.slots.proof.verify import verify
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch
 from tests.helpers.clusters import LARGE, SMALL, TINY, Size, random_cluster
 from tests.helpers.placement_oracle import Oracle
 from tests.helpers.placement_problems import Problem, problems

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from controlplane.core.decision import Certificate
-from controlplane.core.identifiers import Epoch
-from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.slot_table import Slot, empty_table
+from controlplane.core.slots.certificate import Certificate
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.slots.table import Slot, empty_table
+from controlplane.core.values.identifiers import Epoch
 from tests.helpers.placement_problems import Problem, equal_nodes, plan, problems, verify
 
 NODES = equal_nodes(4)

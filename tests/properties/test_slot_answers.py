@@ -7,16 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.decision import CauseKind, Certificate
-from controlplane.core.events import NodeFenced, SlotsAssigned
-from controlplane.core.identifiers import Epoch
-from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.planning.slot_answers import ask
-from controlplane.core.policy import Policy
-from controlplane.core.records import ReplicaStatus, SlotReport, SlotStatus
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import SlotAnswer, SlotPolicy, SlotRequest
-from controlplane.core.slot_table import Slot
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.events import NodeFenced, SlotsAssigned
+from controlplane.core.slots.answers import ask
+from controlplane.core.slots.certificate import Certificate
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicy, SlotRequest
+from controlplane.core.slots.reports import SlotReport, SlotStatus
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import InvariantViolationError, PlacementRefusedError
 from tests.helpers.histories import History, operations, play
 from tests.helpers.logs import complaints_of
@@ -53,7 +55,7 @@ class Answering(SlotPolicy):
         """Take whatever comes."""
 
     def plan(self, request: SlotRequest) -> SlotAnswer:
-        """See :class:`controlplane.core.slot_policy.SlotPolicy`."""
+        """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`."""
         return self.answer(request)
 
 

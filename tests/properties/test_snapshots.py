@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.codec.outputs import decode_snapshot_part
-from controlplane.core.identifiers import Seq
-from controlplane.core.plain import canonical_bytes
-from controlplane.core.policy import Policy
-from controlplane.core.recovery.log_point import LogPoint
-from controlplane.core.recovery.parts import pieces_of, restored
-from controlplane.core.recovery.shelf import SnapshotShelf, sound, superseded_keys
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.snapshots.catalog import SnapshotShelf, sound, superseded_keys
+from controlplane.core.log.snapshots.log_point import LogPoint
+from controlplane.core.log.snapshots.parts import pieces_of, restored
+from controlplane.core.log.state import State
+from controlplane.core.values.canonical import canonical_bytes
+from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvalidInputError
 from controlplane.ports import OutgoingRecord
 from controlplane.service.follower import LogFollower

@@ -6,9 +6,9 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.sofa.arranger import ArrangeSettings, TickAction, arrange
-from controlplane.core.sofa.balance_numbers import ceiling_mean
-from controlplane.core.sofa.table import INITIAL_TABLE, SofaTable
+from controlplane.core.slots.sofa.arranger import ArrangeSettings, TickAction, arrange
+from controlplane.core.slots.sofa.balance_numbers import ceiling_mean
+from controlplane.core.slots.sofa.table import INITIAL_TABLE, SofaTable
 
 MOST_TICKS = 3_000
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from controlplane.core.decision import Cause, CauseKind, Decision
-from controlplane.core.events import (
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.decision import Cause, CauseKind, Decision
+from controlplane.core.log.events import (
     BundlesAssigned,
     Event,
     MemoryEntry,
@@ -25,7 +26,6 @@ from controlplane.core.events import (
     SlotsPinned,
     SlotsUnpinned,
 )
-from controlplane.core.policy import Policy
 from tests.helpers.histories import History, operations, play
 from tests.helpers.logs import complaints_of, resealed
 from tests.helpers.sofa_fleet import SofaFleet

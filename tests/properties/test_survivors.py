@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.identifiers import Epoch
-from controlplane.core.slot_table import Slot
-from controlplane.core.survivors import rows_of_survivors
+from controlplane.core.slots.survivors import rows_of_survivors
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch
 
 NAMES = tuple("abcdef")
 holders = st.lists(st.sampled_from(NAMES), unique=True, max_size=4)

@@ -3,14 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.bundles import Bundle
-from controlplane.core.identifiers import Epoch
-from controlplane.core.membership import NodeStatus
-from controlplane.core.policy import HashFunction
-from controlplane.core.records import NodeRole
-from controlplane.core.routing_table.rows import SETTINGS_KEY, NodeRow, Row, TableSettings, key_of
-from controlplane.core.routing_table.table_replica import ReplicaStanding, RoutingTable, TableReplica
-from controlplane.core.slot_table import Slot
+from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
+from controlplane.core.routing.rows import SETTINGS_KEY, NodeRow, Row, TableSettings, key_of
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch
 from tests.helpers.table_topics import TableTopic
 
 SLOT_COUNT = 4

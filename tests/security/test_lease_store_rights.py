@@ -12,7 +12,7 @@ import redis
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.adapters.redis_lock import RedisLockStore
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import Term
+from controlplane.core.values.identifiers import Term
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.ports import LeaseGranted, LeaseHeld, LeaseMissing, LeaseRenewed

@@ -2,7 +2,7 @@
 
 from controlplane.adapters.memory import MemoryLogReader
 from controlplane.bootstrap.auditing import Auditor
-from controlplane.core.audit import LogAudit
+from controlplane.core.verification.audit import LogAudit
 from tests.simulation.world import World
 
 AUDITED_ALIKE = "decisions are taken alike again from the inputs in the log"

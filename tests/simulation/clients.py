@@ -9,8 +9,8 @@ from controlplane.adapters.memory import (
     MemoryTransactionalWriter,
 )
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import ControllerId, ProcessId, Term, TopicPartition
-from controlplane.core.lease_store.contenders import Contending
+from controlplane.core.election.contenders import Contending
+from controlplane.core.values.identifiers import ControllerId, ProcessId, Term, TopicPartition
 from controlplane.ports import (
     AcquireOutcome,
     CommitOutcome,

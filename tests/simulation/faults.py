@@ -8,7 +8,7 @@ from typing import Final
 
 from controlplane.adapters.memory import CommitFault
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.machine import Machine
 from tests.simulation.network import ALL_THAT_A_CONTROLLER_FOLLOWS, TABLE

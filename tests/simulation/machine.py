@@ -2,7 +2,7 @@
 
 import random
 
-from controlplane.core.identifiers import ProcessId
+from controlplane.core.values.identifiers import ProcessId
 from tests.simulation.clients import (
     SimulatedEventWriter,
     SimulatedLeaseStore,

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from controlplane import table_follower
-from controlplane.core import apply
-from controlplane.core.routing_table.rows import Slot
-from controlplane.core.state import Entry
+from controlplane.core.log import apply
+from controlplane.core.log.state import Entry
+from controlplane.core.routing.rows import Slot
 from controlplane.service import intake
 from tests.simulation.invariants import fencing
 

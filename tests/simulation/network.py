@@ -7,7 +7,7 @@ from typing import Final
 
 from controlplane.adapters.memory import MemoryBroker, MemoryLeaseServer
 from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE, ClusterConfig
-from controlplane.core.identifiers import ControllerId, Term, TopicPartition
+from controlplane.core.values.identifiers import ControllerId, Term, TopicPartition
 from tests.simulation.scheduler import News, Scheduler
 from tests.simulation.setting import MOST_HEARTBEAT_PARTITIONS
 

@@ -23,12 +23,12 @@ from controlplane.bootstrap.auditing import Auditor
 from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
 from controlplane.codec.inputs import TOPIC_TYPES, decode_input, encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
-from controlplane.core.apply import apply_all, stamp
-from controlplane.core.audit import LogAudit
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.plain import from_plain, to_plain
-from controlplane.core.state import State
+from controlplane.core.log.apply import apply_all, stamp
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.state import State
+from controlplane.core.values.canonical import from_plain, to_plain
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.verification.audit import LogAudit
 from controlplane.errors import InvalidInputError
 from controlplane.ports import LogReader, RawRecord
 from tests.helpers.recorded_log import RecordedReader

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from controlplane.core.identifiers import ControllerId, NodeId, Term
-from controlplane.core.machines.leading import Step
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.election.leading import Step
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.values.identifiers import ControllerId, NodeId, Term
 from controlplane.core.verification.invariants import dead_may_hold
 from controlplane.errors import ControlPlaneError
 from controlplane.node import FencingToken

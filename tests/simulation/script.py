@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from controlplane.core.decision import Decision
-from controlplane.core.events import Event, TermOpened
-from controlplane.core.identifiers import ControllerId, Term
-from controlplane.core.machines.leading import Step
-from controlplane.core.policy import Policy
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.election.leading import Step
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import Event, TermOpened
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import ControllerId, Term
 from tests.simulation.invariants.healing import what_did_not_heal
 from tests.simulation.plan import Item
 from tests.simulation.run import Run

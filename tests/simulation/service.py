@@ -9,9 +9,9 @@ fenced itself. What the service accepts is judged by :mod:`tests.simulation.inva
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from controlplane.core.identifiers import NodeId, SlotId
-from controlplane.core.machines.node_session import SessionState
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.session.node_session import SessionState
+from controlplane.core.values.identifiers import NodeId, SlotId
 from controlplane.node import Access, FencingToken, NodeAgent, NodeCallbacks, SlotGained, SlotLost
 from controlplane.ports import Signal
 from tests.simulation.machine import Machine

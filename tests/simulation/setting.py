@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controlplane.config import LeaseConfig, SnapshotConfig
-from controlplane.core.policy import Policy, ZoneRule
+from controlplane.core.cluster.policy import Policy, ZoneRule
 
 LEASE = LeaseConfig(duration_ms=1_500, renew_interval_ms=400, store_timeout_ms=300, handover_after_ms=3_000)
 CONTROLLERS = ("c0", "c1", "c2")

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
-from controlplane.core.identifiers import Term
+from controlplane.core.values.identifiers import Term
 from tests.simulation.clients import SimulatedLeaseStore
 from tests.simulation.network import Link
 

@@ -9,15 +9,15 @@ from controlplane.adapters.memory import CommitFault, MemoryTransactionalWriter
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
-from controlplane.core.decision import CauseKind
-from controlplane.core.draft import Draft
-from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import Epoch
-from controlplane.core.lease_store.lease import Lease
-from controlplane.core.machines.leading import Step
-from controlplane.core.membership import NodeStatus
-from controlplane.core.policy import FEATURE_LEVEL
-from controlplane.core.records import Heartbeat, NodeRole
+from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.election.leading import Step
+from controlplane.core.election.lease import Lease
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import NodeFenced
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.values.identifiers import Epoch
 from controlplane.errors import LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.clients import SimulatedTransactionalWriter

@@ -4,11 +4,11 @@ import pytest
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP
-from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import Epoch
-from controlplane.core.membership import NodeStatus
-from controlplane.core.policy import Policy
-from controlplane.core.records import Heartbeat, NodeJoined, NodeRole
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.events import NodeFenced
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.values.identifiers import Epoch
 from controlplane.node import Access
 from tests.simulation.audit import what_the_audit_finds
 from tests.simulation.network import TABLE

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.events import NodeFenced
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.partitioning import partition_of
+from controlplane.core.log.events import NodeFenced
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.partitioning import partition_of
 from controlplane.service import intake
 from tests.simulation.audit import what_the_audit_finds
 from tests.simulation.script import USUAL, Script, begun

@@ -4,12 +4,11 @@ from typing import Final
 
 import pytest
 
-from controlplane.core.decision import Decision
-from controlplane.core.events import NodeAdmitted
-from controlplane.core.identifiers import Epoch, Seq, Term
-from controlplane.core.membership import Node, NodeStatus
-from controlplane.core.records import NodeRole
-from controlplane.core.state import State
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import NodeAdmitted
+from controlplane.core.log.state import State
+from controlplane.core.membership.node import Node, NodeRole, NodeStatus
+from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.node import FencingToken
 from tests.simulation.invariants.ownership import OwnershipWatch
 from tests.simulation.invariants.verdicts import BrokenInvariantError, Verdicts

@@ -6,9 +6,11 @@ from typing import Final
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.identifiers import Epoch, Incarnation
-from controlplane.core.machines.leading import Step
-from controlplane.core.records import Heartbeat, IntentKind, NodeRole
+from controlplane.core.election.leading import Step
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.identifiers import Epoch, Incarnation
 from tests.simulation.setting import CONTROLLERS, NODES, SPARE_NODES
 from tests.simulation.work_kinds import WorkKind
 from tests.simulation.world import World

@@ -24,7 +24,7 @@ from controlplane.config import (
     ControllerConfig,
     KafkaConfig,
 )
-from controlplane.core.records import Intent
+from controlplane.core.intents.intent import Intent
 from controlplane.errors import ConfigurationError
 from controlplane.node import FencingToken, NodeAgent, NodeDescription, NodeMetrics
 from controlplane.ports import OutgoingRecord, Signal

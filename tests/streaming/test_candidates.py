@@ -6,10 +6,10 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.load.averages import UNSEEN_BUNDLE, MessageLoad, message_load
-from controlplane.core.load.shed_rule import ShedSettings
-from controlplane.core.load.split_rule import SplitSettings
-from controlplane.core.records import BundleLoad, ResourceUsage
+from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad, message_load
+from controlplane.core.bundles.load.shed_rule import ShedSettings
+from controlplane.core.bundles.load.split_rule import SplitSettings
+from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.config import LoadRuleConfig
 from streaming.load_state import BundleState, LoadState, NodeState, Position, Resources
 from streaming.table_contracts import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.codec.decisions import encode_decision
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import Seq
-from controlplane.core.plain import to_plain
-from controlplane.core.policy import Policy
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.decision import Decision
+from controlplane.core.values.canonical import to_plain
+from controlplane.core.values.identifiers import Seq
 from controlplane.errors import LogContinuityError
 from streaming.table_contracts import DECISIONS_TABLE
 from streaming.transforms.decision_rows import LogRecord, PartNumber, decision_rows, part_number

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.config import DECISIONS
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import Seq
+from controlplane.core.log.decision import Decision
+from controlplane.core.values.identifiers import Seq
 from streaming.jobs.decision_log import start_decisions
 from streaming.query import run_sql
 from streaming.table_contracts import DECISIONS_TABLE

@@ -7,9 +7,10 @@ from controlplane.codec.framing import default_framing
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import encode_dead_letter
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
-from controlplane.core.outputs import DeadLetter
-from controlplane.core.plain import to_plain
-from controlplane.core.records import Heartbeat, LoadReport, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.bundles.reports import LoadReport
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.values.canonical import to_plain
+from controlplane.core.values.dead_letter import DeadLetter
 from streaming.columns import KIND_COLUMN, RecordColumns, spark_type
 from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_row
 from tests.golden.samples import SAMPLES, Damaged, damaged

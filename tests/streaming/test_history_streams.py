@@ -9,8 +9,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, MEMBERSHIP
-from controlplane.core.identifiers import Epoch
-from controlplane.core.records import Heartbeat, NodeJoined, NodeRole, Tick
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.identifiers import Epoch
 from streaming.jobs.history import start_history
 from streaming.metrics import PipelineMetrics, ProgressListener
 from streaming.table_contracts import DEAD_LETTERS_TABLE, HEARTBEATS_TABLE, MEMBERSHIP_TABLE

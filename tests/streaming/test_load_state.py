@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
 
-from controlplane.core.load.averages import (
+from controlplane.core.bundles.load.averages import (
     NO_LOAD,
     UNSEEN_BUNDLE,
     BundleAverages,
@@ -15,8 +15,8 @@ from controlplane.core.load.averages import (
     broker_averages,
     message_load,
 )
-from controlplane.core.load.resource_usage import ResourceWeights, weighted_usage
-from controlplane.core.records import BundleLoad, ResourceUsage
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
+from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.load_state import LoadState, PlacedReport, Position, Resources
 from streaming.table_contracts import BROKER_LOAD_TABLE, BUNDLE_LOAD_TABLE
 from tests.helpers.pipeline_world import bundle_load

@@ -6,9 +6,9 @@ from pyspark.sql import SparkSession
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_candidate, decode_dead_letter
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
-from controlplane.core.load.resource_usage import ResourceWeights, weighted_usage
-from controlplane.core.load.shed_rule import ShedSettings
-from controlplane.core.load.split_rule import SplitSettings
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
+from controlplane.core.bundles.load.shed_rule import ShedSettings
+from controlplane.core.bundles.load.split_rule import SplitSettings
 from streaming.config import LoadRuleConfig
 from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load

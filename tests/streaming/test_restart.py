@@ -15,9 +15,11 @@ from pyspark.sql import SparkSession
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, LOAD_REPORTS
-from controlplane.core.identifiers import Epoch
-from controlplane.core.load.averages import UNSEEN_BUNDLE, BundleAverages, message_load
-from controlplane.core.records import Heartbeat, LoadReport, NodeRole
+from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, BundleAverages, message_load
+from controlplane.core.bundles.reports import LoadReport
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.identifiers import Epoch
 from streaming.load_state import LoadState
 from streaming.table_contracts import (
     BROKER_LOAD_TABLE,

@@ -7,9 +7,9 @@ import pytest
 from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.codec.table import encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig
-from controlplane.core.identifiers import Epoch, TopicPartition
-from controlplane.core.routing_table.rows import slot_key
-from controlplane.core.slot_table import Slot
+from controlplane.core.routing.rows import slot_key
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
 from controlplane.ports import OutgoingRecord
 from controlplane.table_follower import TableFollower

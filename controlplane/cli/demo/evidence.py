@@ -5,14 +5,13 @@ from itertools import pairwise
 
 from controlplane.bootstrap.readers import LastHeartbeat, LoggedDecision
 from controlplane.cli.demo.watching import SwappedTable
-from controlplane.core.decision import Certificate
-from controlplane.core.events import Event, NodeAdmitted, NodeFenced, TermOpened
-from controlplane.core.identifiers import NamespaceName, NodeId
-from controlplane.core.membership import NodeStatus
-from controlplane.core.outputs import Candidate
-from controlplane.core.records import NodeRole
-from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.core.slot_table import by_node
+from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.log.events import Event, NodeAdmitted, NodeFenced, TermOpened
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.slots.certificate import Certificate
+from controlplane.core.slots.table import by_node
+from controlplane.core.values.identifiers import NamespaceName, NodeId
 
 
 def events_of(decisions: Iterable[LoggedDecision]) -> list[tuple[LoggedDecision, Event]]:

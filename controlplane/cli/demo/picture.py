@@ -7,7 +7,7 @@ from controlplane.cli import nodes_view
 from controlplane.cli.demo.traffic import Counts
 from controlplane.cli.demo.watching import Observer
 from controlplane.cli.output import Rows
-from controlplane.core.state import State
+from controlplane.core.log.state import State
 
 NODE_COLUMNS = (
     "node",

@@ -13,8 +13,8 @@ from controlplane.cli.demo.picture import Picture, take_picture
 from controlplane.cli.demo.summary import QueryResult, StepReport
 from controlplane.cli.demo.watching import Observer, wall_ms
 from controlplane.cli.output import cell_text
-from controlplane.core.identifiers import NodeId
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import NodeId
 
 FIRST_NODES = 6
 VICTIM = 2

@@ -10,7 +10,7 @@ import click
 from controlplane.cli.demo.checks import Check
 from controlplane.cli.demo.traffic import Counts
 from controlplane.cli.output import Row, Rows, print_rows
-from controlplane.core.plain import Plain, to_plain
+from controlplane.core.values.canonical import Plain, to_plain
 
 STEP_COLUMNS = (
     "step",

@@ -12,10 +12,10 @@ from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import decode_input
 from controlplane.codec.outputs import decode_candidate
 from controlplane.config import CANDIDATES, DECISIONS, HEARTBEATS
-from controlplane.core.identifiers import NodeId
-from controlplane.core.outputs import Candidate
-from controlplane.core.records import Heartbeat
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import ControlPlaneError
 from controlplane.ports import LogReader, RawRecord
 from controlplane.routing import RoutingClient

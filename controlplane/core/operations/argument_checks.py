@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from controlplane.core.cluster.policy import MAX_SLOT_COUNT, Policy
+from controlplane.core.intents.intent import REASON, IntentKind
 from controlplane.core.operations.policy_operations import changed_policy
 from controlplane.core.operations.slot_numbers import parse_slots
 from controlplane.core.operations.weights import parse_weight
-from controlplane.core.policy import MAX_SLOT_COUNT, Policy
-from controlplane.core.records import REASON, IntentKind
 from controlplane.errors import ConfigurationError
 
 _NEVER_EMPTY: Final = ("namespace", "node", "slots", "controller")

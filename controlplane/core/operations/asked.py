@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from controlplane.core.draft import Draft
-from controlplane.core.events import Event, IntentOutcome
-from controlplane.core.identifiers import ControllerId, NodeId
-from controlplane.core.intake.observations import Observations
-from controlplane.core.membership import NodeStatus
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import Event, IntentOutcome
+from controlplane.core.log.state import State
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.membership.observations import Observations
+from controlplane.core.operations.kept_slots import kept_slots, kept_text
 from controlplane.core.operations.order_checks import new_problems
 from controlplane.core.operations.slot_numbers import named_slots
-from controlplane.core.slot_policy import OrderKind, SlotPolicies, heeds
-from controlplane.core.state import State
-from controlplane.core.survivors import kept_slots, kept_text
+from controlplane.core.slots.policy_contract import OrderKind, SlotPolicies, heeds
+from controlplane.core.values.identifiers import ControllerId, NodeId
 
 _NAMES_SHOWN: Final = 5
 _PROBLEMS_SHOWN: Final = 3

@@ -4,12 +4,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from controlplane.core.bundles import Namespace, equal_bundles
-from controlplane.core.decision import CauseKind
-from controlplane.core.draft import Draft
-from controlplane.core.events import IntentAnswered, IntentOutcome, NamespaceCreated
-from controlplane.core.identifiers import IntentId
-from controlplane.core.membership import NodeStatus
+from controlplane.core.bundles.bundle import Namespace, equal_bundles
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.intents.intent import REASON, Intent, IntentKind
+from controlplane.core.intents.rights import may_ask, refusal_of
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import IntentAnswered, IntentOutcome, NamespaceCreated
+from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.argument_checks import check_namespace_name
 from controlplane.core.operations.asked import Answer, Arguments, Circumstances, done, refused, some_of, unheeded
 from controlplane.core.operations.leader_operations import resign_leader
@@ -23,7 +25,6 @@ from controlplane.core.operations.node_operations import (
     undrain_node,
 )
 from controlplane.core.operations.policy_operations import change_policy
-from controlplane.core.operations.rights import may_ask, refusal_of
 from controlplane.core.operations.slot_numbers import counted
 from controlplane.core.operations.table_operations import (
     exclude_slots,
@@ -35,9 +36,9 @@ from controlplane.core.operations.table_operations import (
     unpin_slots,
 )
 from controlplane.core.operations.wishes import denials_of, wishes_of
-from controlplane.core.policy import Policy
-from controlplane.core.records import REASON, InputRecord, Intent, IntentKind, Refusal
-from controlplane.core.slot_policy import OrderKind
+from controlplane.core.slots.policy_contract import OrderKind
+from controlplane.core.values.identifiers import IntentId
+from controlplane.core.values.inputs import InputRecord, Refusal
 from controlplane.errors import ConfigurationError
 
 

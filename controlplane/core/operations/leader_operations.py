@@ -1,10 +1,10 @@
 """What operators can ask of the leader itself: to hand over."""
 
-from controlplane.core.decision import Decision
-from controlplane.core.draft import Draft
-from controlplane.core.events import IntentAnswered, IntentOutcome
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import IntentAnswered, IntentOutcome
 from controlplane.core.operations.asked import Answer, Arguments, Circumstances, done, refused
-from controlplane.core.records import IntentKind
 
 
 def resign_leader(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:

@@ -1,9 +1,9 @@
 """Raising the feature level of the log: from then on it may hold what older controllers cannot read."""
 
-from controlplane.core.draft import Draft
-from controlplane.core.events import FeatureLevelRaised
+from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import FeatureLevelRaised
 from controlplane.core.operations.asked import Answer, Arguments, Circumstances, done, refused, some_of
-from controlplane.core.policy import FEATURE_LEVEL
 
 
 def raise_feature_level(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from controlplane.core.draft import Draft
-from controlplane.core.events import NodeDraining, NodeOrdered, NodeUndrained
-from controlplane.core.identifiers import NodeId
-from controlplane.core.membership import Node, NodeStatus
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import NodeDraining, NodeOrdered, NodeUndrained
+from controlplane.core.log.state import State
+from controlplane.core.membership.node import Node, NodeRole, NodeStatus
+from controlplane.core.membership.standing_orders import NO_ORDER, StandingOrder
 from controlplane.core.operations.asked import (
     Answer,
     Arguments,
@@ -20,9 +21,7 @@ from controlplane.core.operations.asked import (
 )
 from controlplane.core.operations.slot_numbers import counted
 from controlplane.core.operations.weights import parse_weight
-from controlplane.core.orders import NO_ORDER, StandingOrder
-from controlplane.core.records import NodeRole
-from controlplane.core.state import State
+from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import ConfigurationError
 
 

@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controlplane.core.identifiers import SlotId
-from controlplane.core.orders import Pin
-from controlplane.core.policy import ZoneRule
-from controlplane.core.records import NodeRole
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import ZoneRule
+from controlplane.core.log.state import State
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.pins import Pin
+from controlplane.core.values.identifiers import SlotId
 
 
 class OrderProblem(NamedTuple):

@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controlplane.core.draft import Draft
-from controlplane.core.events import Event, PolicyChanged, SlotsExcluded, SlotsPinned, SlotsSplit
-from controlplane.core.intake.observations import UNDATED_OFFSET
+from controlplane.core.cluster.policy import FormerSilenceLimit, Policy
+from controlplane.core.intents.intent import REASON
+from controlplane.core.intents.rights import check_kinds, check_rights
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import Event, PolicyChanged, SlotsExcluded, SlotsPinned, SlotsSplit
+from controlplane.core.log.state import State
+from controlplane.core.membership.observations import UNDATED_OFFSET
 from controlplane.core.operations.asked import (
     Answer,
     Arguments,
@@ -16,16 +20,12 @@ from controlplane.core.operations.asked import (
     unheeded,
     unless_contradicting,
 )
-from controlplane.core.operations.rights import check_kinds, check_rights
 from controlplane.core.operations.slot_numbers import named_slots
-from controlplane.core.orders import inherited_exclusions, inherited_pins
-from controlplane.core.plain import Plain, from_plain, parsed_text, to_plain
-from controlplane.core.policy import FormerSilenceLimit, Policy
-from controlplane.core.records import REASON
-from controlplane.core.slot_policies import check_slot_policy
-from controlplane.core.slot_policy import OrderKind
-from controlplane.core.slot_table import split_parts
-from controlplane.core.state import State
+from controlplane.core.slots.pins import inherited_exclusions, inherited_pins
+from controlplane.core.slots.policies import check_slot_policy
+from controlplane.core.slots.policy_contract import OrderKind
+from controlplane.core.slots.table import split_parts
+from controlplane.core.values.canonical import Plain, from_plain, parsed_text, to_plain
 from controlplane.errors import ConfigurationError, InvalidInputError, UnknownSlotPolicyError
 
 RIGHTS_LEVEL: Final = 2

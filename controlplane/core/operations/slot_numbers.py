@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from controlplane.core.identifiers import SlotId
+from controlplane.core.values.identifiers import SlotId
 from controlplane.errors import ConfigurationError
 
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?\Z")

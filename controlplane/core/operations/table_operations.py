@@ -1,8 +1,9 @@
 """What operators can ask for the slot table: pins and exclusions, a new plan at once, a pause."""
 
-from controlplane.core.decision import CauseKind
-from controlplane.core.draft import Draft
-from controlplane.core.events import (
+from controlplane.core.intents.intent import REASON, TRUE
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import (
     PlanDropped,
     ReconciliationPaused,
     ReconciliationResumed,
@@ -11,7 +12,8 @@ from controlplane.core.events import (
     SlotsPinned,
     SlotsUnpinned,
 )
-from controlplane.core.membership import NodeStatus
+from controlplane.core.log.state import State
+from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.asked import (
     Answer,
     Arguments,
@@ -23,9 +25,7 @@ from controlplane.core.operations.asked import (
     unless_contradicting,
 )
 from controlplane.core.operations.slot_numbers import named_slots, parse_slots
-from controlplane.core.orders import Exclusion, Pin
-from controlplane.core.records import REASON, TRUE
-from controlplane.core.state import State
+from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.errors import ConfigurationError
 
 

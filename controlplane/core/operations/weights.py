@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controlplane.core.orders import MAX_WEIGHT
+from controlplane.core.membership.standing_orders import MAX_WEIGHT
 from controlplane.errors import ConfigurationError
 
 _DIGITS: Final = len(str(MAX_WEIGHT))

@@ -3,9 +3,9 @@
 from collections.abc import Hashable, Mapping
 from typing import Final
 
-from controlplane.core.identifiers import NodeId, SlotId
+from controlplane.core.intents.intent import REASON, Intent, IntentKind
 from controlplane.core.operations.slot_numbers import parse_slots
-from controlplane.core.records import REASON, Intent, IntentKind
+from controlplane.core.values.identifiers import NodeId, SlotId
 from controlplane.errors import ConfigurationError
 
 _OF_NODES: Final[Mapping[str, tuple[str, bool]]] = {

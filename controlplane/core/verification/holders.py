@@ -1,18 +1,17 @@
 """Who may hold slots after the orders that stand, found out from a state apart from the planner's code.
 
-:attr:`controlplane.core.state.State.owner_ids` says it for the planner. Here it is said again on purpose, in another
-way: a planner that left a node out must not be believed.
+:attr:`controlplane.core.log.state.State.owner_ids` is the planner's answer. It is computed again here, in another way,
+on purpose: a planner that leaves a node out has to be found.
 """
 
 from collections.abc import Iterator, Sequence
 
-from controlplane.core.identifiers import NodeId, SlotId
-from controlplane.core.membership import Node, NodeStatus
-from controlplane.core.orders import Exclusion, Pin
-from controlplane.core.placement.contract import PlacementNode
-from controlplane.core.records import NodeRole
-from controlplane.core.slot_table import Slot
-from controlplane.core.state import State
+from controlplane.core.log.state import State
+from controlplane.core.membership.node import Node, NodeRole, NodeStatus
+from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.slots.pins import Exclusion, Pin
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import NodeId, SlotId
 
 
 def holders(state: State) -> Iterator[PlacementNode]:

@@ -7,15 +7,15 @@ cost of the change.
 from collections.abc import Iterator
 from itertools import pairwise
 
-from controlplane.core.bundles import HASH_SPACE, Bundle
-from controlplane.core.decision import Decision
-from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned, SlotsSplit
-from controlplane.core.identifiers import NodeId
-from controlplane.core.orders import NO_ORDER
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policy import SlotPolicies
-from controlplane.core.slot_table import Slot
-from controlplane.core.state import State, entries_digest
+from controlplane.core.bundles.bundle import HASH_SPACE, Bundle
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import BundlesAssigned, NodeAdmitted, SlotsAssigned, SlotsSplit
+from controlplane.core.log.state import State, entries_digest
+from controlplane.core.membership.standing_orders import NO_ORDER
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotPolicies
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import InvariantViolationError
 
 

@@ -8,19 +8,20 @@ here again, apart from the planner's code: a planner that left a node out must n
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from controlplane.core.apply import follow
-from controlplane.core.decision import CauseKind, Certificate, Decision
-from controlplane.core.events import FeatureLevelRaised, PlanDropped, SlotsAssigned, renewed_by
-from controlplane.core.identifiers import Epoch, Seq
-from controlplane.core.placement.contract import PlacementProblem, PlacementRules
-from controlplane.core.policy import FEATURE_LEVEL
-from controlplane.core.proof.verify import verify
-from controlplane.core.publishing import changed_rows
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policies.sofa import POLICY_NAME as SOFA
-from controlplane.core.slot_policy import CERTIFYING_POLICIES, SlotPolicies
-from controlplane.core.slot_table import Slot, empty_table
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.log.apply import follow
+from controlplane.core.log.decision import CauseKind, Decision
+from controlplane.core.log.events import FeatureLevelRaised, PlanDropped, SlotsAssigned, renewed_by
+from controlplane.core.log.row_changes import changed_rows
+from controlplane.core.log.state import State
+from controlplane.core.slots.certificate import Certificate
+from controlplane.core.slots.minimal.contract import PlacementProblem, PlacementRules
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policies.sofa import POLICY_NAME as SOFA
+from controlplane.core.slots.policy_contract import CERTIFYING_POLICIES, SlotPolicies
+from controlplane.core.slots.proof.verify import verify
+from controlplane.core.slots.table import Slot, empty_table
+from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.core.verification.holders import (
     awake_exclusions,
     awake_pins,

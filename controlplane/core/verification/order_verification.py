@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from controlplane.core.decision import Decision
-from controlplane.core.events import (
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import (
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
@@ -26,10 +26,10 @@ from controlplane.core.events import (
     SlotsUnpinned,
     renewed_by,
 )
-from controlplane.core.identifiers import Epoch, NodeId
+from controlplane.core.log.state import State
 from controlplane.core.operations.order_checks import new_problems
-from controlplane.core.slot_table import Slot, without_nodes
-from controlplane.core.state import State
+from controlplane.core.slots.table import Slot, without_nodes
+from controlplane.core.values.identifiers import Epoch, NodeId
 
 CALL_FOR_A_PLAN: Final = (
     NodeAdmitted,

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from controlplane.core.decision import Decision
-from controlplane.core.events import ClusterCreated, IntentAnswered, IntentOutcome, PolicyChanged, TermOpened
-from controlplane.core.operations.rights import may_ask
-from controlplane.core.records import IntentKind
-from controlplane.core.state import State
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.intents.rights import may_ask
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import ClusterCreated, IntentAnswered, IntentOutcome, PolicyChanged, TermOpened
+from controlplane.core.log.state import State
 
 
 def right_complaints(before: State, decision: Decision) -> Iterator[str]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.core.decision import CauseKind, Decision
-from controlplane.core.events import (
+from controlplane.core.log.decision import CauseKind, Decision
+from controlplane.core.log.events import (
     NamespaceCreated,
     PolicyChanged,
     PolicyRemembered,
@@ -18,13 +18,13 @@ from controlplane.core.events import (
     TermOpened,
     renewed_by,
 )
-from controlplane.core.identifiers import NodeId
-from controlplane.core.slot_policies.sofa import POLICY_NAME, REFRESH, known_nodes, sofa_options
-from controlplane.core.slot_policies.sofa_memory import greatest_epoch, sofa_table, with_ranks
-from controlplane.core.sofa.arranger import ArrangeSettings, TickAction, arrange
-from controlplane.core.sofa.force_refresh import round_robin
-from controlplane.core.sofa.table import SofaTable
-from controlplane.core.state import State
+from controlplane.core.log.state import State
+from controlplane.core.slots.policies.sofa import POLICY_NAME, REFRESH, known_nodes, sofa_options
+from controlplane.core.slots.policies.sofa_memory import greatest_epoch, sofa_table, with_ranks
+from controlplane.core.slots.sofa.arranger import ArrangeSettings, TickAction, arrange
+from controlplane.core.slots.sofa.force_refresh import round_robin
+from controlplane.core.slots.sofa.table import SofaTable
+from controlplane.core.values.identifiers import NodeId
 from controlplane.core.verification.order_verification import CALL_FOR_A_PLAN, split_table
 from controlplane.errors import PlacementRefusedError
 

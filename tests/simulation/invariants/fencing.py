@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
-from controlplane.core.decision import Decision
-from controlplane.core.events import FencingCause, NodeAdmitted, NodeFenced, SilenceLimitSettled, TermOpened
-from controlplane.core.identifiers import Incarnation, NodeId
-from controlplane.core.records import Heartbeat
-from controlplane.core.state import State
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import FencingCause, NodeAdmitted, NodeFenced, SilenceLimitSettled, TermOpened
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.errors import InvalidInputError
 from controlplane.ports import RawRecord
 from tests.simulation.clients import TICK_KEYS

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from controlplane.core.membership import NodeStatus
+from controlplane.core.membership.node import NodeStatus
 from tests.simulation.invariants.log_watch import LogWatch
 from tests.simulation.world import World
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import NodeId
-from controlplane.core.machines.node_session import TABLE_GOOD_FOR_AT_LEAST_MS
-from controlplane.core.routing_table.hashing import slot_of
-from controlplane.core.state import State
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.state import State
+from controlplane.core.routing.hashing import slot_of
+from controlplane.core.session.node_session import TABLE_GOOD_FOR_AT_LEAST_MS
+from controlplane.core.values.identifiers import NodeId
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.world import World
 

@@ -9,10 +9,10 @@ admission has one heir, the first process of the node that accepts a write after
 from collections.abc import Callable
 from typing import Final
 
-from controlplane.core.decision import Decision
-from controlplane.core.events import NodeAdmitted
-from controlplane.core.identifiers import NodeId
-from controlplane.core.state import State
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import NodeAdmitted
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import NodeId
 from controlplane.node import FencingToken
 from tests.simulation.invariants.verdicts import Verdicts
 

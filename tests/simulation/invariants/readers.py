@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from controlplane.core.identifiers import Epoch, Term
-from controlplane.core.publishing import rows_of
-from controlplane.core.routing_table.rows import Row, key_of
-from controlplane.core.routing_table.table_replica import RoutingTable
-from controlplane.core.state import State
+from controlplane.core.log.row_changes import rows_of
+from controlplane.core.log.state import State
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.routing.rows import Row, key_of
+from controlplane.core.values.identifiers import Epoch, Term
 from tests.simulation.invariants.verdicts import Verdicts
 
 FORWARD = "no reader's (term, epoch) falls"

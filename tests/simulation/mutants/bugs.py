@@ -22,7 +22,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "forgets the floor: the store grants a term without a look at what the log holds",
-        "controlplane.core.lease_store.lease:Lease.acquired",
+        "controlplane.core.election.lease:Lease.acquired",
         "max(self.term, floor) + 1",
         "self.term + 1",
     ),
@@ -34,7 +34,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "gives the lease to everybody who asks",
-        "controlplane.core.lease_store.lease:Lease.acquired",
+        "controlplane.core.election.lease:Lease.acquired",
         "if self.holder(now_ms) and not self.is_held_by(now_ms, owner, process):",
         "if False:",
     ),
@@ -72,7 +72,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "commits positions ahead of the inputs that it took up",
-        "controlplane.core.decide:_positions",
+        "controlplane.core.deciding.decide:_positions",
         "return positions",
         "return {place: offset + (place.topic == INTENTS and offset > 0) for place, offset in positions.items()}",
     ),
@@ -84,7 +84,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "fences by the wall clock",
-        "controlplane.core.intake.expiry:silent_nodes",
+        "controlplane.core.deciding.expiry:silent_nodes",
         "silence_ms = min(silence_ms, observations.membership_ms(node_id, node.incarnation, *since))",
         "heard_ms = [view.heard[node_id, node.incarnation].append_time_ms for view in observations.partitions.values()"
         " if (node_id, node.incarnation) in view.heard]\n"
@@ -92,7 +92,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "counts a gap between two ticks in full",
-        "controlplane.core.intake.observations:_gap_ms",
+        "controlplane.core.membership.observations:_gap_ms",
         "min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)",
         "max(append_time_ms - last_tick_ms, 0)",
         scene=the_brokers_clock_is_set_forward,
@@ -102,7 +102,7 @@ MUTANTS: Final = (
         "controlplane.service.takeover:TakeOver.catch_up",
         "parts.intake.catch_up(ends)",
         "parts.intake.catch_up(ends)\n"
-        "    from controlplane.core.intake.observations import Observations\n"
+        "    from controlplane.core.membership.observations import Observations\n"
         "    parts.intake.observations = Observations(positions=parts.intake.observations.positions)",
     ),
     Mutant(
@@ -113,7 +113,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "swaps tables before the marker",
-        "controlplane.core.routing_table.table_replica:TableReplica.fold",
+        "controlplane.core.routing.replica:TableReplica.fold",
         "        self._put(row)\n    return None",
         "        self._put(row)\n    if self._shown is not None and isinstance(row, Slot):\n"
         "        from dataclasses import replace\n"
@@ -123,28 +123,28 @@ MUTANTS: Final = (
     ),
     Mutant(
         "takes a marker whose digest does not fit",
-        "controlplane.core.routing_table.table_replica:TableReplica._close_epoch",
+        "controlplane.core.routing.replica:TableReplica._close_epoch",
         "fits = marker.row_count == len(self._hashes) and marker.digest == format_digest(self._digest)",
         "fits = True",
         scene=a_reader_lags_over_a_compaction,
     ),
     Mutant(
         "serves after its limit",
-        "controlplane.core.machines.node_session:NodeSession.serve_until_ms",
+        "controlplane.core.session.node_session:NodeSession.serve_until_ms",
         "return min(acknowledged_ms + self._good_for_ms, known_at_ms + self._table_good_for_ms)",
         "return FOREVER_MS",
         scene=nodes_stand_still_beyond_their_limit,
     ),
     Mutant(
         "serves by a reading of the table of whatever age",
-        "controlplane.core.machines.node_session:NodeSession.serve_until_ms",
+        "controlplane.core.session.node_session:NodeSession.serve_until_ms",
         "known_at_ms + self._table_good_for_ms",
         "FOREVER_MS",
         scene=a_node_hears_nothing_of_a_move,
     ),
     Mutant(
         "serves again before it has read the table again",
-        "controlplane.core.machines.node_session:NodeSession._acknowledged",
+        "controlplane.core.session.node_session:NodeSession._acknowledged",
         "return [ConfirmTable(now_ms)] if now_ms < self._deadline_ms() else []",
         "if now_ms < self._deadline_ms():\n"
         "        self.table_known_at_ms = now_ms\n"
@@ -154,7 +154,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "takes its clock for its incarnation",
-        "controlplane.core.machines.node_session:NodeSession.on_event",
+        "controlplane.core.session.node_session:NodeSession.on_event",
         "max(wall_ms, last_known + 1)",
         "wall_ms",
         scene=a_node_restarts_on_a_slower_clock,

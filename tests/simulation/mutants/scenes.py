@@ -1,6 +1,6 @@
 """Scripts that lead straight to where some bugs show, which seeds chosen at random meet too seldom to wait for."""
 
-from controlplane.core.membership import NodeStatus
+from controlplane.core.membership.node import NodeStatus
 from tests.simulation.network import TABLE
 from tests.simulation.script import Script, begun
 from tests.simulation.setting import NODES

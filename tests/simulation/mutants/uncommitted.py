@@ -1,7 +1,7 @@
 """A reader in read_uncommitted, as the default of Kafka's Java client is."""
 
 from controlplane.adapters.memory import MemoryLogReader
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
 
 

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, Message
 from controlplane.adapters import kafka_reader
 from controlplane.adapters.kafka_reader import KafkaLogReader
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.identifiers import TopicPartition
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError, LogUnavailableError
 
 NOWHERE = "127.0.0.1:1"

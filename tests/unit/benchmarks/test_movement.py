@@ -9,7 +9,7 @@ from benchmarks import movement
 from benchmarks.fleet_histories import ZONES, History, joins_and_leaves, weights, zone_losses
 from benchmarks.placers.least import LeastMovement
 from benchmarks.placers.round_robin import RoundRobin
-from controlplane.core.placement.contract import PlacementNode, PlacementRules
+from controlplane.core.slots.minimal.contract import PlacementNode, PlacementRules
 
 MakeHistory = Callable[[int, int, int], History]
 

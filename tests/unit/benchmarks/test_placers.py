@@ -18,7 +18,7 @@ from benchmarks.placers.ring import Ring
 from benchmarks.placers.round_robin import RoundRobin
 from benchmarks.placers.sofa import Sofa
 from benchmarks.placers.sticky import Sticky
-from controlplane.core.placement.contract import PlacementNode, PlacementRules
+from controlplane.core.slots.minimal.contract import PlacementNode, PlacementRules
 
 
 def nodes(*names: str, weight: int = 1) -> tuple[PlacementNode, ...]:

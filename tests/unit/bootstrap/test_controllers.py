@@ -9,8 +9,8 @@ import structlog
 
 from controlplane.bootstrap import controllers
 from controlplane.config import ClusterConfig, ControllerConfig, KafkaConfig
-from controlplane.core.policy import Policy
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
 
 
 def test_each_process_asks_for_the_lease_as_itself(monkeypatch: pytest.MonkeyPatch) -> None:

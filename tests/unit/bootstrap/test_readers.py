@@ -19,11 +19,11 @@ from controlplane.bootstrap.auditing import InputTape
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import Epoch, TopicPartition
-from controlplane.core.policy import Policy
-from controlplane.core.routing_table.rows import slot_key
-from controlplane.core.slot_table import Slot
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.decision import Decision
+from controlplane.core.routing.rows import slot_key
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.errors import LogContinuityError, LogUnavailableError
 from controlplane.ports import OutgoingRecord, PolledBatch
 from tests.helpers.published_world import PublishedWorld

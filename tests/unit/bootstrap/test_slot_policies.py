@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from controlplane.bootstrap.slot_policies import load_slot_policies
-from controlplane.core.policy import Policy
-from controlplane.core.slot_policies import BUILT_IN_POLICIES, check_slot_policy
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.slots.policies import BUILT_IN_POLICIES, check_slot_policy
 from controlplane.errors import ConfigurationError
 from tests.helpers.readme import ROOT
 
 RENDEZVOUS = ROOT / "examples" / "slot_policies" / "rendezvous.py"
-IMPORT = "from controlplane.core.slot_policy import SlotPolicy"
+IMPORT = "from controlplane.core.slots.policy_contract import SlotPolicy"
 POLICY = """
 from dataclasses import dataclass
 
-from controlplane.core.slot_policy import SlotPolicy
+from controlplane.core.slots.policy_contract import SlotPolicy
 
 @dataclass(frozen=True, slots=True)
 class Mine(SlotPolicy):
@@ -66,7 +66,7 @@ REFUSED = {
     "another object": (policy_text(end="(Mine(), 3)"), "SLOT_POLICIES[1] is no slot policy: int does not inherit"),
     "no base class": (
         'class Mine:\n    name = "mine"\nSLOT_POLICIES = (Mine(),)\n',
-        "Mine does not inherit controlplane.core.slot_policy.SlotPolicy; write class Mine(SlotPolicy)",
+        "Mine does not inherit controlplane.core.slots.policy_contract.SlotPolicy; write class Mine(SlotPolicy)",
     ),
     "no methods": (
         f"{IMPORT}\nclass Mine(SlotPolicy):\n    name = 'mine'\nSLOT_POLICIES = (Mine(),)\n",

@@ -2,8 +2,8 @@
 
 from controlplane.bootstrap import states
 from controlplane.config import ClusterConfig
-from controlplane.core.draft import Draft
-from controlplane.core.planning.ownership import slot_request
+from controlplane.core.deciding.ownership import slot_request
+from controlplane.core.log.draft import Draft
 from tests.helpers.published_world import PublishedWorld
 
 

@@ -12,9 +12,9 @@ from controlplane.bootstrap import terms
 from controlplane.bootstrap.terms import LoggedTerm, terms_backwards
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.config import DECISIONS, ClusterConfig
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import Seq, Term
-from controlplane.core.policy import Policy
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.decision import Decision
+from controlplane.core.values.identifiers import Seq, Term
 from controlplane.ports import OutgoingRecord, PolledBatch
 from tests.helpers.published_world import PublishedWorld
 

@@ -9,8 +9,8 @@ from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.cli.failures import ExitStatus
 from controlplane.codec.inputs import decode_input
 from controlplane.config import INTENTS
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.records import Intent
+from controlplane.core.intents.intent import Intent
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import Delivery, OutgoingRecord
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand

@@ -3,8 +3,8 @@
 import json
 
 from controlplane.cli.failures import ExitStatus
-from controlplane.core.decision import CauseKind
-from controlplane.core.draft import Draft, SealedDecision
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.draft import Draft, SealedDecision
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from controlplane.cli.settings_option import parse_settings
-from controlplane.core.policy import Policy
-from controlplane.core.slot_policies.sofa import SofaOptions, SofaPolicy
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.slots.policies.sofa import SofaOptions, SofaPolicy
 from tests.helpers.commands import RunCommand
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "come-from-sofaregistry.md"

@@ -12,9 +12,10 @@ from controlplane.cli.demo import evidence, summary
 from controlplane.cli.demo.checks import Check
 from controlplane.cli.demo.summary import QueryResult, StepReport
 from controlplane.cli.demo.traffic import Counts
-from controlplane.core.identifiers import Epoch, Seq, Term
-from controlplane.core.records import Heartbeat, NodeRole
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import Epoch, Seq, Term
 from tests.helpers.published_world import PublishedWorld
 
 

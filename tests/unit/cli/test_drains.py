@@ -8,10 +8,10 @@ from controlplane.bootstrap import states
 from controlplane.bootstrap.readers import DecisionFollower, LoggedDecision
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import MEMBERSHIP
-from controlplane.core.events import NodeUndrained
-from controlplane.core.intake.observations import Observations
-from controlplane.core.membership import NodeStatus
-from controlplane.core.records import NodeJoined, NodeRole
+from controlplane.core.log.events import NodeUndrained
+from controlplane.core.membership.inputs import NodeJoined
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.membership.observations import Observations
 from controlplane.errors import LogUnavailableError
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand

@@ -7,7 +7,7 @@ import pytest
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import Term
+from controlplane.core.values.identifiers import Term
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld

@@ -9,7 +9,7 @@ from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, Me
 from controlplane.bootstrap import controllers
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import ControllerConfig, LeaseConfig, SofaLeaseConfig, SofaRenewal
-from controlplane.core.identifiers import Term
+from controlplane.core.values.identifiers import Term
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import ClusterConfig
-from controlplane.core.policy import Policy
+from controlplane.core.cluster.policy import Policy
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 

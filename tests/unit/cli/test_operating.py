@@ -8,10 +8,12 @@ import pytest
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.suppositions import parse_supposition
 from controlplane.config import INTENTS
-from controlplane.core.orders import Exclusion, Pin, StandingOrder
-from controlplane.core.questions.what_if import NodeDies
-from controlplane.core.records import Intent, NodeJoined, NodeLeaving
-from controlplane.core.state import State
+from controlplane.core.deciding.what_if import NodeDies
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import NodeJoined, NodeLeaving
+from controlplane.core.membership.standing_orders import StandingOrder
+from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.errors import ConfigurationError
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand

@@ -15,10 +15,11 @@ from controlplane.cli.failures import ExitStatus
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import Epoch, Term
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import Heartbeat
+from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import slot_ranges
-from controlplane.core.records import Heartbeat, NodeRole
-from controlplane.core.state import State
+from controlplane.core.values.identifiers import Epoch, Term
 from controlplane.errors import LogContinuityError
 from controlplane.ports import LogReader, OutgoingRecord
 from tests.helpers.commands import RunCommand

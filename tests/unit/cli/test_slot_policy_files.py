@@ -8,15 +8,15 @@ import pytest
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import ClusterConfig
-from controlplane.core.policy import Policy
+from controlplane.core.cluster.policy import Policy
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 
 LAZY = '''
 from dataclasses import replace
 
-from controlplane.core.slot_policies.minimal import MinimalPolicy
-from controlplane.core.slot_policy import SlotAnswer
+from controlplane.core.slots.policies.minimal import MinimalPolicy
+from controlplane.core.slots.policy_contract import SlotAnswer
 
 
 class Lazy(MinimalPolicy):

@@ -12,8 +12,10 @@ from controlplane.codec.conversion import field_types, is_enum, union_members, u
 from controlplane.codec.inputs import TOPIC_TYPES
 from controlplane.codec.schema_store import NAMESPACE, Schema, default_store
 from controlplane.codec.table import ROW_TYPES
-from controlplane.core.decision import Decision
-from controlplane.core.outputs import Candidate, DeadLetter, SnapshotPart
+from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
+from controlplane.core.values.dead_letter import DeadLetter
 
 RECORD_TYPES: dict[str, type] = {
     kind.__name__: kind

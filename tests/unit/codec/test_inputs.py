@@ -14,26 +14,15 @@ from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES, Framing, defa
 from controlplane.codec.input_checks import MAX_INCARNATION, REASONS
 from controlplane.codec.inputs import MAX_RECORD_BYTES, TOPIC_TYPES, decode_input, encode_input
 from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
-from controlplane.core.identifiers import Coordinates, Epoch
-from controlplane.core.records import (
-    Address,
-    BundleLoad,
-    BundleStatus,
-    Heartbeat,
-    InputPayload,
-    Intent,
-    LoadReport,
-    NodeJoined,
-    NodeLeaving,
-    NodeLeft,
-    NodeRole,
-    ReplicaStatus,
-    ResourceUsage,
-    SlotLoad,
-    SlotSettings,
-    SlotStatus,
-    Tick,
-)
+from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.reports import SlotLoad, SlotSettings, SlotStatus
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.identifiers import Coordinates, Epoch
+from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import InvalidInputError
 from controlplane.ports import RawRecord
 from tests.helpers.log_values import DECISIONS, INPUTS

@@ -14,7 +14,9 @@ from controlplane.codec.outputs import (
     encode_dead_letter,
     encode_snapshot_part,
 )
-from controlplane.core.outputs import Candidate, DeadLetter, SnapshotPart
+from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
+from controlplane.core.values.dead_letter import DeadLetter
 from controlplane.errors import InvalidInputError
 from tests.helpers.log_values import values_of
 

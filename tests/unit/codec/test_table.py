@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from controlplane.codec.framing import default_framing
 from controlplane.codec.table import decode_row, encode_row
-from controlplane.core.bundles import Bundle
-from controlplane.core.identifiers import Epoch
-from controlplane.core.plain import from_plain, to_plain
-from controlplane.core.routing_table.rows import TableValue, key_of
-from controlplane.core.slot_table import Slot
+from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.routing.rows import TableValue, key_of
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.canonical import from_plain, to_plain
+from controlplane.core.values.identifiers import Epoch
 from controlplane.errors import InvalidInputError
 from tests.helpers.log_values import ROWS
 

@@ -10,9 +10,9 @@ import pytest
 from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import HEARTBEATS, LOAD_REPORTS
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.machines.node_session import SessionSettings, SessionState
-from controlplane.core.membership import NodeStatus
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.session.node_session import SessionSettings, SessionState
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import FencedError
 from controlplane.node import (
     Access,

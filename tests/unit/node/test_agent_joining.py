@@ -5,7 +5,7 @@ from collections.abc import MutableMapping, Sequence
 from structlog.testing import capture_logs
 
 from controlplane.adapters.system_threads import SystemThreads
-from controlplane.core.machines.node_session import SessionSettings
+from controlplane.core.session.node_session import SessionSettings
 from controlplane.node import NodeAgent, NodeDescription, NodeMetrics
 from tests.helpers.memory_cluster import MemoryCluster
 

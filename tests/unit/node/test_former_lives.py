@@ -12,10 +12,11 @@ from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.codec.inputs import encode_input
 from controlplane.config import MEMBERSHIP, ClusterConfig
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.membership import NodeStatus
-from controlplane.core.records import InputPayload, NodeLeaving, NodeLeft
-from controlplane.core.routing_table.rows import NodeRow
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.membership.inputs import NodeLeaving, NodeLeft
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.routing.rows import NodeRow
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent, NodeDescription, NodeMetrics
 from controlplane.node.description import join_record

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.config import ROUTING_TABLE, ClusterConfig
-from controlplane.core.identifiers import Epoch
-from controlplane.core.membership import NodeStatus
-from controlplane.core.records import ReplicaStatus
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.node.callbacks import Access, Changes, FencingToken
 from controlplane.node.holdings import HoldingBook
 from controlplane.table_follower import TableFollower

@@ -10,10 +10,10 @@ from prometheus_client import CollectorRegistry
 from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ClusterConfig
-from controlplane.core.identifiers import Epoch
-from controlplane.core.machines.node_session import SessionState
-from controlplane.core.policy import Policy
-from controlplane.core.records import ReplicaStatus
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.session.node_session import SessionState
+from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, NodeMetrics, SlotGained, SlotLost
 from controlplane.node.callbacks import Access
 from controlplane.node.holdings import HoldingBook

@@ -6,9 +6,9 @@ from structlog.testing import capture_logs
 from controlplane.adapters.memory import MemoryLogReader
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ROUTING_TABLE
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.machines.node_session import SessionSettings, SessionState
-from controlplane.core.membership import NodeStatus
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.session.node_session import SessionSettings, SessionState
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.node import Access, NodeAgent, NodeDescription, NodeMetrics
 from tests.helpers.memory_cluster import MemoryCluster, WaitingReader
 

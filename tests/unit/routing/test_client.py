@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ROUTING_TABLE, ClusterConfig
-from controlplane.core.records import Address
-from controlplane.core.routing_table.hashing import bundle_hash
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.hashing import bundle_hash
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.addresses import Address
 from controlplane.errors import LogContinuityError, LogUnavailableError, NoRouteError
 from controlplane.ports import OutgoingRecord
 from controlplane.routing import RoutingClient, RoutingMetrics

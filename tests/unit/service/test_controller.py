@@ -12,11 +12,12 @@ from controlplane.adapters.memory import CommitFault, MemoryEventWriter, MemoryL
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
-from controlplane.core.decision import CauseKind
-from controlplane.core.machines.leading import TRANSITIONS, Action, Step
+from controlplane.core.election.leading import TRANSITIONS, Action, Step
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.membership.inputs import NodeJoined
+from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.leader_operations import resignation_in
-from controlplane.core.records import NodeJoined, NodeRole
-from controlplane.core.routing_table.table_replica import RoutingTable
+from controlplane.core.routing.replica import RoutingTable
 from controlplane.errors import LogContinuityError, LogUnavailableError
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.metrics import ControllerMetrics

@@ -6,8 +6,8 @@ from prometheus_client import CollectorRegistry
 from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 from controlplane.codec.outputs import decode_dead_letter
 from controlplane.config import DEAD_LETTERS, ClusterConfig
-from controlplane.core.identifiers import Coordinates
-from controlplane.core.records import Refusal
+from controlplane.core.values.identifiers import Coordinates
+from controlplane.core.values.inputs import Refusal
 from controlplane.errors import LogUnavailableError
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.metrics import ControllerMetrics

@@ -7,9 +7,9 @@ from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import decision_key
 from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import Seq, Term, TopicPartition
-from controlplane.core.policy import FEATURE_LEVEL
+from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.log.decision import Decision
+from controlplane.core.values.identifiers import Seq, Term, TopicPartition
 from controlplane.errors import UnsupportedFeatureLevelError
 from controlplane.ports import CommitOutcome, LogReader, OutgoingRecord, PolledBatch
 from tests.helpers.memory_cluster import MemoryCluster

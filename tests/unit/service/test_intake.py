@@ -8,9 +8,12 @@ from prometheus_client import CollectorRegistry
 from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP, ClusterConfig
-from controlplane.core.identifiers import Epoch, TopicPartition
-from controlplane.core.records import Heartbeat, InputPayload, NodeJoined, NodeRole, Tick
-from controlplane.core.state import State, position_key
+from controlplane.core.log.inputs import InputPayload
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.identifiers import Epoch, TopicPartition
+from controlplane.core.values.positions import position_key
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import OutgoingRecord
 from controlplane.service import intake as module

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import structlog
 from prometheus_client import CollectorRegistry
 
-from controlplane.core.decision import CauseKind
-from controlplane.core.draft import Draft
-from controlplane.core.events import TermOpened
-from controlplane.core.identifiers import Term
-from controlplane.core.intake.observations import observe
-from controlplane.core.policy import FEATURE_LEVEL
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
+from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import TermOpened
+from controlplane.core.membership.observations import observe
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.values.identifiers import Term
 from controlplane.service.leadership import Leadership
 from controlplane.service.metrics import ControllerMetrics
 from tests.helpers.sofa_fleet import SofaFleet

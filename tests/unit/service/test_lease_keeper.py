@@ -10,8 +10,8 @@ from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, Vi
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import LeaseConfig
-from controlplane.core.machines.election_messages import ElectionEvent, GiveBackAsked, StoreSilent
-from controlplane.core.machines.machine import Woke
+from controlplane.core.election.messages import ElectionEvent, GiveBackAsked, StoreSilent
+from controlplane.core.values.machine import Woke
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_profiles import OwnLease

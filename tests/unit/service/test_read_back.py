@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from controlplane.adapters.memory import VirtualClock
-from controlplane.core.identifiers import Term, TopicPartition
-from controlplane.core.policy import Policy
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.errors import FencedError, LogContinuityError
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.follower import LogFollower

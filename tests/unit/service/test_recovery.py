@@ -8,12 +8,12 @@ import structlog
 
 from controlplane.codec.outputs import decode_snapshot_part, encode_snapshot_part
 from controlplane.config import DECISIONS, SNAPSHOTS
-from controlplane.core.decision import Decision
-from controlplane.core.identifiers import TopicPartition
-from controlplane.core.outputs import SnapshotPart
-from controlplane.core.policy import FEATURE_LEVEL, Policy
-from controlplane.core.recovery.shelf import superseded_keys
-from controlplane.core.state import State
+from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.snapshots.catalog import superseded_keys
+from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
 from controlplane.ports import OutgoingRecord
 from controlplane.service.follower import LogFollower

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import pytest
 from structlog.testing import capture_logs
 
-from controlplane.core.decision import CauseKind
-from controlplane.core.policy import Policy
-from controlplane.core.slot_policies import BUILT_IN_POLICIES
-from controlplane.core.slot_policies.minimal import MinimalPolicy
-from controlplane.core.slot_policy import SlotAnswer, SlotRequest
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policies.minimal import MinimalPolicy
+from controlplane.core.slots.policy_contract import SlotAnswer, SlotRequest
 from controlplane.errors import ConfigurationError, StopError, UnknownSlotPolicyError
 from tests.helpers.logs import complaints_of
 from tests.helpers.memory_cluster import MemoryCluster, RunningController
@@ -25,7 +25,7 @@ class Mine(MinimalPolicy):
     failing: list[bool] = field(default_factory=list)
 
     def plan(self, request: SlotRequest) -> SlotAnswer:
-        """See :class:`controlplane.core.slot_policy.SlotPolicy`."""
+        """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`."""
         if self.failing:
             raise ValueError("it does not work today")
         return SlotAnswer(super().plan(request).slots)

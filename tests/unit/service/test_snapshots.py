@@ -7,11 +7,11 @@ import structlog
 
 from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.config import DECISIONS, SnapshotConfig
-from controlplane.core.identifiers import Seq
-from controlplane.core.recovery.log_point import LogPoint
-from controlplane.core.recovery.schedule import LastSnapshot, due
-from controlplane.core.recovery.shelf import ShelvedSnapshot, sound
-from controlplane.core.state import State
+from controlplane.core.log.snapshots.catalog import ShelvedSnapshot, sound
+from controlplane.core.log.snapshots.log_point import LogPoint
+from controlplane.core.log.snapshots.schedule import LastSnapshot, due
+from controlplane.core.log.state import State
+from controlplane.core.values.identifiers import Seq
 from controlplane.errors import ConfigurationError
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
 from controlplane.service.recovery import read_shelf

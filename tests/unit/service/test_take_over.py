@@ -15,9 +15,11 @@ from controlplane.adapters.memory import (
 )
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, SNAPSHOTS, ClusterConfig
-from controlplane.core.events import NodeAdmitted, NodeFenced
-from controlplane.core.identifiers import Epoch, TopicPartition
-from controlplane.core.records import Heartbeat, IntentKind, NodeJoined, NodeRole
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.events import NodeAdmitted, NodeFenced
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.errors import LogUnavailableError, PrerequisiteError
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.follower import LogFollower

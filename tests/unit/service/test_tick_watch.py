@@ -6,9 +6,10 @@ from structlog.testing import capture_logs
 
 from controlplane.adapters.memory import VirtualClock
 from controlplane.config import HEARTBEATS
-from controlplane.core.identifiers import Coordinates
-from controlplane.core.intake.observations import Observations, observe
-from controlplane.core.records import InputRecord, Tick
+from controlplane.core.membership.inputs import Tick
+from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.values.identifiers import Coordinates
+from controlplane.core.values.inputs import InputRecord
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.tick_watch import TickWatch
 

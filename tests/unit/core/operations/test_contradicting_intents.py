@@ -2,8 +2,8 @@
 
 import pytest
 
-from controlplane.core.events import IntentOutcome
-from controlplane.core.membership import NodeStatus
+from controlplane.core.log.events import IntentOutcome
+from controlplane.core.membership.node import NodeStatus
 from tests.helpers.world import World
 
 DONE, REFUSED, SUPERSEDED = IntentOutcome.DONE, IntentOutcome.REFUSED, IntentOutcome.SUPERSEDED

@@ -4,9 +4,9 @@ import pytest
 
 from controlplane.codec.decisions import encode_decision
 from controlplane.codec.framing import default_framing
-from controlplane.core.events import FeatureLevelRaised, IntentAnswered, IntentOutcome, TermOpened
-from controlplane.core.policy import FEATURE_LEVEL
-from controlplane.core.records import IntentKind
+from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.events import FeatureLevelRaised, IntentAnswered, IntentOutcome, TermOpened
 from tests.helpers.logs import complaints_of
 from tests.helpers.world import World
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from controlplane.core.events import IntentOutcome
-from controlplane.core.membership import NodeStatus
-from controlplane.core.publishing import rows_of
-from controlplane.core.routing_table.rows import NodeRow, node_key
+from controlplane.core.log.events import IntentOutcome
+from controlplane.core.log.row_changes import rows_of
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.routing.rows import NodeRow, node_key
 from tests.helpers.asked_policy import AskedPolicy, asked_policies
 from tests.helpers.world import World
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from controlplane.core.events import IntentOutcome, PolicyChanged, SlotsSplit
-from controlplane.core.identifiers import Epoch
-from controlplane.core.orders import Exclusion, Pin
-from controlplane.core.policy import Policy, ZoneRule
-from controlplane.core.publishing import rows_of
-from controlplane.core.routing_table.rows import SETTINGS_KEY, TableSettings
+from controlplane.core.cluster.policy import Policy, ZoneRule
+from controlplane.core.log.events import IntentOutcome, PolicyChanged, SlotsSplit
+from controlplane.core.log.row_changes import rows_of
+from controlplane.core.routing.rows import SETTINGS_KEY, TableSettings
+from controlplane.core.slots.pins import Exclusion, Pin
+from controlplane.core.values.identifiers import Epoch
 from tests.helpers.asked_policy import AskedPolicy, asked_policies
 from tests.helpers.world import World
 

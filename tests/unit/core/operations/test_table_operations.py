@@ -3,11 +3,11 @@
 import pytest
 
 from controlplane.bootstrap.slot_policies import load_slot_policies
-from controlplane.core.decision import CauseKind
-from controlplane.core.events import IntentOutcome, SlotsAssigned
-from controlplane.core.orders import Exclusion, Pin
-from controlplane.core.policy import Policy, ZoneRule
-from controlplane.core.records import NodeRole
+from controlplane.core.cluster.policy import Policy, ZoneRule
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.events import IntentOutcome, SlotsAssigned
+from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.pins import Exclusion, Pin
 from tests.helpers.asked_policy import AskedPolicy, asked_policies
 from tests.helpers.logs import complaints_of
 from tests.helpers.readme import ROOT

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles import Bundle
-from controlplane.core.decision import Decision
-from controlplane.core.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
-from controlplane.core.identifiers import Epoch, Seq, Term
-from controlplane.core.membership import Node, NodeStatus
-from controlplane.core.records import NodeRole
-from controlplane.core.slot_table import Slot
-from controlplane.core.state import State, entries_digest
+from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import BundlesAssigned, NodeAdmitted, SlotsAssigned
+from controlplane.core.log.state import State, entries_digest
+from controlplane.core.membership.node import Node, NodeRole, NodeStatus
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.core.verification.invariants import check, check_step
 from controlplane.errors import InvariantViolationError
 from tests.helpers.world import World

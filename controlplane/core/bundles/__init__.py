@@ -1,0 +1,1 @@
+"""Bundles: splittable hash ranges of namespaces, and the rules on their load."""

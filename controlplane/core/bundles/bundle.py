@@ -1,0 +1,71 @@
+"""Namespaces and their bundles: splittable ranges of a 32-bit hash space, each with one owner (Pulsar's bundles)."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from controlplane.core.values.canonical import union_member
+from controlplane.core.values.identifiers import NamespaceName, NodeId
+
+HASH_SPACE = 1 << 32
+"""Bundles divide the hashes 0 to 2^32 - 1."""
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """A named hash space of its own."""
+
+    name: NamespaceName
+    bundle_count: int
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A hash range of a namespace.
+
+    Attributes:
+        namespace: whose range.
+        lower: first hash, inclusive.
+        upper: last hash, exclusive; 2^32 for the last bundle.
+        owner: the node that serves it; None while no node is there to.
+    """
+
+    namespace: NamespaceName
+    lower: int
+    upper: int
+    owner: NodeId | None
+
+    @property
+    def bundle_id(self) -> str:
+        """Namespace and bounds, for example ``kv/0x00000000_0x40000000``."""
+        return f"{self.namespace}/0x{self.lower:08x}_0x{self.upper:08x}"
+
+
+def equal_bundles(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
+    """The hash space in ``count`` equal ranges without owners, ascending; differing by one hash where it must."""
+    bounds = [HASH_SPACE * index // count for index in range(count + 1)]
+    return tuple(Bundle(namespace, lower, upper, None) for lower, upper in pairwise(bounds))
+
+
+def assign_orphans(bundles: tuple[Bundle, ...], nodes: tuple[NodeId, ...]) -> tuple[Bundle, ...]:
+    """The bundles that get a new owner: those whose owner is not among ``nodes``, each to the node with the fewest.
+
+    Ties go to the first node by name; bundles are taken by id. Bundles with a living owner never move. Without nodes
+    the orphans stay where they are, without an owner.
+    """
+    alive = set(nodes)
+    owned = dict.fromkeys(sorted(nodes), 0)
+    for bundle in bundles:
+        if bundle.owner in alive and bundle.owner is not None:
+            owned[bundle.owner] += 1
+    changed = []
+    for bundle in sorted(bundles, key=lambda each: (each.namespace, each.lower)):
+        if bundle.owner is not None and bundle.owner in alive:
+            continue
+        owner = min(owned, key=lambda node_id: (owned[node_id], node_id), default=None)
+        if owner is not None:
+            owned[owner] += 1
+        if owner != bundle.owner:
+            changed.append(Bundle(bundle.namespace, bundle.lower, bundle.upper, owner))
+    return tuple(changed)

@@ -1,0 +1,151 @@
+"""Short and long averages of a bundle's load, one sample a report (Pulsar's TimeAverageMessageData, BundleData).
+
+A running mean over at most ``max_samples`` samples: exact while there are fewer, exponential afterwards.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from controlplane.errors import InvariantViolationError
+
+SHORT_TERM_SAMPLES: Final = 10
+LONG_TERM_SAMPLES: Final = 1_000
+"""Pulsar's NUM_SHORT_SAMPLES and NUM_LONG_SAMPLES."""
+
+UNSEEN_MESSAGE_RATE_PER_S: Final = 50.0
+UNSEEN_THROUGHPUT_BYTES_PER_S: Final = 50_000.0
+"""What a bundle that nobody has reported yet is taken for, in each direction."""
+
+
+class MessageLoad(NamedTuple):
+    """Traffic in both directions: of one sample, of an average, or of a sum."""
+
+    throughput_in_bytes_per_s: float
+    throughput_out_bytes_per_s: float
+    message_rate_in_per_s: float
+    message_rate_out_per_s: float
+
+    @property
+    def throughput_bytes_per_s(self) -> float:
+        """In plus out."""
+        return self.throughput_in_bytes_per_s + self.throughput_out_bytes_per_s
+
+    @property
+    def message_rate_per_s(self) -> float:
+        """In plus out."""
+        return self.message_rate_in_per_s + self.message_rate_out_per_s
+
+    def plus(self, other: "MessageLoad") -> "MessageLoad":
+        """The sum, field by field."""
+        return MessageLoad(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+NO_LOAD: Final = MessageLoad(0.0, 0.0, 0.0, 0.0)
+UNSEEN_LOAD: Final = MessageLoad(
+    UNSEEN_THROUGHPUT_BYTES_PER_S, UNSEEN_THROUGHPUT_BYTES_PER_S, UNSEEN_MESSAGE_RATE_PER_S, UNSEEN_MESSAGE_RATE_PER_S
+)
+
+
+class MessageLoadSource(Protocol):
+    """Whatever carries the four figures, for example :class:`controlplane.core.bundles.reports.BundleLoad`."""
+
+    @property
+    def throughput_in_bytes_per_s(self) -> float:
+        """Bytes per second towards the bundle."""
+        ...
+
+    @property
+    def throughput_out_bytes_per_s(self) -> float:
+        """Bytes per second from the bundle."""
+        ...
+
+    @property
+    def message_rate_in_per_s(self) -> float:
+        """Messages per second towards the bundle."""
+        ...
+
+    @property
+    def message_rate_out_per_s(self) -> float:
+        """Messages per second from the bundle."""
+        ...
+
+
+def message_load(source: MessageLoadSource) -> MessageLoad:
+    """The four figures of a bundle's report."""
+    return MessageLoad(
+        source.throughput_in_bytes_per_s,
+        source.throughput_out_bytes_per_s,
+        source.message_rate_in_per_s,
+        source.message_rate_out_per_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAverage:
+    """A running mean.
+
+    Attributes:
+        max_samples: from this number on, a new sample weighs 1 / max_samples.
+        sample_count: samples that count, at most ``max_samples``; 0 while ``load`` is a default.
+        load: the mean.
+    """
+
+    max_samples: int
+    sample_count: int
+    load: MessageLoad
+
+    def __post_init__(self) -> None:
+        """Refuse what no fold of samples can lead to."""
+        if not 0 <= self.sample_count <= self.max_samples or self.max_samples < 1:
+            message = (
+                f"{self.sample_count} samples of at most {self.max_samples} cannot be: both come from our own fold"
+            )
+            raise InvariantViolationError(message)
+
+    def add(self, sample: MessageLoad) -> "TimeAverage":
+        """The mean with one more sample; the first one replaces the default.
+
+        ``n = min(n + 1, max); mean = ((n - 1) * mean + sample) / n`` for each field, in this order of operations: Spark
+        does the same, and both have to give the same bits.
+        """
+        count = min(self.sample_count + 1, self.max_samples)
+        mean = (((count - 1) * old + new) / count for old, new in zip(self.load, sample, strict=True))
+        return TimeAverage(self.max_samples, count, MessageLoad(*mean))
+
+
+@dataclass(frozen=True, slots=True)
+class BundleAverages:
+    """Short and long average of one bundle (Pulsar's BundleData)."""
+
+    short_term: TimeAverage
+    long_term: TimeAverage
+
+    def add(self, sample: MessageLoad) -> "BundleAverages":
+        """Both averages with one more report."""
+        return BundleAverages(self.short_term.add(sample), self.long_term.add(sample))
+
+
+UNSEEN_BUNDLE: Final = BundleAverages(
+    TimeAverage(SHORT_TERM_SAMPLES, 0, UNSEEN_LOAD), TimeAverage(LONG_TERM_SAMPLES, 0, UNSEEN_LOAD)
+)
+
+
+class BrokerAverages(NamedTuple):
+    """The sums of a node's bundles' averages (Pulsar's TimeAverageBrokerData; its broker is our node)."""
+
+    short_term: MessageLoad
+    long_term: MessageLoad
+
+
+def broker_averages(bundle_ids: Iterable[str], averages: Mapping[str, BundleAverages]) -> BrokerAverages:
+    """Sum the averages of a node's bundles, in the order given; a bundle without averages counts as unseen.
+
+    Floating-point sums depend on the order: the pipeline gives bundles in ascending order of their ids.
+    """
+    short_term = long_term = NO_LOAD
+    for bundle_id in bundle_ids:
+        bundle = averages.get(bundle_id, UNSEEN_BUNDLE)
+        short_term = short_term.plus(bundle.short_term.load)
+        long_term = long_term.plus(bundle.long_term.load)
+    return BrokerAverages(short_term, long_term)

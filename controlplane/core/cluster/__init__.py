@@ -1,0 +1,1 @@
+"""The cluster as a whole: the policy under which it decides."""

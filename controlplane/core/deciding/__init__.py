@@ -1,0 +1,1 @@
+"""From a state and observations to the next decision."""

@@ -1,0 +1,73 @@
+"""What join, leaving and left records do to the membership."""
+
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
+from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
+from controlplane.core.membership.node import Node, NodeStatus
+from controlplane.core.membership.observations import Observations
+from controlplane.core.values.inputs import InputRecord, Refusal
+
+
+def take_membership(draft: Draft, record: InputRecord, observations: Observations, now_ms: int) -> Refusal | None:
+    """Take up one membership record: events in the draft, or a refusal, or neither when it says nothing new."""
+    payload = record.payload
+    match payload:
+        case NodeJoined():
+            problem = _join(draft, record, payload, observations, now_ms)
+        case NodeLeaving() | NodeLeft():
+            problem = _go(draft, record, payload, now_ms)
+        case _:
+            problem = ("wrong_record_type", f"{type(payload).__name__} is no membership record")
+    return Refusal(record.coordinates, *problem, record.raw) if problem else None
+
+
+def _join(
+    draft: Draft, record: InputRecord, joined: NodeJoined, observations: Observations, now_ms: int
+) -> tuple[str, str] | None:
+    known = draft.state.nodes.get(joined.node_id)
+    if known is not None:
+        if joined.incarnation < known.incarnation:
+            detail = (
+                f"node {joined.node_id!r} joins with incarnation {joined.incarnation}, current is {known.incarnation}"
+            )
+            return "older_incarnation", detail
+        if joined.incarnation == known.incarnation and known.lives:
+            return None
+        if joined.incarnation == known.incarnation and known.status is NodeStatus.LEFT:
+            return "left", f"node {joined.node_id!r} has left with incarnation {joined.incarnation}: take a greater one"
+    draft.because(CauseKind.NODE_JOINED, joined.node_id, str(record.coordinates))
+    if known is not None and known.lives:
+        draft.add(NodeFenced(known.node_id, known.incarnation, FencingCause.SUPERSEDED, 0, now_ms))
+    node = Node(
+        node_id=joined.node_id,
+        incarnation=joined.incarnation,
+        role=joined.role,
+        status=NodeStatus.ACTIVE,
+        addresses=joined.addresses,
+        zone=joined.zone,
+        weight=joined.weight,
+        capacity=joined.capacity,
+        version=joined.version,
+        admitted_at_offset=observations.dating_offset,
+        changed_at_ms=now_ms,
+    )
+    draft.add(NodeAdmitted(node))
+    return None
+
+
+def _go(draft: Draft, record: InputRecord, going: NodeLeaving | NodeLeft, now_ms: int) -> tuple[str, str] | None:
+    node = draft.state.nodes.get(going.node_id)
+    if node is None:
+        return "never_joined", f"node {going.node_id!r} wants to leave and never joined"
+    if going.incarnation != node.incarnation:
+        detail = f"node {going.node_id!r} leaves with incarnation {going.incarnation}, current is {node.incarnation}"
+        return ("older_incarnation" if going.incarnation < node.incarnation else "never_joined"), detail
+    if isinstance(going, NodeLeaving):
+        if node.status is NodeStatus.ACTIVE or (node.status is NodeStatus.DRAINING and not node.leaving):
+            draft.because(CauseKind.NODE_LEAVING, node.node_id, str(record.coordinates))
+            draft.add(NodeDraining(node.node_id, node.incarnation, now_ms))
+    elif node.status is not NodeStatus.LEFT:
+        draft.because(CauseKind.NODE_LEFT, node.node_id, str(record.coordinates))
+        draft.add(NodeRemoved(node.node_id, node.incarnation, now_ms))
+    return None

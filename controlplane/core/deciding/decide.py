@@ -1,0 +1,189 @@
+"""From a state and observations to the next decision, if there is one to take.
+
+Pure and without memory: equal inputs give an equal decision, whoever runs it and whenever.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
+from controlplane.core.deciding.admission import take_membership
+from controlplane.core.deciding.expiry import settle_silence_limit, silent_nodes, take_expiries
+from controlplane.core.deciding.heartbeat_validation import judge_heartbeats
+from controlplane.core.deciding.ownership import plan_what_is_due
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.draft import Draft, SealedDecision
+from controlplane.core.log.events import ClusterCreated, TermOpened
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import NodeJoined
+from controlplane.core.membership.observations import Observations, SlotsAsked
+from controlplane.core.operations.asked import circumstances_of
+from controlplane.core.operations.intents import overrides_self_preservation, take_intents
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotPolicies
+from controlplane.core.values.identifiers import ControllerId, NodeId, Term, TopicPartition
+from controlplane.core.values.inputs import InputRecord, Refusal
+from controlplane.core.values.positions import position_key
+
+OBSERVED_FROM_LEVEL: Final = 2
+"""From this feature level on *term opened* says from where its leader observed, and up to where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a term begins with beside the state, and nobody could find out later: it is recorded.
+
+    Attributes:
+        new_log: id and policy of a log that begins with this term; None if there is one.
+        first_feature_level: of a log that begins.
+        republish: the topic of the table does not show the state: every row is to be written again under a new epoch.
+        observed_from: where the leader began to observe each input partition.
+    """
+
+    new_log: tuple[str, Policy] | None = None
+    first_feature_level: int = FEATURE_LEVEL
+    republish: bool = False
+    observed_from: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+class Verdict(NamedTuple):
+    """The outcome of one look at the observations.
+
+    Attributes:
+        sealed: the decision to commit, or None.
+        refusals: inputs to be dead-lettered, whether or not there is a decision.
+        observations: what remains to be looked at, provided that ``sealed`` is committed.
+    """
+
+    sealed: SealedDecision | None
+    refusals: tuple[Refusal, ...]
+    observations: Observations
+
+
+def decide(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> Verdict:
+    """The next decision of the leader whose term is open in ``state``.
+
+    Nothing is decided before the first tick: without one there is no "now". Joins wait for the policy's linger so that
+    a burst becomes one epoch; a death is never kept waiting.
+    """
+    observations = _without_old_news(state, observations)
+    observed_ms = observations.now_ms
+    if observed_ms is None:
+        return Verdict(None, (), observations)
+    # Log time never goes back, also when this leader has read less than the one before it, or the clock was set back.
+    now_ms = max(observed_ms, state.decided_at_ms)
+    observations, refusals = judge_heartbeats(state, observations, observed_ms)
+    draft = Draft(state)
+    settle_silence_limit(draft, observations)
+    silent = silent_nodes(draft.state, observations)
+    if silent or state.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
+        refusals.extend(_take_pending(draft, observations, silent, policies, now_ms))
+        observations = replace(observations, pending=())
+    answered = plan_what_is_due(draft, observations, policies, now_ms)
+    if not draft.causes and now_ms - state.decided_at_ms >= state.policy.positions_interval_ms:
+        draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
+    sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None
+    if sealed is None and answered is not None and not answered.answer.waits:
+        observations = replace(observations, slots_asked=SlotsAsked(state.seq, answered.refusal or ""))
+    return Verdict(sealed, tuple(refusals), observations)
+
+
+def settle(state: State, observations: Observations) -> tuple[Observations, tuple[Refusal, ...]]:
+    """What a standby does instead of deciding: judge heartbeats, and drop what the leader's decisions have taken up."""
+    observations = _without_old_news(state, observations)
+    now_ms = observations.now_ms
+    if now_ms is None:
+        return observations, ()
+    observations, refusals = judge_heartbeats(state, observations, now_ms)
+    return observations, tuple(refusals)
+
+
+def _without_old_news(state: State, observations: Observations) -> Observations:
+    """Without what a decision has taken up before: a leader may read it late, and it must not count twice."""
+    pending = tuple(record for record in observations.pending if _is_news(state, record))
+    return observations if len(pending) == len(observations.pending) else replace(observations, pending=pending)
+
+
+def _is_news(state: State, record: InputRecord) -> bool:
+    topic, partition, offset, _ = record.coordinates
+    return offset >= state.positions.get(position_key(TopicPartition(topic, partition)), 0)
+
+
+def open_term(
+    state: State,
+    observations: Observations,
+    term: Term,
+    controller_id: ControllerId,
+    code_version: str,
+    opening: Opening,
+) -> SealedDecision:
+    """The first decision of a term; with ``opening.new_log`` also the first of its log."""
+    draft = Draft(state)
+    draft.because(CauseKind.TERM_OPENED, controller_id, f"term {term}")
+    if opening.republish:
+        draft.because(CauseKind.TABLE_REPUBLISHED, controller_id, "the routing-table topic does not show this state")
+    if opening.new_log is not None:
+        log_id, policy = opening.new_log
+        draft.add(ClusterCreated(log_id, policy))
+    level = state.feature_level or opening.first_feature_level
+    observed_from = {position_key(place): offset for place, offset in sorted(opening.observed_from.items())}
+    recorded = observed_from if level >= OBSERVED_FROM_LEVEL else {}
+    draft.add(TermOpened(term, controller_id, code_version, level, draft.state.policy, recorded))
+    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    positions = _positions_of_opening(state, observations, opening.observed_from) if recorded else {}
+    return draft.seal(now_ms, positions, republish=opening.republish)
+
+
+def _positions_of_opening(
+    state: State, observations: Observations, observed_from: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Next offsets: an opening looks at heartbeats only, and takes up nothing.
+
+    Whoever opens may have passed over inputs without effect, in a term before; others that read them here have not.
+    """
+    return {
+        place: offset
+        if place.topic == HEARTBEATS
+        else state.positions.get(position_key(place), observed_from.get(place, 0))
+        for place, offset in observations.positions.items()
+    }
+
+
+def _may_linger(state: State, pending: tuple[InputRecord, ...], now_ms: int) -> bool:
+    """Whether everything that is pending is a join that may still wait for others.
+
+    A join from far ahead of the ticks comes from a faster clock, and waiting for the slower one could take for ever.
+    """
+    if not all(isinstance(record.payload, NodeJoined) for record in pending):
+        return False
+    return all(abs(now_ms - record.coordinates.append_time_ms) < state.policy.join_linger_ms for record in pending)
+
+
+def _take_pending(
+    draft: Draft, observations: Observations, silent: dict[NodeId, int], policies: SlotPolicies, now_ms: int
+) -> list[Refusal]:
+    overridden = any(
+        overrides_self_preservation(record, draft.state.answered_intents, draft.before.policy)
+        for record in observations.pending
+    )
+    refusals = [
+        take_membership(draft, record, observations, now_ms)
+        for record in observations.pending
+        if record.coordinates.topic == MEMBERSHIP
+    ]
+    if silent or draft.state.evictions_frozen:
+        take_expiries(draft, silent, now_ms, overridden=overridden)
+    asked = [record for record in observations.pending if record.coordinates.topic == INTENTS]
+    intents = take_intents(draft, asked, circumstances_of(observations, policies, now_ms))
+    return [*(refusal for refusal in refusals if refusal is not None), *intents]
+
+
+def _positions(observations: Observations) -> dict[TopicPartition, int]:
+    """Next offsets; what is pending has been taken up, or its offset is still to be read again."""
+    positions = dict(observations.positions)
+    for record in observations.pending:
+        place = TopicPartition(record.coordinates.topic, record.coordinates.partition)
+        positions[place] = min(positions[place], record.coordinates.offset)
+    return positions

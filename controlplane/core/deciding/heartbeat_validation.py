@@ -1,0 +1,76 @@
+"""What heartbeats mean: accepted, refused, or waiting for the join of their sender."""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.membership.observations import MEMORY_MS, Observations, PartitionView
+from controlplane.core.values.identifiers import Incarnation, NodeId
+from controlplane.core.values.inputs import InputRecord, Refusal
+
+
+def judge_heartbeats(state: State, observations: Observations, now_ms: int) -> tuple[Observations, list[Refusal]]:
+    """The observations with every heartbeat judged, and those that are refused.
+
+    A heartbeat of a node that is not (yet) a member waits one silence limit for the join, and longer if the join is
+    there and no decision has taken it up: the two topics have no common order, and there may be no leader for long. So
+    of those that wait longer only the newest of each incarnation does, and stands for the others. Only a
+    heartbeat of the current incarnation of a living member keeps that member alive.
+    """
+    refusals: list[Refusal] = []
+    waiting: list[InputRecord] = []
+    waiting_long: dict[tuple[NodeId, Incarnation], InputRecord] = {}
+    fresh = [record for _, view in sorted(observations.partitions.items()) for record in view.unjudged]
+    joining = {
+        (record.payload.node_id, record.payload.incarnation)
+        for record in observations.pending
+        if isinstance(record.payload, NodeJoined)
+    }
+    for record in (*observations.strangers, *fresh):
+        refusal, waits = _judge(state, record, joining, now_ms)
+        if refusal is not None:
+            refusals.append(refusal)
+        elif waits and now_ms - record.coordinates.append_time_ms <= state.silence_limit_ms:
+            waiting.append(record)
+        elif waits and isinstance(record.payload, Heartbeat):
+            waiting_long[record.payload.node_id, record.payload.incarnation] = record
+    partitions = {partition: _judged(view) for partition, view in observations.partitions.items()}
+    return replace(observations, partitions=partitions, strangers=(*waiting_long.values(), *waiting)), refusals
+
+
+def _judge(
+    state: State, record: InputRecord, joining: AbstractSet[tuple[NodeId, Incarnation]], now_ms: int
+) -> tuple[Refusal | None, bool]:
+    heartbeat = record.payload
+    if not isinstance(heartbeat, Heartbeat):
+        return None, False
+    node = state.nodes.get(heartbeat.node_id)
+    appended_ms = record.coordinates.append_time_ms
+    if node is not None and heartbeat.incarnation == node.incarnation:
+        if node.lives or (node.status is NodeStatus.LEFT and appended_ms <= node.changed_at_ms):
+            return None, False
+        reason, detail = node.status.value, f"node {node.node_id!r} is {node.status.value} and has to join again"
+    elif node is not None and heartbeat.incarnation < node.incarnation:
+        detail = f"node {node.node_id!r} sent incarnation {heartbeat.incarnation}, current is {node.incarnation}"
+        return _refuse(record, "older_incarnation", detail), False
+    else:
+        reason, detail = "never_joined", f"node {heartbeat.node_id!r} sent a heartbeat and no join"
+    if (heartbeat.node_id, heartbeat.incarnation) in joining or now_ms - appended_ms <= state.silence_limit_ms:
+        return None, True
+    return _refuse(record, reason, detail), False
+
+
+def _refuse(record: InputRecord, reason: str, detail: str) -> Refusal:
+    return Refusal(record.coordinates, reason, detail, record.raw)
+
+
+def _judged(view: PartitionView) -> PartitionView:
+    """The view without unjudged records, and without what counts no more whoever sent it."""
+    heard = view.heard
+    if any(view.clock_ms - each.clock_ms >= MEMORY_MS for each in heard.values()):
+        heard = {member: each for member, each in heard.items() if view.clock_ms - each.clock_ms < MEMORY_MS}
+    if heard is view.heard and not view.unjudged:
+        return view
+    return replace(view, heard=heard, unjudged=())

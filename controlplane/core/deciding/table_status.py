@@ -1,0 +1,125 @@
+"""How the slot table stands: balanced, in sync, frozen, and what its policy says (SOFARegistry's table status)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controlplane.core.deciding.ownership import slot_request
+from controlplane.core.deciding.pacing import Waiting, waiting_rows
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.state import State
+from controlplane.core.membership.observations import Observations
+from controlplane.core.slots.answers import Answered, ask
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import (
+    OrderKind,
+    SlotAnswer,
+    SlotBalance,
+    SlotPolicies,
+    SlotPolicy,
+    SlotRequest,
+)
+from controlplane.core.slots.survivors import stranded_texts
+from controlplane.core.slots.sync import is_stable
+from controlplane.core.slots.table import NodeSlots, by_node
+from controlplane.core.values.identifiers import Epoch, NodeId, Seq
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """How the table stands.
+
+    Attributes:
+        epoch: of the table.
+        slot_policy: who decides.
+        balance: by the policy's own bounds; None if the policy is not known here.
+        stable: whether all slot leaders say that they have their data, and all followers that they were in sync lately.
+        protected: the slot policy leaves the table as it is because there are so few nodes.
+        evictions_frozen: self-preservation holds: nobody is fenced for silence.
+        says: what the slot policy would do or say if it were asked now; empty if it says nothing.
+        refusal: why the slot policy cannot make a table; empty if it can.
+        plan: the decision whose plan is being carried out; None if there is none.
+        plan_age_ms: how much log time ago that was; None if there is no plan.
+        waiting: the rows that are left of it, with what each waits for.
+        shortfalls: what was wished of the table and cannot be, and slots that nobody else may hold: a sentence each.
+        replicas_missing: wished replicas that no living node holds.
+        slots_without_a_node: slots that no living node holds.
+        paused: reconciliation is paused: no slot is planned.
+        nodes: what each living data node, and everybody whom the table names, leads and follows, by name.
+        standings: of each of these nodes its status, and whether it is excluded, in words.
+    """
+
+    epoch: Epoch
+    slot_policy: str
+    balance: SlotBalance | None
+    stable: bool
+    protected: bool
+    evictions_frozen: bool
+    says: str
+    refusal: str
+    plan: Seq | None
+    plan_age_ms: int | None
+    waiting: tuple[Waiting, ...]
+    shortfalls: tuple[str, ...]
+    replicas_missing: int
+    slots_without_a_node: int
+    paused: bool
+    nodes: Mapping[NodeId, NodeSlots]
+    standings: Mapping[NodeId, str]
+
+
+def table_status(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> TableStatus:
+    """The status of a state's table, by what nodes said last."""
+    name = state.policy.slot_policy
+    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    request = slot_request(Draft(state), observations, now_ms)
+    policy = policies.get(name)
+    answer, refusal = ask(policy, request) if policy is not None else Answered(SlotAnswer(()), None)
+    held = by_node(state.slots)
+    names = sorted({*held, *request.living})
+    living = [len(request.living.intersection(slot.replicas)) for slot in state.slots]
+    return TableStatus(
+        epoch=state.epoch,
+        slot_policy=name,
+        balance=policy.balance(request, answer) if policy is not None else None,
+        stable=_is_stable(policy, request),
+        protected=answer.protects,
+        evictions_frozen=state.evictions_frozen,
+        says=answer.deed,
+        refusal=refusal or "",
+        plan=state.plan.plan_id if state.plan else None,
+        plan_age_ms=now_ms - state.plan.made_at_ms if state.plan else None,
+        waiting=waiting_rows(state, request),
+        shortfalls=_shortfalls(policy, request, answer),
+        replicas_missing=sum(max(0, state.policy.replica_count - count) for count in living),
+        slots_without_a_node=living.count(0),
+        paused=state.paused,
+        nodes={node_id: held.get(node_id, NodeSlots(node_id, (), ())) for node_id in names},
+        standings={node_id: _standing(state, node_id) for node_id in names},
+    )
+
+
+def rows_that_wait(state: State, observations: Observations) -> tuple[Waiting, ...]:
+    """What is left of the plan in flight, by slot id, with what each row waits for, by what nodes said last."""
+    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    return waiting_rows(state, slot_request(Draft(state), observations, now_ms))
+
+
+def _standing(state: State, node_id: NodeId) -> str:
+    node = state.nodes.get(node_id)
+    status = node.status.value if node is not None else "unknown"
+    return f"{status}, excluded" if state.order(node_id).excluded else status
+
+
+def _is_stable(policy: SlotPolicy | None, request: SlotRequest) -> bool:
+    if not request.slots or any(slot.leader is None for slot in request.slots):
+        return False
+    return is_stable(request.slots, request.reports) if policy is None else policy.is_in_sync(request)
+
+
+def _shortfalls(policy: SlotPolicy | None, request: SlotRequest, answer: SlotAnswer) -> tuple[str, ...]:
+    """What the policy proves to be impossible, or of one that proves nothing what stays because nobody may have it."""
+    if answer.certificate is not None:
+        return answer.certificate.shortfalls
+    if policy is not None and OrderKind.SLOT_EXCLUSIONS not in policy.heeds:
+        return ()
+    return tuple(stranded_texts(request.stranded, request.living))

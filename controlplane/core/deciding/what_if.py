@@ -1,0 +1,187 @@
+"""What would happen: a decision that nobody commits, made by the very code that makes those that are committed."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from controlplane.config import INTENTS, MEMBERSHIP
+from controlplane.core.deciding.admission import take_membership
+from controlplane.core.deciding.expiry import settle_silence_limit
+from controlplane.core.deciding.ownership import plan_ownership, plan_what_is_due
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.draft import Draft
+from controlplane.core.log.events import Event, FencingCause, IntentAnswered, IntentOutcome, NodeFenced, renewed_by
+from controlplane.core.log.state import State
+from controlplane.core.membership.inputs import NodeJoined, NodeLeaving
+from controlplane.core.membership.observations import Observations
+from controlplane.core.operations.asked import circumstances_of, unknown_node
+from controlplane.core.operations.intents import take_intents
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import SlotPolicies
+from controlplane.core.slots.table import Slot, split_parts, without_nodes
+from controlplane.core.values.identifiers import Coordinates, NodeId
+from controlplane.core.values.inputs import InputRecord
+
+_RESTART: Final = "suppose first that it dies to see what a restart would do"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDies:
+    """A node falls silent for good."""
+
+    node_id: NodeId
+
+
+Change: TypeAlias = NodeDies | NodeJoined | NodeLeaving | Intent
+"""What may be supposed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCount:
+    """What a node holds and leads, before and after."""
+
+    node_id: NodeId
+    held_before: int
+    held_after: int
+    led_before: int
+    led_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What would happen.
+
+    Attributes:
+        moved: replicas that would be where they were not, all that is planned; what a new process is given is new.
+        moved_now: those of them that would move in the decision itself.
+        rows_waiting: planned rows that the decision would leave for the pace to let go later.
+        least_moved: the proven least number; None where the slot policy proves nothing.
+        leader_changes: slots that another node would lead.
+        least_leader_changes: the proven least number; None where the slot policy proves nothing.
+        counts: of every node that holds something before or after, by name.
+        rows: slots that would change, before and after; a part of a split slot begins with its slot's row.
+        shortfalls: what was asked of the slot policy and cannot be done, a sentence each.
+        refusals: what of the changes could not be, a sentence each.
+        answers: how the intents would be answered, in words.
+
+    If some of the changes could not be, or contradict each other, nothing is planned for the others.
+    """
+
+    moved: int
+    moved_now: int
+    rows_waiting: int
+    least_moved: int | None
+    leader_changes: int
+    least_leader_changes: int | None
+    counts: tuple[NodeCount, ...]
+    rows: tuple[tuple[Slot, Slot], ...]
+    shortfalls: tuple[str, ...]
+    refusals: tuple[str, ...]
+    answers: tuple[IntentAnswered, ...]
+
+    @property
+    def refused(self) -> bool:
+        """Whether some of the changes could not be."""
+        return bool(self.refusals or unwanted_answers(self.answers))
+
+
+def what_if(
+    state: State,
+    observations: Observations,
+    changes: Sequence[Change],
+    policies: SlotPolicies = BUILT_IN_POLICIES,
+) -> tuple[Draft, tuple[str, ...]]:
+    """The draft of the decision that these changes would bring about together, and what of them could not be.
+
+    Without any change it is the draft of a plan at once. What would be decided along with the changes is in it too. If
+    some of them could not be, or contradict each other, nothing is planned: half of it would be another question.
+    """
+    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    draft = Draft(state)
+    settle_silence_limit(draft, observations)
+    refusals: list[str] = []
+    asked: list[InputRecord] = []
+    for number, change in enumerate(changes):
+        match change:
+            case NodeDies(node_id=node_id):
+                refusals += _fence(draft, node_id, now_ms)
+            case Intent():
+                asked.append(InputRecord(Coordinates(INTENTS, 0, number, now_ms), change, b""))
+            case NodeJoined(node_id=node_id) if _lives(draft.state, node_id):
+                refusals.append(f"node {node_id!r} lives already; {_RESTART}")
+            case _:
+                record = InputRecord(Coordinates(MEMBERSHIP, 0, number, now_ms), change, b"")
+                refusal = take_membership(draft, record, observations, now_ms)
+                refusals += [refusal.detail] if refusal is not None else []
+    take_intents(draft, asked, circumstances_of(observations, policies, now_ms))
+    if refusals or unwanted_answers(draft.events):
+        return draft, tuple(refusals)
+    if not changes:
+        plan_ownership(draft, observations, policies, now_ms)
+    elif draft.events:
+        plan_what_is_due(draft, observations, policies, now_ms)
+    return draft, tuple(refusals)
+
+
+def unwanted_answers(events: Iterable[Event]) -> tuple[IntentAnswered, ...]:
+    """The answers to intents that were refused, or superseded by others of the same decision."""
+    answers = (event for event in events if isinstance(event, IntentAnswered))
+    return tuple(answer for answer in answers if answer.outcome is not IntentOutcome.DONE)
+
+
+def effect_of(draft: Draft, refusals: tuple[str, ...] = ()) -> Effect:
+    """What a draft would change in the slot table."""
+    before = draft.before.slots
+    before = (*before, *split_parts(before, len(draft.state.slots), draft.epoch))
+    # A plan that is carried out in steps is shown as a whole.
+    planned = draft.state.planned
+    after = tuple(planned.get(slot.slot_id, slot) for slot in draft.state.slots)
+    rows = tuple((old, new) for old, new in zip(before, after, strict=True) if old != new)
+    held = without_nodes(before, renewed_by(draft.events))
+    certificate = draft.certificate
+    return Effect(
+        moved=_moved(held, after),
+        moved_now=_moved(held, draft.state.slots),
+        rows_waiting=len(planned),
+        least_moved=certificate.least_moved if certificate else None,
+        leader_changes=sum(old.leader != new.leader for old, new in zip(held, after, strict=True)),
+        least_leader_changes=certificate.least_leader_changes if certificate else None,
+        counts=_counts(before, after),
+        rows=rows,
+        shortfalls=certificate.shortfalls if certificate else (),
+        refusals=refusals,
+        answers=tuple(event for event in draft.events if isinstance(event, IntentAnswered)),
+    )
+
+
+def _lives(state: State, node_id: NodeId) -> bool:
+    node = state.nodes.get(node_id)
+    return node is not None and node.lives
+
+
+def _moved(held: tuple[Slot, ...], after: tuple[Slot, ...]) -> int:
+    """How many replicas are where they were not."""
+    return sum(len(set(new.replicas) - set(old.replicas)) for old, new in zip(held, after, strict=True))
+
+
+def _fence(draft: Draft, node_id: NodeId, now_ms: int) -> list[str]:
+    node = draft.state.nodes.get(node_id)
+    if node is None:
+        return [unknown_node(draft.state, node_id).detail]
+    if not node.lives:
+        return [f"node {node_id!r} is {node.status.value} already"]
+    silence_ms = draft.state.silence_limit_ms
+    draft.because(CauseKind.NODE_EXPIRED, node_id, "supposed")
+    draft.add(NodeFenced(node_id, node.incarnation, FencingCause.SILENCE, silence_ms, now_ms))
+    return []
+
+
+def _counts(before: tuple[Slot, ...], after: tuple[Slot, ...]) -> tuple[NodeCount, ...]:
+    held = [Counter(name for slot in slots for name in slot.replicas) for slots in (before, after)]
+    led = [Counter(slot.leader for slot in slots if slot.leader is not None) for slots in (before, after)]
+    return tuple(
+        NodeCount(name, held[0][name], held[1][name], led[0][name], led[1][name])
+        for name in sorted({*held[0], *held[1]})
+    )

@@ -1,0 +1,1 @@
+"""Who may lead: lease, lock, and the machines that stand for election and lead. It knows nothing of the state."""

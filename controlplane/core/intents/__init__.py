@@ -1,0 +1,1 @@
+"""Intents: what operators ask for, and who may ask for what."""

@@ -1,0 +1,80 @@
+"""Who may ask for what: the policy's ``intent_rights``.
+
+An entry is a pattern of principals as shells write it (``ops-*``), and the kinds of intents that it allows, separated
+by spaces or commas; ``*`` stands for every kind. A principal may ask for what any pattern that fits it allows. Without
+entries everybody may ask for everything.
+
+The principal is the name that an intent carries. Kafka does not say who wrote a record, so the name is a claim of
+whoever may write to ``intents``; who may is the broker's to decide, by its access control lists.
+"""
+
+from fnmatch import fnmatchcase
+from typing import Final
+
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.intents.intent import IntentKind
+from controlplane.errors import ConfigurationError
+
+EVERY_KIND: Final = "*"
+"""Stands for every kind of intent."""
+
+
+def kinds_of(text: str) -> tuple[str, ...]:
+    """The kinds of intents that an entry allows."""
+    return tuple(text.replace(",", " ").split())
+
+
+def may_ask(policy: Policy, principal: str, kind: str) -> bool:
+    """Whether a principal may ask for an intent of this kind."""
+    if not policy.intent_rights:
+        return True
+    return any(
+        allowed in (kind, EVERY_KIND)
+        for pattern, kinds in policy.intent_rights.items()
+        if fnmatchcase(principal, pattern)
+        for allowed in kinds_of(kinds)
+    )
+
+
+def refusal_of(policy: Policy, principal: str, kind: str) -> str | None:
+    """Why an intent is refused to this principal; None if it is not."""
+    if may_ask(policy, principal, kind):
+        return None
+    who = f"principal {principal!r:.80}" if principal else "an intent without a principal"
+    allowing = [pattern for pattern, kinds in policy.intent_rights.items() if {kind, EVERY_KIND} & {*kinds_of(kinds)}]
+    known = f"{', '.join(repr(pattern) for pattern in allowing)} may" if allowing else "nobody may"
+    return f"{who} may not ask for {kind}: by the policy's intent_rights {known}"
+
+
+def check_kinds(policy: Policy) -> None:
+    """Refuse rights that name what nobody can ask for.
+
+    Raises:
+        ConfigurationError: an entry has no pattern, or names no kind or one that is unknown.
+    """
+    known = [kind.value for kind in IntentKind]
+    for pattern, text in policy.intent_rights.items():
+        kinds = kinds_of(text)
+        if not pattern or not kinds:
+            raise ConfigurationError(
+                f"intent_rights.{pattern}={text}: write intent_rights.PATTERN=KIND..., with a pattern of principals"
+            )
+        unknown = [kind for kind in kinds if kind != EVERY_KIND and kind not in known]
+        if unknown:
+            raise ConfigurationError(
+                f"intent_rights.{pattern}: {unknown[0]!r:.80} is no kind of intent; known are *, {', '.join(known)}"
+            )
+
+
+def check_rights(policy: Policy) -> None:
+    """Refuse rights that no intent could ever change again.
+
+    Raises:
+        ConfigurationError: as :func:`check_kinds`, or nobody may ask for ``change_policy``.
+    """
+    check_kinds(policy)
+    changing = {EVERY_KIND, IntentKind.CHANGE_POLICY.value}
+    if policy.intent_rights and not any(changing & {*kinds_of(kinds)} for kinds in policy.intent_rights.values()):
+        raise ConfigurationError(
+            "intent_rights: nobody could change the policy any more; give somebody change_policy or * first"
+        )

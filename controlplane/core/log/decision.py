@@ -1,0 +1,97 @@
+"""A decision: the unit that is committed, explained, replayed and audited."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from controlplane.core.log.events import Event
+from controlplane.core.slots.certificate import Certificate
+from controlplane.core.values.canonical import digest_hex
+from controlplane.core.values.identifiers import ControllerId, Epoch, Seq, Term
+
+
+class CauseKind(Enum):
+    """What made the leader decide; also the label of the decision counter."""
+
+    TERM_OPENED = "term_opened"
+    NODE_JOINED = "node_joined"
+    NODE_LEAVING = "node_leaving"
+    NODE_LEFT = "node_left"
+    NODE_EXPIRED = "node_expired"
+    EVICTIONS_FROZEN = "evictions_frozen"
+    EVICTIONS_RESUMED = "evictions_resumed"
+    INTENT = "intent"
+    POSITIONS = "positions"
+    TABLE_REPUBLISHED = "table_republished"
+    PLACEMENT_REFUSED = "placement_refused"
+    SLOTS_ARRANGED = "slots_arranged"
+    PLAN_CONTINUED = "plan_continued"
+    SILENCE_LIMIT_SETTLED = "silence_limit_settled"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason of a decision.
+
+    Attributes:
+        kind: see :class:`CauseKind`.
+        subject: the node, namespace, controller, intent or slot policy that it is about.
+        evidence: the input's coordinates as ``topic[partition]@offset``, the measured silence, or what the slot policy
+            did, or why its answer was refused.
+    """
+
+    kind: CauseKind
+    subject: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One committed unit of change.
+
+    Attributes:
+        seq: +1 each, no gaps.
+        term: the leadership that decided.
+        epoch: the routing table's epoch after this decision; unchanged if no row changes.
+        log_id: the log that it belongs to.
+        controller_id: who decided.
+        feature_level: the least level that a reader needs.
+        decided_at_ms: log time ("now" of the observations), not a clock.
+        causes: why, in the order in which they were taken up.
+        events: what changes, in order.
+        positions: next offset per input partition, keyed ``topic[partition]``: where the next leader goes on.
+        policy_fingerprint: under which policy.
+        certificate: the proof of least movement, if slots were planned.
+        previous_digest: ``digest`` of the decision before, empty for the first.
+        state_digest: digest of the state after it.
+        moves_carried_out: replicas that this decision itself placed on nodes that did not hold them, whichever
+            decision planned it.
+        leader_changes_carried_out: slots that have another leader after it, also to or from none.
+        moves_left: replicas that the plan in flight has still to place after it.
+    """
+
+    seq: Seq
+    term: Term
+    epoch: Epoch
+    log_id: str
+    controller_id: ControllerId
+    feature_level: int
+    decided_at_ms: int
+    causes: tuple[Cause, ...]
+    events: tuple[Event, ...]
+    positions: Mapping[str, int]
+    policy_fingerprint: str
+    certificate: Certificate | None
+    previous_digest: str
+    state_digest: str
+    moves_carried_out: int = 0
+    leader_changes_carried_out: int = 0
+    moves_left: int = 0
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical plain form: the next decision repeats it, which chains the log."""
+        return digest_hex(self)
+
+    def with_state_digest(self, state_digest: str) -> "Decision":
+        """The same decision, sealed with the digest of the state that it leads to."""
+        return replace(self, state_digest=state_digest)

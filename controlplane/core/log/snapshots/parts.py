@@ -1,0 +1,161 @@
+"""A state to the parts of a snapshot and back, with everything that says whether they are whole and unaltered.
+
+The body is the canonical plain form of the state, so that equal states have equal snapshots. It is made piece by piece:
+whoever writes it beside a leader pauses between pieces, and never keeps the interpreter to itself for long.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Final, TypeVar
+
+from controlplane.core.log.snapshots.log_point import LogPoint
+from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
+from controlplane.core.log.state import State, entries_digest
+from controlplane.core.values.canonical import Plain, canonical_bytes, from_plain
+from controlplane.core.values.identifiers import Seq, Term
+from controlplane.errors import ConfigurationError, InvalidInputError
+
+T = TypeVar("T")
+
+PART_BYTES: Final = 256 * 1024
+"""The longest body of a part: far below what a broker takes."""
+PIECE_ENTRIES: Final = 64
+"""How many entries of a list or map make a piece: about half a millisecond's work."""
+DAMAGED: Final = "damaged_snapshot"
+"""The reason with which a snapshot is refused that is not what was written."""
+
+
+def snapshot_id(seq: Seq, term: Term, attempt: int) -> str:
+    """The name of a snapshot: the order of names is that of decisions, and no two writers take the same one.
+
+    A term has one leader, and ``attempt`` counts what this leader began.
+    """
+    return f"{seq:019}-{term:010}-{attempt}"
+
+
+def pieces_of(state: State) -> Iterator[bytes]:
+    """The canonical plain form of a state, in pieces to be joined."""
+    opening = b"{"
+    for name in sorted(field.name for field in fields(state)):
+        yield opening + canonical_bytes(name) + b":"
+        value = getattr(state, name)
+        if isinstance(value, Mapping):
+            items = sorted(value.items())
+            yield from _in_pieces(b"{", (canonical_bytes(dict(some)) for some in _some(items)), b"}")
+        elif isinstance(value, tuple):
+            yield from _in_pieces(b"[", (canonical_bytes(some) for some in _some(value)), b"]")
+        else:
+            yield canonical_bytes(value)
+        opening = b","
+    yield b"}"
+
+
+def _some(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[start : start + PIECE_ENTRIES] for start in range(0, len(items), PIECE_ENTRIES))
+
+
+def _in_pieces(opening: bytes, collections: Iterable[bytes], closing: bytes) -> Iterator[bytes]:
+    """One collection out of several: each has its own brackets, which are left away."""
+    yield opening
+    for number, collection in enumerate(collections):
+        yield collection[1:-1] if number == 0 else b"," + collection[1:-1]
+    yield closing
+
+
+def parts_of(
+    name: str, point: LogPoint, body: bytes, code_version: str, part_bytes: int = PART_BYTES
+) -> Iterator[SnapshotPart]:
+    """The parts of a snapshot.
+
+    Args:
+        name: see :func:`snapshot_id`.
+        point: where in the log it is taken.
+        body: what :func:`pieces_of` the state there give together.
+        code_version: of whoever writes it.
+        part_bytes: the longest body of a part.
+    """
+    state = point.state
+    count = -(-len(body) // part_bytes)
+    digest = hashlib.sha256(body).hexdigest()
+    for number in range(count):
+        yield SnapshotPart(
+            snapshot_id=name,
+            part=number,
+            part_count=count,
+            log_id=state.log_id,
+            term=state.term,
+            seq=state.seq,
+            epoch=state.epoch,
+            next_decision_offset=point.next_offset,
+            state_digest=state.digest(),
+            body=body[number * part_bytes : (number + 1) * part_bytes],
+            last_decision_offset=point.last_decision_offset,
+            decided_at_ms=state.decided_at_ms,
+            feature_level=state.feature_level,
+            code_version=code_version,
+            body_digest=digest,
+        )
+
+
+def header_of(part: SnapshotPart) -> SnapshotPart:
+    """What all parts of a snapshot have in common."""
+    return replace(part, part=0, body=b"")
+
+
+def body_of(parts: Sequence[SnapshotPart]) -> bytes:
+    """The body that these parts, ascending by number, make together.
+
+    Raises:
+        InvalidInputError: ``damaged_snapshot``: parts are missing, contradict each other, or do not have the digest
+            that they name.
+    """
+    header = header_of(parts[0])
+    strange = [part.part for part in parts if header_of(part) != header]
+    if strange:
+        raise InvalidInputError(DAMAGED, f"its parts {parts[0].part} and {strange[0]} are of different snapshots")
+    missing = sorted(set(range(header.part_count)) - {part.part for part in parts})
+    if missing or len(parts) != header.part_count:
+        raise InvalidInputError(DAMAGED, f"{len(parts)} of its {header.part_count} parts are there")
+    body = b"".join(part.body for part in parts)
+    if hashlib.sha256(body).hexdigest() != header.body_digest:
+        raise InvalidInputError(DAMAGED, "its parts do not have the digest that they name")
+    return body
+
+
+def state_from_plain(plain: Plain) -> State:
+    """The state of a plain form, checked against the digest that it carries.
+
+    Raises:
+        InvalidInputError: a field is missing or has another type, or ``damaged_snapshot``: the entries do not have the
+            digest that stands beside them.
+    """
+    state = from_plain(State, plain)
+    if entries_digest(state) != state.entries_digest:
+        raise InvalidInputError(
+            DAMAGED, f"the entries of the state of seq {state.seq} do not have the digest that it names"
+        )
+    return state
+
+
+def restored(parts: Sequence[SnapshotPart]) -> State:
+    """The state of a snapshot, checked in itself; whether the log agrees is for its reader to ask.
+
+    Raises:
+        InvalidInputError: ``damaged_snapshot``, or the path to what this version does not know of a state.
+    """
+    header = parts[0]
+    try:
+        state = state_from_plain(json.loads(body_of(parts)))
+    except (ValueError, ConfigurationError) as error:
+        raise InvalidInputError(DAMAGED, f"its body is not the plain form of a state: {error}") from error
+    said = (header.log_id, header.term, header.seq, header.epoch, header.decided_at_ms, header.state_digest)
+    found = (state.log_id, state.term, state.seq, state.epoch, state.decided_at_ms, state.digest())
+    if said != found:
+        differing = next(name for name, one, other in zip(_SAID, said, found, strict=True) if one != other)
+        raise InvalidInputError(DAMAGED, f"its state has another {differing} than its parts say")
+    return state
+
+
+_SAID: Final = ("log id", "term", "seq", "epoch", "log time", "digest")

@@ -1,0 +1,44 @@
+"""The record of a part of a snapshot."""
+
+from dataclasses import dataclass
+
+from controlplane.core.values.identifiers import Epoch, Seq, Term
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPart:
+    """One part of a state snapshot. Topic ``snapshots``, key ``snapshot_id/part``.
+
+    Attributes:
+        snapshot_id: the same for all parts; see :func:`controlplane.core.log.snapshots.parts.snapshot_id`.
+        part: 0 to part_count - 1.
+        part_count: how many parts make the snapshot whole.
+        log_id: the log that it summarises.
+        term: of the last decision in it.
+        seq: of the last decision in it.
+        epoch: of the last decision in it.
+        next_decision_offset: where reading ``decisions`` goes on.
+        state_digest: digest of the whole state.
+        body: this part of the state's canonical plain form, UTF-8.
+        last_decision_offset: where the first record of the last decision stands, to be read back and compared.
+        decided_at_ms: log time of the last decision.
+        feature_level: the level that a reader needs.
+        code_version: of the controller that wrote it.
+        body_digest: SHA-256 over the bodies of all parts, joined.
+    """
+
+    snapshot_id: str
+    part: int
+    part_count: int
+    log_id: str
+    term: Term
+    seq: Seq
+    epoch: Epoch
+    next_decision_offset: int
+    state_digest: str
+    body: bytes
+    last_decision_offset: int = -1
+    decided_at_ms: int = 0
+    feature_level: int = 0
+    code_version: str = ""
+    body_digest: str = ""

@@ -1,1 +1,0 @@
-"""Passive machines: told what happened and what time it is, they answer what to do and when to wake them next."""

@@ -1,0 +1,1 @@
+"""Members: nodes, what they say of themselves, and what operators have said of them."""

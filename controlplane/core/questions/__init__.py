@@ -1,1 +1,0 @@
-"""What can be asked of a state without changing anything: how the table stands, and what would happen if."""

@@ -1,0 +1,138 @@
+"""The rows of the routing table as readers see them, their keys, and the table's digest.
+
+The topic ``routing-table`` is compacted: the last value of a key is the row, a missing value removes it. Keys are
+``<table>/<kind>/<id>``; only the id may contain a slash. The epoch marker closes each epoch and is not a row.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.canonical import union_member
+from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, Seq, SlotId, Term
+
+TABLE_ID: Final = "main"
+MARKER_KEY: Final = f"{TABLE_ID}/epoch/marker"
+SETTINGS_KEY: Final = f"{TABLE_ID}/table/settings"
+_DIGEST_MODULUS: Final = 1 << 64
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """What routers and nodes follow of the cluster's policy.
+
+    Attributes:
+        slot_count, replica_count, hash_function: what turns a key into a slot's holders.
+        silence_limit_ms: when a node that is cut off from the log has to have stopped serving.
+    """
+
+    slot_count: int
+    replica_count: int
+    hash_function: HashFunction
+    silence_limit_ms: int
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A member as routers see it; nodes that left have no row, fenced ones keep theirs so that they can see it."""
+
+    node_id: NodeId
+    incarnation: Incarnation
+    role: NodeRole
+    status: NodeStatus
+    addresses: tuple[Address, ...]
+    zone: str
+    weight: int
+    version: str
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class EpochMarker:
+    """Closes an epoch: swap to it when the rows read so far have this digest.
+
+    Attributes:
+        term: the leadership that committed it.
+        epoch: +1 each, no gaps.
+        seq: of the decision in the same transaction.
+        log_id: the decision log that it belongs to.
+        row_count: live rows, the marker not counted.
+        cause: why, for people.
+        digest: see :func:`row_hash`; 16 hexadecimal digits.
+    """
+
+    term: Term
+    epoch: Epoch
+    seq: Seq
+    log_id: str
+    row_count: int
+    cause: str
+    digest: str
+
+
+Row: TypeAlias = TableSettings | Slot | NodeRow | Bundle | Namespace
+TableValue: TypeAlias = Row | EpochMarker
+
+
+def slot_key(slot_id: SlotId) -> str:
+    """The key of a slot's row, for example ``main/slot/17``."""
+    return f"{TABLE_ID}/slot/{slot_id}"
+
+
+def node_key(node_id: NodeId) -> str:
+    """The key of a node's row."""
+    return f"{TABLE_ID}/node/{node_id}"
+
+
+def bundle_key(bundle_id: str) -> str:
+    """The key of a bundle's row; its id contains a slash."""
+    return f"{TABLE_ID}/bundle/{bundle_id}"
+
+
+def namespace_key(name: str) -> str:
+    """The key of a namespace's row."""
+    return f"{TABLE_ID}/namespace/{name}"
+
+
+def key_of(value: TableValue) -> str:
+    """The key under which a row or the marker is written."""
+    match value:
+        case TableSettings():
+            return SETTINGS_KEY
+        case Slot(slot_id=slot_id):
+            return slot_key(slot_id)
+        case NodeRow(node_id=node_id):
+            return node_key(node_id)
+        case Bundle():
+            return bundle_key(value.bundle_id)
+        case Namespace(name=name):
+            return namespace_key(name)
+        case EpochMarker():
+            return MARKER_KEY
+
+
+def row_hash(key: bytes, value: bytes) -> int:
+    """A row's share in the table's digest.
+
+    The first 8 bytes, big-endian, of SHA-256(key length as big-endian int32, key, value). The digest is the sum of the
+    shares of all live rows modulo 2^64, so it can be kept up to date at the cost of the change.
+    """
+    hashed = hashlib.sha256(len(key).to_bytes(4, "big") + key + value).digest()
+    return int.from_bytes(hashed[:8], "big")
+
+
+def add_hashes(digest: int, added: int, removed: int = 0) -> int:
+    """The digest after a row's old share is taken out and its new one put in."""
+    return (digest + added - removed) % _DIGEST_MODULUS
+
+
+def format_digest(digest: int) -> str:
+    """A table digest as markers carry it: 16 hexadecimal digits."""
+    return f"{digest:016x}"

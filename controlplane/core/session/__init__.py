@@ -1,0 +1,1 @@
+"""A node's session: what its agent does next, by what it reads and hears."""

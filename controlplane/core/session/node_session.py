@@ -1,0 +1,332 @@
+"""A node's side of its membership: joining, heartbeats, self-fencing, draining and leaving, as a passive machine.
+
+What the node is, the routing table says; the machine follows it. A node that the table fences and that still lives
+joins again with the same incarnation; one whose name belongs to a greater incarnation is superseded and stops for good.
+
+Self-fencing: the leader counts silence from a heartbeat's append, which is never before the heartbeat was *sent*. So a
+node refuses requests from (last acknowledged heartbeat's sending + silence limit - margin) on: by the time at which
+somebody else may own what it held, it has stopped. It begins and resumes only when a heartbeat is acknowledged and the
+table, read to its end after that, still shows it as a member: a node that reads late that it was admitted may have been
+fenced since, and an acknowledgement alone does not tell. The limit is the cluster's, and the table tells it: with one
+of its own a node could serve longer than the leader waits.
+
+A leader also takes slots from nodes that live, and waits for none of them. So every acknowledgement asks for the table
+to be read to its end again, and the last such reading is good for the same time, or for the time that readings take
+where the limit is shorter: a node that is heard but does not hear goes on for that long with slots that are others'.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, assert_never
+
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.routing.rows import NodeRow
+from controlplane.core.session.messages import (
+    ConfirmTable,
+    DrainAsked,
+    HeartbeatAcknowledged,
+    LeaveAsked,
+    SendHeartbeat,
+    SendJoin,
+    SendLeaving,
+    SendLeft,
+    SessionAction,
+    SessionEvent,
+    SessionOutput,
+    TableChanged,
+    TableConfirmed,
+    TableRead,
+)
+from controlplane.core.values.identifiers import Incarnation
+from controlplane.core.values.machine import Output, Woke
+from controlplane.errors import ConfigurationError, InvariantViolationError
+
+FOREVER_MS: Final = 1 << 62
+"""A monotonic time that never comes."""
+TABLE_GOOD_FOR_AT_LEAST_MS: Final = 1_500
+"""A reading of the table is good for this at least: its end is found some tenths of a second after the asking."""
+
+
+class OnLogLoss(Enum):
+    """What a node does that cannot reach the log any more."""
+
+    STOP = "stop"
+    """Refuse requests before a leader can have fenced it, at the price of an outage with the log's."""
+    SERVE = "serve"
+    """Go on: for services that prefer stale answers to none, or fence their writes by the token alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """Timing of a node's session.
+
+    Attributes:
+        heartbeat_interval_ms: how often the node says that it lives, at least; where the cluster's silence limit leaves
+            less time it does so twice within that.
+        join_retry_ms: how often it repeats a join or leaving record until the table answers.
+        self_fencing_margin_ms: how long before the cluster's silence limit a node without the log refuses requests; at
+            most half of the limit.
+        on_log_loss: see :class:`OnLogLoss`.
+    """
+
+    heartbeat_interval_ms: int = 1_000
+    join_retry_ms: int = 1_000
+    self_fencing_margin_ms: int = 500
+    on_log_loss: OnLogLoss = OnLogLoss.STOP
+
+    def __post_init__(self) -> None:
+        """Refuse timings that are none."""
+        if min(self.heartbeat_interval_ms, self.join_retry_ms) <= 0 or self.self_fencing_margin_ms < 0:
+            raise ConfigurationError(f"session intervals have to be positive and the margin not negative: {self}")
+
+
+class SessionState(Enum):
+    """Where a node's session stands."""
+
+    STARTING = "starting"
+    """Reads the table before it joins: its incarnation has to be greater than the last known one."""
+    JOINING = "joining"
+    """Has asked to be admitted."""
+    ACTIVE = "active"
+    """A member."""
+    DRAINING = "draining"
+    """A member that is relieved of what it holds."""
+    LOST_LOG = "lost_log"
+    """A member, as far as it knows, whose heartbeats are not acknowledged."""
+    FENCED = "fenced"
+    """Taken for dead by the table; joins again with the same incarnation."""
+    LEFT = "left"
+    """Gone on its own account."""
+    SUPERSEDED = "superseded"
+    """Another process with the same name and a greater incarnation has joined: this one must stop."""
+
+
+class Trigger(Enum):
+    """What moves a session from one state to another."""
+
+    TABLE_READ = "table_read"
+    ADMITTED = "admitted"
+    DRAINED = "drained"
+    FENCED = "fenced"
+    SUPERSEDED = "superseded"
+    LOG_LOST = "log_lost"
+    LOG_BACK = "log_back"
+    LEAVE_ASKED = "leave_asked"
+
+
+_S, _T = SessionState, Trigger
+TRANSITIONS: Final[dict[tuple[SessionState, Trigger], SessionState]] = {
+    (_S.STARTING, _T.TABLE_READ): _S.JOINING,
+    (_S.STARTING, _T.LEAVE_ASKED): _S.LEFT,
+    (_S.JOINING, _T.ADMITTED): _S.ACTIVE,
+    (_S.JOINING, _T.DRAINED): _S.DRAINING,
+    (_S.JOINING, _T.SUPERSEDED): _S.SUPERSEDED,
+    (_S.JOINING, _T.LEAVE_ASKED): _S.LEFT,
+    (_S.ACTIVE, _T.DRAINED): _S.DRAINING,
+    (_S.ACTIVE, _T.FENCED): _S.FENCED,
+    (_S.ACTIVE, _T.SUPERSEDED): _S.SUPERSEDED,
+    (_S.ACTIVE, _T.LOG_LOST): _S.LOST_LOG,
+    (_S.ACTIVE, _T.LEAVE_ASKED): _S.LEFT,
+    (_S.DRAINING, _T.ADMITTED): _S.ACTIVE,
+    (_S.DRAINING, _T.FENCED): _S.FENCED,
+    (_S.DRAINING, _T.SUPERSEDED): _S.SUPERSEDED,
+    (_S.DRAINING, _T.LOG_LOST): _S.LOST_LOG,
+    (_S.DRAINING, _T.LEAVE_ASKED): _S.LEFT,
+    (_S.LOST_LOG, _T.LOG_BACK): _S.ACTIVE,
+    (_S.LOST_LOG, _T.FENCED): _S.FENCED,
+    (_S.LOST_LOG, _T.SUPERSEDED): _S.SUPERSEDED,
+    (_S.LOST_LOG, _T.LEAVE_ASKED): _S.LEFT,
+    (_S.FENCED, _T.ADMITTED): _S.ACTIVE,
+    (_S.FENCED, _T.DRAINED): _S.DRAINING,
+    (_S.FENCED, _T.SUPERSEDED): _S.SUPERSEDED,
+    (_S.FENCED, _T.LEAVE_ASKED): _S.LEFT,
+}
+"""(state, trigger) to the next state. What is not here is an error; ``docs/reference/states.md`` is drawn from it."""
+
+FINAL_STATES: Final = frozenset({_S.LEFT, _S.SUPERSEDED})
+_MEMBER_STATES: Final = frozenset({_S.ACTIVE, _S.DRAINING, _S.LOST_LOG})
+_ASKING_STATES: Final = frozenset({_S.JOINING, _S.FENCED})
+
+
+class NodeSession:
+    """The machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
+
+    Attributes:
+        state: see :class:`SessionState`.
+        incarnation: 0 until the table was read.
+        last_acknowledged_ms: when the last acknowledged heartbeat of this membership was sent; None before the first.
+        table_known_at_ms: when the last reading of the table to its end was asked for; None before the first, as above.
+    """
+
+    def __init__(self, settings: SessionSettings) -> None:
+        """A session that waits for the table."""
+        self.state = SessionState.STARTING
+        self.incarnation: Incarnation = 0
+        self.last_acknowledged_ms: int | None = None
+        self.table_known_at_ms: int | None = None
+        self._settings = settings
+        self._row: NodeRow | None = None
+        self._good_for_ms = 0
+        self._heartbeat_interval_ms = settings.heartbeat_interval_ms
+        self._member_since_ms = 0
+        self._lost_at_ms = 0
+        self._ask_at_ms = 0
+        self._heartbeat_at_ms = 0
+        self._drain_reason: str | None = None
+
+    @property
+    def serve_until_ms(self) -> int:
+        """The monotonic time from which on requests have to be refused; 0 means that they have to be now."""
+        if self.state not in _MEMBER_STATES:
+            return 0
+        if self._settings.on_log_loss is OnLogLoss.SERVE:
+            return FOREVER_MS
+        acknowledged_ms, known_at_ms = self.last_acknowledged_ms, self.table_known_at_ms
+        if self.state is SessionState.LOST_LOG or acknowledged_ms is None or known_at_ms is None:
+            return 0
+        return min(acknowledged_ms + self._good_for_ms, known_at_ms + self._table_good_for_ms)
+
+    def lacks_table(self, now_ms: int) -> bool:
+        """Whether requests are refused although heartbeats are acknowledged: the table was not read for too long."""
+        since_ms = max(self.table_known_at_ms or 0, self._member_since_ms)
+        heard = self.state in (SessionState.ACTIVE, SessionState.DRAINING)
+        return heard and self.serve_until_ms <= now_ms and now_ms >= since_ms + self._table_good_for_ms
+
+    @property
+    def _table_good_for_ms(self) -> int:
+        return max(self._good_for_ms, TABLE_GOOD_FOR_AT_LEAST_MS)
+
+    def on_event(self, now_ms: int, event: SessionEvent) -> SessionOutput:
+        """Take an event up; ``now_ms`` is monotonic.
+
+        Raises:
+            InvariantViolationError: the transition table does not know what happened.
+        """
+        if self.state in FINAL_STATES:
+            return Output(None)
+        # First of all: an acknowledgement that comes after the deadline must not hide that the deadline has passed.
+        self._notice_log_loss(now_ms)
+        actions: list[SessionAction] = []
+        match event:
+            case Woke():
+                pass
+            case TableRead(last_known=last_known, wall_ms=wall_ms):
+                self.incarnation = max(wall_ms, last_known + 1)
+                self._move(now_ms, Trigger.TABLE_READ)
+            case TableChanged(row=row, silence_limit_ms=silence_limit_ms):
+                self._row = row
+                self._keep_within(silence_limit_ms)
+            case HeartbeatAcknowledged(sent_at_ms=sent_at_ms):
+                actions += self._acknowledged(now_ms, sent_at_ms)
+            case TableConfirmed(asked_at_ms=asked_at_ms):
+                self._confirmed(now_ms, asked_at_ms)
+            case DrainAsked(reason=reason):
+                self._drain_reason = reason
+                self._ask_at_ms = now_ms
+            case LeaveAsked(reason=reason):
+                if self.state is not SessionState.STARTING:
+                    actions.append(SendLeft(self.incarnation, reason))
+                self._move(now_ms, Trigger.LEAVE_ASKED)
+            case _:
+                assert_never(event)
+        self._follow_table(now_ms)
+        actions += self._due(now_ms)
+        return Output(self._next_wake_at_ms(), tuple(actions))
+
+    def _move(self, now_ms: int, trigger: Trigger) -> None:
+        before = self.state
+        after = TRANSITIONS.get((before, trigger))
+        if after is None:
+            message = f"node session is {before.value}: {trigger.value} cannot happen to it"
+            raise InvariantViolationError(message)
+        self.state = after
+        if after in _ASKING_STATES:
+            self._ask_at_ms = now_ms
+        if after in _MEMBER_STATES and before in _ASKING_STATES:
+            self._member_since_ms = now_ms
+            self.table_known_at_ms = None
+            self.last_acknowledged_ms = None
+            self._heartbeat_at_ms = now_ms
+        if after is SessionState.LOST_LOG:
+            self._lost_at_ms = now_ms
+
+    def _keep_within(self, silence_limit_ms: int) -> None:
+        """Follow the cluster's limit: when to have stopped, and how often to say that this node lives."""
+        self._good_for_ms = silence_limit_ms - min(self._settings.self_fencing_margin_ms, silence_limit_ms // 2)
+        self._heartbeat_interval_ms = min(self._settings.heartbeat_interval_ms, self._good_for_ms // 2)
+
+    def _acknowledged(self, now_ms: int, sent_at_ms: int) -> list[SessionAction]:
+        if self.state not in _MEMBER_STATES or sent_at_ms < self._member_since_ms:
+            return []
+        self.last_acknowledged_ms = max(sent_at_ms, self.last_acknowledged_ms or 0)
+        return [ConfirmTable(now_ms)] if now_ms < self._deadline_ms() else []
+
+    def _confirmed(self, now_ms: int, asked_at_ms: int) -> None:
+        """The table was asked for after an acknowledgement, and what it says of this node was followed just before."""
+        is_back = self.state is SessionState.LOST_LOG
+        since_ms = self._lost_at_ms if is_back else self._member_since_ms
+        if self.state not in _MEMBER_STATES or asked_at_ms < since_ms or now_ms >= self._deadline_ms():
+            return
+        self.table_known_at_ms = asked_at_ms
+        if is_back:
+            self._move(now_ms, Trigger.LOG_BACK)
+
+    def _follow_table(self, now_ms: int) -> None:
+        """Follow what the table says of this node, as far as the state does not agree with it yet."""
+        trigger = self._standing()
+        agreed = {
+            SessionState.JOINING: (Trigger.FENCED,),
+            SessionState.ACTIVE: (Trigger.ADMITTED,),
+            SessionState.DRAINING: (Trigger.DRAINED,),
+            SessionState.LOST_LOG: (Trigger.ADMITTED, Trigger.DRAINED),
+            SessionState.FENCED: (Trigger.FENCED,),
+        }
+        if self.state in agreed and trigger not in agreed[self.state]:
+            self._move(now_ms, trigger)
+
+    def _standing(self) -> Trigger:
+        row = self._row
+        if row is None or row.incarnation < self.incarnation:
+            return Trigger.FENCED
+        if row.incarnation > self.incarnation:
+            return Trigger.SUPERSEDED
+        return {NodeStatus.ACTIVE: Trigger.ADMITTED, NodeStatus.DRAINING: Trigger.DRAINED}.get(
+            row.status, Trigger.FENCED
+        )
+
+    def _deadline_ms(self) -> int:
+        return max(self.last_acknowledged_ms or 0, self._member_since_ms) + self._good_for_ms
+
+    def _notice_log_loss(self, now_ms: int) -> None:
+        if self.state in (SessionState.ACTIVE, SessionState.DRAINING) and now_ms >= self._deadline_ms():
+            self._move(now_ms, Trigger.LOG_LOST)
+
+    def _due(self, now_ms: int) -> list[SessionAction]:
+        actions: list[SessionAction] = []
+        if self._asks and now_ms >= self._ask_at_ms:
+            self._ask_at_ms = now_ms + self._settings.join_retry_ms
+            if self.state in _ASKING_STATES:
+                actions.append(SendJoin(self.incarnation))
+            elif self._drain_reason is not None:
+                actions.append(SendLeaving(self.incarnation, self._drain_reason))
+        if self.state in _MEMBER_STATES and now_ms >= self._heartbeat_at_ms:
+            self._heartbeat_at_ms = now_ms + self._heartbeat_interval_ms
+            actions.append(SendHeartbeat(self.incarnation, now_ms))
+        return actions
+
+    @property
+    def _asks(self) -> bool:
+        """Whether a join or a leaving record is to be repeated until the table answers."""
+        if self._drain_reason is None:
+            return self.state in _ASKING_STATES
+        return self.state in _MEMBER_STATES and self._standing() is Trigger.ADMITTED
+
+    def _next_wake_at_ms(self) -> int | None:
+        wakes = []
+        if self._asks:
+            wakes.append(self._ask_at_ms)
+        if self.state in _MEMBER_STATES:
+            wakes.append(self._heartbeat_at_ms)
+        if self.state in (SessionState.ACTIVE, SessionState.DRAINING):
+            wakes.append(self._deadline_ms())
+        return min(wakes, default=None)

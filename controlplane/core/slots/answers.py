@@ -1,0 +1,194 @@
+"""Asking a slot policy, which may be a user's own: its answer is judged before it is believed.
+
+A wrong answer must harm nobody. It is refused with a sentence, and the table stays as it is, except that nobody owns
+what he cannot: who is gone is taken out of the rows, and of the holders that are left one leads.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+from controlplane.core.slots.certificate import Certificate
+from controlplane.core.slots.policy_contract import CERTIFYING_POLICIES, SlotAnswer, SlotPolicy, SlotRequest
+from controlplane.core.slots.survivors import rows_of_survivors, stands
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.canonical import Plain, canonical_bytes, from_plain, to_plain
+from controlplane.core.values.identifiers import NodeId, SlotId
+from controlplane.errors import InvalidInputError, PlacementRefusedError, StopError
+
+_LONGEST_REFUSAL: Final = 500
+"""Characters; the refusal becomes part of a decision."""
+_ADDRESS: Final = re.compile(r"0x[0-9a-f]+")
+
+
+class Answered(NamedTuple):
+    """What becomes of the table.
+
+    Attributes:
+        answer: the policy's, or after a refusal the table as it is: without those who are gone, or with them where the
+            policy may leave the dead.
+        refusal: why the policy's own answer is not taken; None if it is.
+    """
+
+    answer: SlotAnswer
+    refusal: str | None
+
+
+def ask(policy: SlotPolicy, request: SlotRequest) -> Answered:
+    """The policy's answer if it can be believed, else one that moves nothing.
+
+    Raises:
+        StopError: the policy found that going on would do harm.
+    """
+    try:
+        answer = policy.plan(request)
+        problem = next(_problems(policy, request, answer), None)
+        if problem is None:
+            return Answered(answer, None)
+    except StopError:
+        raise
+    except PlacementRefusedError as error:
+        problem = str(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code: whatever it raises, nobody dead may own
+        problem = _sentence(error)
+    rows = request.as_published() if policy.dead_may_hold else _without_the_dead(request)
+    return Answered(SlotAnswer(rows), problem[:_LONGEST_REFUSAL])
+
+
+def _sentence(error: BaseException) -> str:
+    """What was raised and where. Addresses of objects are cut: equal requests have to give equal decisions."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = f" in {PurePath(frame.tb_frame.f_code.co_filename).name}, line {frame.tb_lineno}" if frame else ""
+    try:
+        text = f": {error}"
+    except Exception:  # noqa: BLE001 - a user's exception may not even be able to say what it is
+        text = ""
+    sentence = f"{type(error).__name__}{where}{text}".encode(errors="backslashreplace").decode()
+    return _ADDRESS.sub("0x...", sentence)
+
+
+def _problems(policy: SlotPolicy, request: SlotRequest, answer: object) -> Iterator[str]:
+    """What is wrong with an answer, in sentences; the first is meant: those after it may follow from it."""
+    if not isinstance(answer, SlotAnswer):
+        yield f"the answer is a {type(answer).__name__}, not a SlotAnswer"
+        return
+    yield from _malformed_slots(answer.slots)
+    yield from _malformed_rest(answer.remembered, answer.deed)
+    yield from _certificate_problems(policy.name, answer.certificate)
+    dead_may_hold = policy.dead_may_hold
+    held = request.held
+    living = request.living
+    answered: set[SlotId] = set()
+    for slot in answer.slots:
+        if not 0 <= slot.slot_id < len(held):
+            yield f"slot {slot.slot_id} is none of the table's {len(held)} slots"
+        if slot.slot_id in answered:
+            yield f"slot {slot.slot_id} is answered twice"
+        answered.add(slot.slot_id)
+        if dead_may_hold and slot == request.slots[slot.slot_id]:
+            continue
+        if policy.name not in CERTIFYING_POLICIES:
+            yield from _taken_last_copy(slot, held[slot.slot_id], living)
+        yield from _row_problems(slot, held[slot.slot_id], living, request)
+    for slot in held:
+        if slot.slot_id not in answered and not stands(slot, living):
+            problems = _leader_problems(slot) if dead_may_hold else _holder_problems(slot, living)
+            yield from (f"{problem}, and the answer leaves it so" for problem in problems)
+
+
+def _malformed_slots(slots: object) -> Iterator[str]:
+    """What could not even be written into the log."""
+    if not isinstance(slots, tuple) or not all(type(slot) is Slot for slot in slots):
+        yield "the answer's slots are not a tuple of Slot"
+        return
+    for slot in slots:
+        if type(slot.slot_id) is not int or type(slot.leader_epoch) is not int or type(slot.followers) is not tuple:
+            yield f"{slot}: slot_id and leader_epoch are int, followers is a tuple"
+
+
+def _malformed_rest(remembered: object, deed: object) -> Iterator[str]:
+    if not _is_text(deed):
+        yield "what the policy did is not a text"
+    if not isinstance(remembered, Mapping) or not all(
+        _is_text(name) and (text is None or _is_text(text)) for name, text in remembered.items()
+    ):
+        yield "what is to be remembered is not a map of texts"
+
+
+def _certificate_problems(policy_name: str, certificate: object) -> Iterator[str]:
+    if certificate is not None and policy_name not in CERTIFYING_POLICIES:
+        # The verifier of logs would refuse it later, when it stands in the log for ever.
+        yield f"it has a certificate, but only {', '.join(map(repr, CERTIFYING_POLICIES))} proves its plans: give None"
+    elif certificate is not None:
+        try:
+            plain = to_plain(certificate)
+            from_plain(Certificate, plain)
+            canonical_bytes(certificate)
+            if _is_too_great(plain):
+                yield "the certificate has a number that needs more than 64 bits"
+        except (InvalidInputError, TypeError, UnicodeEncodeError) as error:
+            yield f"the certificate is none: {error}"
+
+
+def _is_text(value: object) -> bool:
+    """Whether a log can hold it: a text without half characters."""
+    try:
+        return isinstance(value, str) and bool(value.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_too_great(plain: Plain) -> bool:
+    """Whether there is a whole number in it that a log cannot hold."""
+    match plain:
+        case int():
+            return not -(1 << 63) <= plain < 1 << 63
+        case list():
+            return any(map(_is_too_great, plain))
+        case dict():
+            return any(map(_is_too_great, plain.values()))
+        case _:
+            return False
+
+
+def _row_problems(slot: Slot, held: Slot, living: frozenset[NodeId], request: SlotRequest) -> Iterator[str]:
+    yield from _holder_problems(slot, living)
+    if len(set(slot.replicas)) != len(slot.replicas):
+        yield f"slot {slot.slot_id} has a node twice: {slot.replicas}"
+    if slot.followers != tuple(sorted(slot.followers)):
+        yield f"slot {slot.slot_id}: its followers {slot.followers} are not sorted by name"
+    changes = slot.leader != held.leader
+    expected = request.epoch if changes else held.leader_epoch
+    if slot.leader_epoch != expected:
+        verb = "changes" if changes else "keeps"
+        yield (
+            f"slot {slot.slot_id} {verb} its leader: its leader epoch has to be {expected}, not {slot.leader_epoch}; "
+            "Slot.assigned sets it"
+        )
+
+
+def _taken_last_copy(slot: Slot, held: Slot, living: frozenset[NodeId]) -> Iterator[str]:
+    """A slot that is emptied though somebody has its data; a proof says itself where nobody has room for a slot."""
+    survivors = sorted(living.intersection(held.replicas))
+    if survivors and not slot.replicas:
+        yield f"slot {slot.slot_id} is left to nobody, although {' and '.join(map(repr, survivors))} has its data"
+
+
+def _holder_problems(slot: Slot, living: frozenset[NodeId]) -> Iterator[str]:
+    for node_id in slot.replicas:
+        if node_id not in living:
+            yield f"slot {slot.slot_id} is held by {node_id!r}, which is no living data node"
+    yield from _leader_problems(slot)
+
+
+def _leader_problems(slot: Slot) -> Iterator[str]:
+    if slot.leader is None and slot.followers:
+        yield f"slot {slot.slot_id} has followers {slot.followers} and no leader"
+
+
+def _without_the_dead(request: SlotRequest) -> tuple[Slot, ...]:
+    """The rows after a refusal: the next answer is soon to arrange them, so that heirs need not be spread."""
+    return rows_of_survivors(request.held, request.living, request.ready, request.epoch, spread=False)

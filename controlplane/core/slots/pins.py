@@ -1,0 +1,51 @@
+"""Pins and exclusions: replicas that operators want to be somewhere, or not to be there."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from controlplane.core.values.identifiers import NodeId, SlotId
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pin:
+    """A replica that has to stand where an operator put it.
+
+    Attributes:
+        slot_id: of which slot.
+        node_id: on which node.
+        leads: whether the node also has to lead the slot.
+    """
+
+    slot_id: SlotId
+    node_id: NodeId
+    leads: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Exclusion:
+    """A slot that a node must not hold. A node that is to hold nothing at all is excluded by a standing order."""
+
+    slot_id: SlotId
+    node_id: NodeId
+
+
+def inherited_pins(pins: Iterable[Pin], before_count: int, after_count: int) -> tuple[Pin, ...]:
+    """The pins that the parts of split slots inherit."""
+    return tuple(
+        sorted(
+            replace(pin, slot_id=part)
+            for pin in pins
+            for part in range(pin.slot_id + before_count, after_count, before_count)
+        )
+    )
+
+
+def inherited_exclusions(exclusions: Iterable[Exclusion], before_count: int, after_count: int) -> tuple[Exclusion, ...]:
+    """The exclusions that the parts of split slots inherit."""
+    return tuple(
+        sorted(
+            replace(exclusion, slot_id=part)
+            for exclusion in exclusions
+            for part in range(exclusion.slot_id + before_count, after_count, before_count)
+        )
+    )

@@ -1,0 +1,53 @@
+"""The slot policies that every controller knows."""
+
+from typing import Final
+
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.slots.policies.minimal import MinimalPolicy
+from controlplane.core.slots.policies.sofa import SofaPolicy
+from controlplane.core.slots.policy_contract import SlotPolicies, SlotPolicy
+from controlplane.core.slots.table import Slot
+from controlplane.errors import ConfigurationError, ControlPlaneError, UnknownSlotPolicyError
+
+_BUILT_IN: Final = (MinimalPolicy(), SofaPolicy())
+
+BUILT_IN_POLICIES: Final[SlotPolicies] = {policy.name: policy for policy in _BUILT_IN}
+
+
+def slot_policy(policies: SlotPolicies, name: str) -> SlotPolicy:
+    """The policy of that name.
+
+    Raises:
+        UnknownSlotPolicyError: this controller does not know it.
+    """
+    found = policies.get(name)
+    if found is None:
+        raise UnknownSlotPolicyError(
+            f"slot policy {name!r} is not known here; known are {', '.join(sorted(policies))}. A controller "
+            "is given another one's file with --slot-policy-file, and so is a command that looks ahead"
+        )
+    return found
+
+
+def check_slot_policy(policies: SlotPolicies, policy: Policy, slots: tuple[Slot, ...] = ()) -> None:
+    """Refuse a cluster's policy under which a controller that knows these slot policies could not decide.
+
+    Args:
+        policies: the slot policies that the controller knows.
+        policy: the cluster's.
+        slots: the table that the slot policy would have to go on from, if it is to be another policy than before.
+
+    Raises:
+        UnknownSlotPolicyError: this controller does not know the slot policy.
+        ConfigurationError: the slot policy refuses its options, or the table.
+    """
+    chosen = slot_policy(policies, policy.slot_policy)
+    checked = "its options"
+    try:
+        chosen.check_options(policy.slot_policy_options)
+        checked = "the table"
+        chosen.check_table(slots, policy)
+    except ControlPlaneError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"slot policy {chosen.name!r} failed to check {checked}: {error!r}") from error

@@ -1,0 +1,111 @@
+"""Our rows and what the policy ``sofa`` remembers, as SOFARegistry's table, and back.
+
+Our rows say who leads and follows each slot. SOFARegistry's table also has an epoch of its own, leader epochs of which
+one tick mints several, and followers in the order in which Java iterates them. What our rows do not say is remembered:
+
+==============  ========================================================================================
+``table``       ``[57,12]``: the table's epoch, and the epoch of ours that published it
+``slot/17``     ``[41]`` or ``[41,"n3","n1"]``: the slot's leader epoch, and its followers in Java's order
+                where that is not the order of their names; missing where our row says the same
+==============  ========================================================================================
+
+A table that another policy left behind is taken over: its rows' leader epochs, and our epoch as the table's.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from controlplane.core.slots.sofa.table import INITIAL_TABLE, SofaSlot, SofaTable
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, SlotId
+
+Memory: TypeAlias = Mapping[str, str]
+
+TABLE_ENTRY: Final = "table"
+
+
+def sofa_table(slots: Sequence[Slot], memory: Memory, epoch: Epoch) -> SofaTable:
+    """The table as SOFARegistry has it.
+
+    Args:
+        slots: our rows.
+        memory: what the policy remembers.
+        epoch: of our table.
+    """
+    led = {slot.slot_id: _sofa_slot(slot, slot.leader, memory) for slot in slots if slot.leader is not None}
+    if not led:
+        return INITIAL_TABLE
+    remembered = memory.get(TABLE_ENTRY)
+    return SofaTable(epoch if remembered is None else json.loads(remembered)[0], led)
+
+
+def arranged_at(memory: Memory, epoch: Epoch) -> Epoch:
+    """The epoch of ours in which the slots changed last; the present one if another policy arranged them."""
+    remembered = memory.get(TABLE_ENTRY)
+    return epoch if remembered is None else Epoch(json.loads(remembered)[1])
+
+
+def greatest_epoch(table: SofaTable) -> int:
+    """Every epoch that is minted from here on is greater."""
+    return max([0, table.epoch, *(slot.leader_epoch for slot in table.slots.values())])
+
+
+def with_ranks(table: SofaTable, before: SofaTable) -> SofaTable:
+    """The same table with the epochs minted since ``before`` numbered without gaps, in their order."""
+    base = greatest_epoch(before)
+    epochs = {table.epoch, *(slot.leader_epoch for slot in table.slots.values())}
+    minted = sorted(epoch for epoch in epochs if epoch > base)
+    ranks = {epoch: base + rank for rank, epoch in enumerate(minted, start=1)}
+    slots = {
+        slot_id: replace(slot, leader_epoch=ranks.get(slot.leader_epoch, slot.leader_epoch))
+        for slot_id, slot in table.slots.items()
+    }
+    return SofaTable(ranks.get(table.epoch, table.epoch), slots)
+
+
+def rows(table: SofaTable, slots: Sequence[Slot], epoch: Epoch) -> tuple[Slot, ...]:
+    """Our rows of a new table.
+
+    Args:
+        table: the new one.
+        slots: our rows of the one before.
+        epoch: of our table that has the new rows.
+    """
+    pairs = ((row, table.slots[row.slot_id]) for row in slots)
+    return tuple(row.assigned(slot.leader, slot.followers, epoch) for row, slot in pairs)
+
+
+def remembered(table: SofaTable, new_rows: Sequence[Slot], memory: Memory, epoch: Epoch) -> dict[str, str | None]:
+    """What is to be remembered of a new table, as far as it is not remembered already.
+
+    Args:
+        table: the new one.
+        new_rows: our rows of it.
+        memory: what is remembered so far.
+        epoch: of our table that has these rows.
+    """
+    wanted: dict[str, str | None] = {TABLE_ENTRY: _text(table.epoch, epoch)}
+    for row in new_rows:
+        slot = table.slots[row.slot_id]
+        order = () if slot.followers == row.followers else slot.followers
+        says_all = not order and slot.leader_epoch == row.leader_epoch
+        wanted[_slot_entry(row.slot_id)] = None if says_all else _text(slot.leader_epoch, *order)
+    return {name: text for name, text in wanted.items() if memory.get(name) != text}
+
+
+def _sofa_slot(row: Slot, leader: str, memory: Memory) -> SofaSlot:
+    text = memory.get(_slot_entry(row.slot_id))
+    if text is None:
+        return SofaSlot(row.slot_id, leader, row.leader_epoch, row.followers)
+    leader_epoch, *order = json.loads(text)
+    return SofaSlot(row.slot_id, leader, leader_epoch, tuple(order) or row.followers)
+
+
+def _slot_entry(slot_id: SlotId) -> str:
+    return f"slot/{slot_id}"
+
+
+def _text(*values: int | str) -> str:
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False)

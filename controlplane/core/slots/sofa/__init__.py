@@ -1,0 +1,19 @@
+"""SOFARegistry's slot table decisions, exactly: which node leads and follows each slot, tick for tick.
+
+The behaviour is that of SOFARegistry 6.3.0 to 6.6.3, which decide alike. `docs/explanation/sofa.md` says where it is
+surprising and what the default policy does instead.
+
+java_collections  java.util.HashMap and HashSet, as far as their iteration order decides
+table             the table and its epochs
+refusals          where its classes throw, and the tick changes nothing
+builder           a table under construction, with the view by node that the balancer iterates
+balance_numbers   the balance policy's thresholds
+assigner          gives slots without leader or followers to nodes (DefaultSlotAssigner)
+balancer          moves slots between nodes in five stages (DefaultSlotBalancer)
+leader_only       moves slots that have no followers (LeaderOnlyBalancer)
+arranger          one tick: which of these runs, and what is published (ScheduledSlotArranger)
+force_refresh     a new table at an operator's wish (BalanceTask)
+
+Whether all slots are in sync, which balancing waits for (SlotTableMonitor), is `controlplane.core.slots.sync`: other
+policies ask it too.
+"""

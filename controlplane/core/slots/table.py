@@ -1,0 +1,97 @@
+"""The slot table's rows: which node leads and which nodes follow each hash slot."""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from controlplane.core.values.canonical import union_member
+from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One hash slot.
+
+    Attributes:
+        slot_id: 0 to slot_count - 1.
+        leader: the node that serves it; None while no node is there to.
+        followers: the other replicas, sorted by name.
+        leader_epoch: the epoch in which ``leader`` last changed; with the term it is the slot's fencing token.
+    """
+
+    slot_id: SlotId
+    leader: NodeId | None
+    followers: tuple[NodeId, ...]
+    leader_epoch: Epoch
+
+    @property
+    def replicas(self) -> tuple[NodeId, ...]:
+        """Every node that holds a copy, the slot leader first."""
+        return self.followers if self.leader is None else (self.leader, *self.followers)
+
+    def assigned(self, leader: NodeId | None, holders: Iterable[NodeId], epoch: Epoch) -> "Slot":
+        """The row with another leader and other holders.
+
+        Args:
+            leader: who leads from now on; None if nobody holds the slot.
+            holders: the followers in any order; the leader may be among them.
+            epoch: the epoch of the new table, which becomes the leader epoch if the leader changes.
+        """
+        followers = tuple(sorted({*holders} - {leader}))
+        return Slot(self.slot_id, leader, followers, self.leader_epoch if leader == self.leader else epoch)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSlots:
+    """The table seen from one node (SOFARegistry's DataNodeSlot)."""
+
+    node_id: NodeId
+    leads: tuple[SlotId, ...]
+    follows: tuple[SlotId, ...]
+
+
+def empty_table(slot_count: int) -> tuple[Slot, ...]:
+    """The rows of a table that never had a node."""
+    return tuple(Slot(SlotId(slot_id), None, (), Epoch(0)) for slot_id in range(slot_count))
+
+
+def without_nodes(slots: tuple[Slot, ...], gone: AbstractSet[NodeId]) -> tuple[Slot, ...]:
+    """The same rows, held and led by nobody who is gone."""
+    if not gone:
+        return slots
+    return tuple(
+        replace(
+            slot,
+            leader=None if slot.leader in gone else slot.leader,
+            followers=tuple(node_id for node_id in slot.followers if node_id not in gone),
+        )
+        for slot in slots
+    )
+
+
+def split_parts(slots: tuple[Slot, ...], slot_count: int, epoch: Epoch) -> tuple[Slot, ...]:
+    """The rows of the slots that a table gains when each of its slots is split, by slot id.
+
+    With ``slot_count`` a power of two times the present count, both hash functions put a key of slot s into one of the
+    slots s + k * present count: each of these parts begins with the row of s, so that no data has to move.
+    """
+    count = len(slots)
+    return tuple(
+        replace(slots[slot_id % count], slot_id=slot_id, leader_epoch=epoch) for slot_id in range(count, slot_count)
+    )
+
+
+def by_node(slots: tuple[Slot, ...]) -> dict[NodeId, NodeSlots]:
+    """The inverted table: for each node, sorted by name, the slots that it leads and follows, ascending."""
+    leads: dict[NodeId, list[SlotId]] = {}
+    follows: dict[NodeId, list[SlotId]] = {}
+    for slot in slots:
+        if slot.leader is not None:
+            leads.setdefault(slot.leader, []).append(slot.slot_id)
+        for follower in slot.followers:
+            follows.setdefault(follower, []).append(slot.slot_id)
+    return {
+        node_id: NodeSlots(node_id, tuple(leads.get(node_id, ())), tuple(follows.get(node_id, ())))
+        for node_id in sorted({*leads, *follows})
+    }

@@ -1,0 +1,275 @@
+"""Examples that explain what the leader decides; the properties beside them carry the weight."""
+
+import pytest
+
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.deciding.decide import decide, settle
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.decision import CauseKind
+from controlplane.core.log.events import FencingCause, IntentAnswered, IntentOutcome, NodeFenced
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.slots.table import by_node
+from controlplane.core.values.identifiers import TopicPartition
+from tests.helpers.world import World
+
+
+def causes(decision: object) -> list[CauseKind]:
+    """The kinds of a decision's causes."""
+    return [cause.kind for cause in decision.causes]  # type: ignore[attr-defined]
+
+
+def test_a_burst_of_joins_becomes_one_epoch() -> None:
+    """Joins within the linger share one decision, so that readers see one table instead of many."""
+    world = World()
+    for node_id in ("n1", "n2", "n3"):
+        world.join(node_id)
+        world.heartbeat(node_id)
+        world.tick(50)
+        world.decide()
+    assert world.state.epoch == 1
+    taken = world.run(200, ("n1", "n2", "n3"))
+    assert [causes(decision) for decision in taken] == [[CauseKind.NODE_JOINED] * 3]
+    assert world.state.epoch == 2
+    assert {node_id: len(held.leads) + len(held.follows) for node_id, held in by_node(world.state.slots).items()} in (
+        {"n1": 11, "n2": 11, "n3": 10},
+        {"n1": 11, "n2": 10, "n3": 11},
+        {"n1": 10, "n2": 11, "n3": 11},
+    )
+
+
+def test_a_silent_node_is_fenced_and_its_slots_move() -> None:
+    """Silence over the limit fences; the certificate says that no more moved than had to."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    held = by_node(world.state.slots)["n3"]
+    taken = world.run(4_000, ("n1", "n2"))
+    assert [causes(decision) for decision in taken] == [[CauseKind.NODE_EXPIRED]]
+    assert world.state.nodes["n3"].status is NodeStatus.FENCED
+    certificate = taken[0].certificate
+    assert certificate is not None
+    assert certificate.moved == certificate.least_moved == len(held.leads) + len(held.follows)
+    assert "n3" not in by_node(world.state.slots)
+
+
+def test_node_that_left_and_came_back_at_once_holds_nothing_of_before() -> None:
+    """Its new process has no data, also where its leaving and its join are taken up in one decision."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    before = world.state.slots
+    world.left("n1")
+    world.join("n1", incarnation=2)
+    (taken,) = world.run(400, ("n2", "n3"))
+    assert causes(taken) == [CauseKind.NODE_LEFT, CauseKind.NODE_JOINED]
+    for old, new in zip(before, world.state.slots, strict=True):
+        if old.leader == "n1":
+            assert new.leader in old.followers or new.leader_epoch == taken.epoch
+    held = by_node(world.state.slots)["n1"]
+    assert taken.certificate is not None
+    assert taken.certificate.moved == len(held.leads) + len(held.follows)
+
+
+def test_detection_takes_the_silence_limit_and_no_more_than_two_ticks() -> None:
+    """The limit is counted in log time from the last heartbeat."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    world.heartbeat("n3")
+    heard_at_ms = world.now_ms
+    world.run(4_000, ("n1", "n2"))
+    fenced = next(e for e in world.decisions[-1].events if isinstance(e, NodeFenced))
+    assert world.state.policy.silence_limit_ms < fenced.at_ms - heard_at_ms <= world.state.policy.silence_limit_ms + 200
+
+
+def test_an_outage_makes_nobody_silent() -> None:
+    """Thirty seconds without ticks count as one gap of 200 ms at most: the log was away, not the nodes."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    world.run(1_000, ("n1", "n2", "n3"))
+    world.tick(30_000)
+    assert world.decide() is None
+    assert world.run(2_000, ("n1", "n2", "n3")) == []
+
+
+def test_a_partition_that_is_read_late_fences_nobody() -> None:
+    """A reader that begins reads partitions at its own pace: a node's heartbeats may stand in one not read yet."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    world.run(8_000, ("n1", "n2", "n3"))
+    since_ms = world.now_ms - 7_000
+    recent = [record for record in world.inputs if record.coordinates.append_time_ms >= since_ms]
+    positions = {TopicPartition("heartbeats", partition): 0 for partition in range(3)}
+    for late in range(3):
+        read = [record for record in recent if record.coordinates.partition != late]
+        begun = observe(Observations(positions=positions), read)
+        assert decide(world.state, begun).sealed is None, f"partition {late} was not read yet"
+        assert decide(world.state, observe(begun, recent)).sealed is None
+
+
+def test_a_fenced_node_has_to_join_again() -> None:
+    """Heartbeats alone never readmit; a join with the same incarnation does."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    world.run(4_000, ("n1", "n2"))
+    world.run(4_000, ("n1", "n2", "n3"))
+    assert world.state.nodes["n3"].status is NodeStatus.FENCED
+    assert "fenced" in world.reasons()
+    world.join("n3")
+    world.run(3_000, ("n1", "n2", "n3"))
+    assert world.state.nodes["n3"].status is NodeStatus.ACTIVE
+
+
+def test_an_older_incarnation_is_refused() -> None:
+    """A process that was replaced neither joins nor keeps its successor alive."""
+    world = World()
+    world.join("n1", incarnation=5)
+    world.join("n2")
+    world.run(300)
+    world.join("n1", incarnation=4)
+    world.heartbeat("n1", incarnation=4)
+    world.run(300)
+    assert world.reasons() == ["older_incarnation", "older_incarnation"]
+    assert world.state.nodes["n1"].incarnation == 5
+
+
+def test_a_heartbeat_without_a_join_waits_one_silence_limit() -> None:
+    """The two topics have no common order, so the refusal comes only when the join had time to come."""
+    world = World()
+    world.admit("n1")
+    world.heartbeat("stranger")
+    world.run(2_000, ("n1",))
+    assert world.refusals == []
+    world.run(1_000, ("n1",))
+    assert world.reasons() == ["never_joined"]
+
+
+def test_a_greater_incarnation_replaces_the_process_and_it_begins_empty() -> None:
+    """The new process holds nothing of what the old one held, so its slots get leaders that have the data."""
+    world = World()
+    world.admit("n1", "n2")
+    led = by_node(world.state.slots)["n1"].leads
+    world.join("n1", incarnation=2)
+    (decision,) = world.run(300, ("n1", "n2"))
+    assert [event.cause for event in decision.events if isinstance(event, NodeFenced)] == [FencingCause.SUPERSEDED]
+    epochs = {world.state.slots[slot_id].leader_epoch for slot_id in led}
+    assert epochs == {decision.epoch}
+
+
+def test_a_leaving_node_is_relieved_and_then_forgotten_by_the_table() -> None:
+    """Leaving moves everything away while the node still lives; left removes its row."""
+    world = World()
+    world.admit("n1", "n2", "n3")
+    world.leave("n3")
+    (relieved,) = world.run(100)
+    assert causes(relieved) == [CauseKind.NODE_LEAVING]
+    assert "n3" not in by_node(world.state.slots)
+    world.left("n3")
+    world.run(100)
+    assert world.state.nodes["n3"].status is NodeStatus.LEFT
+
+
+def test_the_last_node_that_leaves_keeps_its_slots_until_it_has_left() -> None:
+    """Better served by a leaving node than by nobody."""
+    world = World()
+    world.admit("n1")
+    world.leave("n1")
+    world.run(100)
+    assert len(by_node(world.state.slots)["n1"].leads) == 16
+    world.left("n1")
+    world.run(100)
+    assert all(slot.leader is None for slot in world.state.slots)
+
+
+def test_session_nodes_own_nothing() -> None:
+    """Members with the role session use the table only."""
+    world = World()
+    world.join("s1", role=NodeRole.SESSION)
+    world.admit("n1")
+    assert set(by_node(world.state.slots)) == {"n1"}
+    assert world.state.nodes["s1"].status is NodeStatus.ACTIVE
+
+
+def test_too_many_silent_nodes_freeze_evictions_until_they_are_back() -> None:
+    """Self-preservation: when most of the fleet falls silent at once, the fault is more likely ours."""
+    world = World()
+    nodes = ("n1", "n2", "n3", "n4")
+    world.admit(*nodes)
+    taken = world.run(5_000, ("n1",))
+    assert [causes(decision) for decision in taken] == [[CauseKind.EVICTIONS_FROZEN]]
+    assert world.state.evictions_frozen
+    taken = world.run(3_000, nodes)
+    assert [causes(decision) for decision in taken] == [[CauseKind.EVICTIONS_RESUMED]]
+    assert all(node.status is NodeStatus.ACTIVE for node in world.state.nodes.values())
+
+
+def test_an_operator_overrides_self_preservation() -> None:
+    """The nodes that are silent at that moment are fenced, and the intent is answered in the log."""
+    world = World()
+    world.admit("n1", "n2", "n3", "n4")
+    world.run(5_000, ("n1",))
+    world.intent("i1", IntentKind.OVERRIDE_SELF_PRESERVATION.value)
+    (decision,) = world.run(100)
+    assert causes(decision).count(CauseKind.NODE_EXPIRED) == 3
+    assert world.state.answered_intents == ("i1",)
+    assert not world.state.evictions_frozen
+    told = [event.detail for event in decision.events if isinstance(event, IntentAnswered)]
+    assert told == ["3 silent nodes fenced: n2, n3, n4"]
+    assert world.ask("override_self_preservation").detail == "nobody was silent: nobody is fenced"
+
+
+def test_a_namespace_gets_four_equal_bundles_with_owners() -> None:
+    """Bundles go to the node with the fewest and move only when their owner is gone."""
+    world = World()
+    world.admit("n1", "n2")
+    world.intent("i1", IntentKind.CREATE_NAMESPACE.value, namespace="kv")
+    world.run(100, ("n1", "n2"))
+    owners = [bundle.owner for bundle in world.state.bundles.values()]
+    assert sorted(owners) == ["n1", "n1", "n2", "n2"]
+    before = dict(world.state.bundles)
+    world.admit("n3")
+    assert world.state.bundles == before
+    world.leave("n1")
+    world.run(100)
+    assert {bundle.owner for bundle in world.state.bundles.values()} <= {"n2", "n3"}
+    assert all(world.state.bundles[key].owner == "n2" for key, old in before.items() if old.owner == "n2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [("create_namespace", {"namespace": "No Such Name!"}), ("create_namespace", {}), ("make_coffee", {})],
+)
+def test_an_impossible_intent_is_answered_with_its_reason(kind: str, arguments: dict[str, str]) -> None:
+    """An operator always gets an answer in the log, and nothing else changes."""
+    world = World()
+    world.admit("n1")
+    world.intent("i1", kind, **arguments)
+    epoch = world.state.epoch
+    (decision,) = world.run(100, ("n1",))
+    (answer,) = decision.events
+    assert answer.outcome is IntentOutcome.REFUSED  # type: ignore[union-attr]
+    assert world.state.epoch == epoch
+    world.intent("i1", kind, **arguments)
+    assert world.run(100, ("n1",)) == []
+
+
+def test_a_quiet_cluster_writes_its_positions() -> None:
+    """A decision with positions alone bounds what a cold start has to read; it changes no row, hence no epoch."""
+    world = World(Policy(slot_count=16, positions_interval_ms=5_000))
+    world.admit("n1")
+    epoch = world.state.epoch
+    taken = world.run(5_500, ("n1",))
+    assert [causes(decision) for decision in taken] == [[CauseKind.POSITIONS]]
+    assert world.state.epoch == epoch
+    assert world.state.positions["heartbeats[0]"] > 0
+
+
+def test_a_heartbeat_whose_join_waits_for_a_leader_is_not_refused() -> None:
+    """Without a leader nobody takes joins up; that is no fault of the nodes."""
+    world = World()
+    world.join("n1")
+    world.heartbeat("n1")
+    for _ in range(40):
+        world.tick()
+    observations = observe(world.observations, world.inputs)
+    settled, refusals = settle(world.state, observations)
+    assert refusals == ()
+    assert [record.payload.node_id for record in settled.strangers] == ["n1"]  # type: ignore[union-attr]

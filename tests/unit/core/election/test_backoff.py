@@ -1,0 +1,66 @@
+"""How long a controller stays away from the lease, and is not preferred: long enough for others, and bounded."""
+
+import pytest
+
+from controlplane.core.election.backoff import PAUSE_MS, Absence, Failures, absence_ms
+
+LEASE_MS = 2_000
+LAST_DRAW = 1 - 2**-53
+
+
+@pytest.mark.parametrize(
+    ("absence", "failures", "shortest_ms", "longest_ms"),
+    [
+        (Absence.FALLEN, 0, 500, 1_999),
+        (Absence.FALLEN, 5, 500, 1_999),
+        (Absence.FAILED, 1, 2_000, 3_999),
+        (Absence.FAILED, 2, 4_000, 7_999),
+        (Absence.FAILED, 3, 8_000, 15_999),
+        (Absence.FAILED, 4, 8_000, 15_999),
+        (Absence.FAILED, 10_000, 8_000, 15_999),
+        (Absence.CUT_OFF, 3, 400, 599),
+        (Absence.RESIGNED, 3, 2_000, 2_000),
+    ],
+)
+def test_how_long_the_lease_is_left_to_others(
+    absence: Absence, failures: int, shortest_ms: int, longest_ms: int
+) -> None:
+    """Chance decides between two bounds; only failures in a row move them, and not for ever."""
+    assert absence_ms(absence, LEASE_MS, failures, 0.0) == shortest_ms
+    assert absence_ms(absence, LEASE_MS, failures, LAST_DRAW) == longest_ms
+
+
+def test_whoever_is_cut_off_looks_again_before_it_asks() -> None:
+    """It does not ask before the pause is over in which it was not to ask."""
+    assert absence_ms(Absence.CUT_OFF, LEASE_MS, 0, 0.0) > PAUSE_MS
+
+
+def test_whoever_hands_over_leaves_others_a_whole_lease() -> None:
+    """Each of them asks several times in it."""
+    for absence in (Absence.FAILED, Absence.RESIGNED):
+        assert absence_ms(absence, LEASE_MS, 1, 0.0) >= LEASE_MS
+
+
+def _failed(times: int) -> Failures:
+    failures = Failures()
+    for _ in range(times):
+        failures = failures.one_more(failures.unfit_until_ms, LEASE_MS)
+    return failures
+
+
+@pytest.mark.parametrize(("times", "leases"), [(1, 2), (2, 4), (3, 8), (6, 64), (10, 1_024), (11, 1_024), (500, 1_024)])
+def test_each_failure_in_a_row_doubles_how_long_nobody_prefers_it(times: int, leases: int) -> None:
+    """Long after it asks again: a free lease is one thing, one that somebody leads under is another."""
+    before = _failed(times - 1)
+    failures = before.one_more(before.unfit_until_ms, LEASE_MS)
+    assert failures.in_a_row == times
+    unfit_ms = failures.unfit_until_ms - before.unfit_until_ms
+    assert unfit_ms == leases * LEASE_MS
+    assert unfit_ms > absence_ms(Absence.FAILED, LEASE_MS, times, LAST_DRAW)
+
+
+@pytest.mark.parametrize(("quiet_leases", "in_a_row"), [(0, 5), (1_024, 5), (1_025, 1)])
+def test_failures_of_long_ago_do_not_count(quiet_leases: int, in_a_row: int) -> None:
+    """As long after the last one as the longest time in which nobody prefers it."""
+    failures = _failed(4)
+    assert failures.one_more(failures.unfit_until_ms + quiet_leases * LEASE_MS, LEASE_MS).in_a_row == in_a_row

@@ -1,0 +1,132 @@
+"""A silence limit that changes while nodes are cut off: nobody is fenced while he may still serve."""
+
+from controlplane.core.cluster.policy import SILENCE_MARGIN_MS, FormerSilenceLimit, Policy
+from controlplane.core.log.events import IntentOutcome, NodeFenced, SilenceLimitSettled
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.routing.rows import NodeRow
+from controlplane.core.session.messages import HeartbeatAcknowledged, TableChanged, TableConfirmed, TableRead
+from controlplane.core.session.node_session import NodeSession, SessionSettings
+from tests.helpers.world import World
+
+LONG_MS, SHORT_MS = 10_000, 2_000
+
+
+def cut_off_world() -> World:
+    """Three nodes under a long limit; from now on the first is cut off, and the limit is shortened."""
+    world = World(Policy(slot_count=16, silence_limit_ms=LONG_MS))
+    world.admit("n1", "n2", "n3")
+    world.run(1_000, ("n1", "n2", "n3"))
+    world.ask("change_policy", silence_limit_ms=str(SHORT_MS))
+    return world
+
+
+def fenced_after_ms(world: World, node_id: str, limit_ms: int = 30_000) -> int:
+    """How long a node that is silent from now on goes unfenced."""
+    began_ms = world.now_ms
+    beating = tuple(name for name in ("n1", "n2", "n3") if name != node_id)
+    while world.state.nodes[node_id].status is not NodeStatus.FENCED:
+        assert world.now_ms - began_ms < limit_ms
+        world.run(1_000, beating)
+    (fenced,) = [event for event in world.decisions[-1].events if isinstance(event, NodeFenced)] or [None]
+    return (fenced.at_ms if fenced else world.now_ms) - began_ms
+
+
+def test_node_that_knows_the_long_limit_only_is_fenced_after_it() -> None:
+    """Its agent, cut off before the change, serves until shortly before the long limit is over."""
+    world = cut_off_world()
+    session = NodeSession(SessionSettings())
+    session.on_event(0, TableRead(0, 1))
+    row = NodeRow("n1", 1, NodeRole.DATA, NodeStatus.ACTIVE, (), "", 1, "")
+    session.on_event(0, TableChanged(row, LONG_MS))
+    session.on_event(0, HeartbeatAcknowledged(0))
+    session.on_event(0, TableConfirmed(0))
+    # The cut comes with the change at the latest: from the change on the agent's clock and the log's run alike.
+    assert fenced_after_ms(world, "n1") >= session.serve_until_ms == LONG_MS - 500
+
+
+def test_short_limit_fences_once_the_long_one_is_over() -> None:
+    """A decision says when; from then on a death is noticed after the short limit."""
+    world = cut_off_world()
+    nodes = ("n1", "n2", "n3")
+    assert world.state.silence_limit_ms == LONG_MS
+    world.run(LONG_MS, nodes)
+    assert world.state.silence_limit_ms == LONG_MS
+    world.run(SILENCE_MARGIN_MS + 200, nodes)
+    assert world.state.silence_limit_ms == SHORT_MS
+    events = [event for decision in world.decisions for event in decision.events]
+    assert SilenceLimitSettled(SHORT_MS) in events
+    assert fenced_after_ms(world, "n2") <= SHORT_MS + 1_200
+
+
+def test_stepped_clock_does_not_shorten_the_wait() -> None:
+    """The wait is counted by ticks, as the silence of the node is that may still serve."""
+    world = cut_off_world()
+    world.tick(3_600_000)
+    world.decide()
+    world.run(SHORT_MS + 1_000, ("n2", "n3"))
+    assert world.state.silence_limit_ms == LONG_MS
+    assert world.state.nodes["n1"].status is NodeStatus.ACTIVE
+
+
+def test_new_leader_waits_at_least_as_long() -> None:
+    """It may have begun to observe only after the change, and then counts from there."""
+    world = cut_off_world()
+    fresh = World(Policy(slot_count=16))
+    fresh.state, fresh.now_ms, fresh.offsets = world.state, world.now_ms, world.offsets
+    fresh.run(LONG_MS, ("n1", "n2", "n3"))
+    assert fresh.state.silence_limit_ms == LONG_MS
+
+
+def test_longer_limit_fences_later_at_once() -> None:
+    """Agents stop earlier than they have to for a while: nothing has to wait."""
+    world = World(Policy(slot_count=16, silence_limit_ms=SHORT_MS))
+    world.admit("n1", "n2", "n3")
+    world.ask("change_policy", silence_limit_ms=str(LONG_MS))
+    assert (world.state.silence_limit_ms, world.state.former_silence_limit) == (LONG_MS, None)
+
+
+def test_limit_is_not_shortened_while_the_time_since_then_cannot_be_counted() -> None:
+    """Partition 0 counts it; read on later, it would bring time from before the change."""
+    world = World(Policy(slot_count=16, silence_limit_ms=LONG_MS))
+    world.admit("n1", "n2", "n3")
+    world.unread = {0}
+    world.run(2_000, ("n1", "n2", "n3"))
+    answer = world.ask("change_policy", silence_limit_ms=str(SHORT_MS))
+    assert answer.outcome is IntentOutcome.REFUSED
+    assert "partition 0" in answer.detail
+    world.unread = set()
+    world.run(200, ("n1", "n2", "n3"))
+    assert world.ask("change_policy", silence_limit_ms=str(SHORT_MS)).outcome is IntentOutcome.DONE
+
+
+def test_limits_that_fall_twice_wait_for_the_longest() -> None:
+    """A second shortening waits anew, for the longest limit that anybody may know; a lengthening ends the waiting."""
+    world = cut_off_world()
+    offset = world.offsets["heartbeats", 0]
+    world.ask("change_policy", silence_limit_ms="1000")
+    former = world.state.former_silence_limit
+    assert former is not None
+    assert (former.limit_ms, former.since_offset >= offset) == (LONG_MS, True)
+    world.ask("change_policy", protected_ratio="0.4")
+    assert world.state.former_silence_limit == former
+    world.ask("change_policy", silence_limit_ms="5000")
+    assert world.state.former_silence_limit is not None
+    world.ask("change_policy", silence_limit_ms=str(LONG_MS))
+    assert world.state.former_silence_limit is None
+
+
+def test_limit_that_is_settled_lets_go_of_the_former_one() -> None:
+    """The state says what fences: the longer of the two."""
+    world = cut_off_world()
+    assert isinstance(world.state.former_silence_limit, FormerSilenceLimit)
+    world.run(LONG_MS + SILENCE_MARGIN_MS + 300, ("n1", "n2", "n3"))
+    assert world.state.former_silence_limit is None
+
+
+def test_longest_limit_settles_too() -> None:
+    """Ticks are remembered for longer than the longest limit and its margin."""
+    world = World(Policy(slot_count=16, silence_limit_ms=20_000))
+    world.admit("n1", "n2", "n3")
+    world.ask("change_policy", silence_limit_ms="500")
+    world.run(20_000 + SILENCE_MARGIN_MS + 300, ("n1", "n2", "n3"))
+    assert world.state.silence_limit_ms == 500
