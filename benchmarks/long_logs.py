@@ -19,14 +19,15 @@ from controlplane.core.deciding.decide import Opening, decide, open_term
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import Cause, CauseKind, Decision
 from controlplane.core.log.draft import SealedDecision
-from controlplane.core.log.events import SlotsAssigned
-from controlplane.core.log.state import State, entry_share
+from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined, Tick
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.membership.observations import Observations, observe
-from controlplane.core.routing.rows import add_hashes, format_digest, row_hash
+from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.canonical import canonical_bytes
+from controlplane.core.values.digests import add_hashes, format_digest, row_hash
+from controlplane.core.values.entries import Entries, entry_share
 from controlplane.core.values.identifiers import Coordinates, Epoch, Seq, Term
 from controlplane.core.values.inputs import InputRecord
 from controlplane.errors import InvariantViolationError
@@ -84,16 +85,16 @@ class LongLog:
     def __init__(self, state: State) -> None:
         """Begin after ``state``, whose nodes hold its slots."""
         self._before = state
-        self._rows: list[tuple[str, int] | None] = [None] * len(state.slots)
-        self._shares = [entry_share(_slot_key(slot.slot_id), slot) for slot in state.slots]
-        self._leaders = sorted(state.nodes)
-        self._entries = state.entries_digest
+        self._rows: list[tuple[str, int] | None] = [None] * len(state.slots.table)
+        self._shares = [entry_share(slot.slot_id, slot) for slot in state.slots.table]
+        self._leaders = sorted(state.membership.nodes)
+        self._entries = state.slots.rows.digest
         self._last_digest = state.last_digest
         self._seq, self._epoch, self._decided_at_ms = int(state.seq), int(state.epoch), state.decided_at_ms
         sample = _sample(state)
         self._decision_form = _template(canonical_bytes(sample))
         self._slot_form = _template(canonical_bytes(_SAMPLE_SLOT))
-        self._state_form = _template(canonical_bytes(_after(state, sample).header()))
+        self._state_form = _template(canonical_bytes(_header(_after(state, sample))))
         self._datum: dict[str, Any] = {"part": 0, "part_count": 1, "continues": False, **to_datum(sample)}
         self._framing = default_framing()
         self._checked: State | None = state
@@ -107,7 +108,7 @@ class LongLog:
         """The state after the last decision made."""
         slots = [
             old if row is None else Slot(old.slot_id, row[0], (), Epoch(row[1]))
-            for old, row in zip(self._before.slots, self._rows, strict=True)
+            for old, row in zip(self._before.slots.table, self._rows, strict=True)
         ]
         return replace(
             self._before,
@@ -115,8 +116,7 @@ class LongLog:
             epoch=Epoch(self._epoch),
             decided_at_ms=self._decided_at_ms,
             positions={**self._before.positions, _PLACE: self._position},
-            slots=tuple(slots),
-            entries_digest=self._entries,
+            slots=replace(self._before.slots, rows=Entries(enumerate(slots))),
             last_digest=self._last_digest,
         )
 
@@ -139,7 +139,7 @@ class LongLog:
             "leader": leader,
             "previous": self._last_digest,
         }
-        share = row_hash(_slot_key(slot_id).encode(), (self._slot_form % values).encode())
+        share = row_hash(canonical_bytes(slot_id), (self._slot_form % values).encode())
         self._entries = add_hashes(self._entries, share, self._shares[slot_id])
         self._rows[slot_id], self._shares[slot_id] = (leader, self._epoch), share
         values["entries"] = format_digest(self._entries)
@@ -170,10 +170,6 @@ class LongLog:
             self._checked = None
 
 
-def _slot_key(slot_id: int) -> str:
-    return f"slot/{slot_id}"
-
-
 def _sample(state: State) -> Decision:
     return Decision(
         seq=Seq(_SEQ),
@@ -181,12 +177,12 @@ def _sample(state: State) -> Decision:
         epoch=Epoch(_EPOCH),
         log_id=state.log_id,
         controller_id=state.leader,
-        feature_level=state.feature_level,
+        feature_level=state.cluster.feature_level,
         decided_at_ms=_TIME,
         causes=(Cause(CauseKind.PLAN_CONTINUED, "bench", "made by the benchmark"),),
         events=(SlotsAssigned((_SAMPLE_SLOT,)),),
         positions={**state.positions, _PLACE: _POSITION},
-        policy_fingerprint=state.policy.fingerprint(),
+        policy_fingerprint=state.cluster.policy.fingerprint(),
         certificate=None,
         previous_digest=_PREVIOUS,
         state_digest=_STATE,
@@ -202,8 +198,14 @@ def _after(state: State, sample: Decision) -> State:
         epoch=sample.epoch,
         decided_at_ms=sample.decided_at_ms,
         positions=sample.positions,
-        entries_digest=_ENTRIES,
     )
+
+
+def _header(state: State) -> dict[str, Any]:
+    """What the state's digest is over, with a sentinel for the digest of the slot table."""
+    header: dict[str, Any] = state.header()
+    header["slots"]["rows"][1] = format_digest(_ENTRIES)
+    return header
 
 
 def _template(canonical: bytes) -> str:

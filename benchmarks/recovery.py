@@ -167,7 +167,7 @@ def _write_snapshot(cluster: ClusterConfig, kafka: KafkaConfig, point: LogPoint)
     keeper.stop()
     writer.close()
     size_bytes = metrics.snapshot_bytes._value.get()  # noqa: SLF001
-    print(f"snapshot of {len(point.state.slots):,} slots and {len(point.state.nodes):,} nodes")
+    print(f"snapshot of {len(point.state.slots.table):,} slots and {len(point.state.membership.nodes):,} nodes")
     print(f"  {size_bytes / 1e6:.1f} MB, written in {elapsed_s:.1f} s beside the leader")
     print(f"  longest wait of another thread: {1e3 * busy_s:.1f} ms (without the writing {1e3 * quiet_s:.1f} ms)")
 

@@ -14,9 +14,9 @@ from controlplane.bootstrap import readers
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.deciding.decide import settle
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import TermOpened
 from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.values.inputs import InputRecord
@@ -194,7 +194,7 @@ class Auditor:
             self._leader_began = self._places(opened.observed_from)
             self._observes_alike = False
         if not self._audit.knows_slot_policy:
-            return f"slot policy {self._audit.state.policy.slot_policy!r} is not known here"
+            return f"slot policy {self._audit.state.cluster.policy.slot_policy!r} is not known here"
         if not self._leader_began:
             return f"the log does not say from where the leader of term {decision.term} observed (feature level 1)"
         if not self._observes_alike:

@@ -6,8 +6,8 @@ from typing import Final
 from controlplane.bootstrap.readers import DecisionFollower, LoggedDecision
 from controlplane.codec.inputs import encode_input
 from controlplane.config import INTENTS, ClusterConfig, KafkaConfig
+from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent
-from controlplane.core.log.events import IntentAnswered
 from controlplane.core.values.identifiers import IntentId
 from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Delivery, EventWriter, LogReader, OutgoingRecord

@@ -15,7 +15,8 @@ from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.routing.rows import NodeRow, TableSettings, add_hashes, format_digest, row_hash
+from controlplane.core.routing.rows import NodeRow, TableSettings
+from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Seq, TopicPartition
 from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvariantViolationError, LogContinuityError, PrerequisiteError
 from controlplane.ports import LogReader
@@ -135,10 +136,10 @@ def table_of(state: State) -> RoutingTable:
         seq=state.seq,
         log_id=state.log_id,
         settings=settings,
-        slots=state.slots,
+        slots=state.slots.table,
         nodes={row.node_id: row for row in rows.values() if isinstance(row, NodeRow)},
-        bundles=state.bundles,
-        namespaces=state.namespaces,
+        bundles=state.bundles.by_id,
+        namespaces=state.bundles.namespaces,
         digest=format_digest(digest),
     )
 

@@ -15,8 +15,8 @@ from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig, SofaLeaseConfig
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import TermOpened
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId, TopicPartition

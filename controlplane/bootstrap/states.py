@@ -37,7 +37,7 @@ def read_observations(
     Raises:
         LogUnavailableError: the log did not answer.
     """
-    living = {node_id for node_id, node in state.nodes.items() if node.lives}
+    living = {node_id for node_id, node in state.membership.nodes.items() if node.lives}
     tail = readers.read_last_heartbeats(reader, living, LOOK_BACK_MS, timeout_ms, framing)
     heard = {
         (node_id, last.heartbeat.incarnation): Heard(last.append_time_ms, last.append_time_ms, last.heartbeat)

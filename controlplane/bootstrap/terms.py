@@ -11,7 +11,7 @@ from controlplane.bootstrap.readers import (
 )
 from controlplane.codec.decisions import DecisionAssembler, term_of_record
 from controlplane.config import DECISIONS
-from controlplane.core.log.events import TermOpened
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.errors import LogContinuityError, LogUnavailableError
 from controlplane.ports import LogReader, RawRecord

@@ -11,8 +11,8 @@ from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation
 from controlplane.cli.output import OutputFormat, empty_row, print_result
 from controlplane.cli.reading import reading
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent, IntentKind
-from controlplane.core.log.events import IntentOutcome
 from controlplane.core.operations.argument_checks import check_arguments
 
 COLUMNS = ("intent_id", "kind", "outcome", "detail", "seq", "epoch")

@@ -114,7 +114,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
             # Read only where there is something to compare.
             ruling = states.read_state(reader) if policy_settings else State()
         if ruling.log_id:
-            _warn_of_overruled(invocation.cluster.name, policy_settings, policy, ruling.policy)
+            _warn_of_overruled(invocation.cluster.name, policy_settings, policy, ruling.cluster.policy)
         serve_metrics(metrics_port)
         structlog.get_logger(__name__).info(
             "following the log; Ctrl-C ends", controller=config.controller_id, stands_for_election=not follow_only

@@ -17,17 +17,11 @@ from controlplane.cli.reading import reading
 from controlplane.cli.table_status_view import waiting_lines
 from controlplane.codec.framing import framing_with
 from controlplane.core.deciding.table_status import rows_that_wait
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.apply import follow
-from controlplane.core.log.events import (
-    IntentAnswered,
-    IntentOutcome,
-    NodeAdmitted,
-    NodeDraining,
-    NodeFenced,
-    NodeUndrained,
-)
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeAdmitted, NodeDraining, NodeFenced, NodeUndrained
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.kept_slots import kept_slots, kept_text
 from controlplane.core.operations.slot_numbers import counted, named_slots
@@ -89,21 +83,21 @@ class _Drain:
     def held_text(self) -> str:
         """What the node holds, in words; empty if it holds nothing."""
         slots = len(self._held())
-        bundles = sum(1 for bundle in self.state.bundles.values() if bundle.owner == self.node_id)
+        bundles = sum(1 for bundle in self.state.bundles.by_id.values() if bundle.owner == self.node_id)
         return f"{counted(slots, 'slot')} and {counted(bundles, 'bundle')}" if slots or bundles else ""
 
     def only_kept(self, kept: tuple[SlotId, ...]) -> bool:
         """Whether everything that the node still holds is what it keeps, and it keeps something."""
         held = self._held()
-        owns = any(bundle.owner == self.node_id for bundle in self.state.bundles.values())
+        owns = any(bundle.owner == self.node_id for bundle in self.state.bundles.by_id.values())
         return bool(held) and not owns and held <= set(kept)
 
     def deserted(self) -> list[SlotId]:
         """The slots that the node gave away and nobody holds, ascending."""
-        return [slot.slot_id for slot in self.state.slots if slot.slot_id in self.given and not slot.replicas]
+        return [slot.slot_id for slot in self.state.slots.table if slot.slot_id in self.given and not slot.replicas]
 
     def _held(self) -> set[SlotId]:
-        return {slot.slot_id for slot in self.state.slots if self.node_id in slot.replicas}
+        return {slot.slot_id for slot in self.state.slots.table if self.node_id in slot.replicas}
 
 
 def wait_until_drained(invocation: Invocation, node_id: NodeId, timeout_s: float) -> ExitStatus:
@@ -159,7 +153,7 @@ def _follow(invocation: Invocation, reader: LogReader, drain: _Drain, timeout_s:
 def _end_of(drain: _Drain) -> ExitStatus | None:
     """Whether there is nothing more to wait for, told on standard error; None if there is."""
     node_id, state = drain.node_id, drain.state
-    node = state.nodes.get(node_id)
+    node = state.membership.nodes.get(node_id)
     if node is not None and node.status in (NodeStatus.ACTIVE, NodeStatus.FENCED):
         click.echo(f"{node_id} no longer drains: {drain.ended or 'the log does not say that it ever did'}", err=True)
         return ExitStatus.FAILED
@@ -183,15 +177,15 @@ def _end_of(drain: _Drain) -> ExitStatus | None:
 
 def _kept(state: State, node_id: NodeId) -> tuple[SlotId, ...]:
     """The slots that the node keeps however long anybody waits; a policy of somebody's own is held to heed orders."""
-    heeds_exclusions = heeds(BUILT_IN_POLICIES, state.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
+    heeds_exclusions = heeds(BUILT_IN_POLICIES, state.cluster.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
     return kept_slots(state, node_id, heeds_exclusions=heeds_exclusions)
 
 
 def _why_it_stays(state: State, node_id: NodeId) -> str:
     """What keeps a draining node from ever giving its slots away; empty if nothing does."""
-    if state.paused:
+    if state.slots.paused:
         return "reconciliation is paused; 'controlplane table resume' lets it go on"
-    if not state.can_relieve(node_id):
+    if not state.membership.can_relieve(node_id):
         return "there is no other node to take it over"
     return ""
 
@@ -200,7 +194,7 @@ def _what_it_waits_for(invocation: Invocation, reader: LogReader, drain: _Drain)
     """What the rows wait for in which the node still is, to be put behind a sentence; empty if nothing is planned."""
     framing = framing_with(invocation.kafka.schema_ids)
     observations = states.read_observations(reader, drain.state, framing=framing)
-    of_the_node = {slot.slot_id for slot in drain.state.slots if drain.node_id in slot.replicas}
+    of_the_node = {slot.slot_id for slot in drain.state.slots.table if drain.node_id in slot.replicas}
     waiting = [each for each in rows_that_wait(drain.state, observations) if each.slot_id in of_the_node]
     lines = waiting_lines(waiting)
     more = f"; and {len(lines) - _LINES_SHOWN} other reasons" if len(lines) > _LINES_SHOWN else ""

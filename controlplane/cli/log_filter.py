@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained
+from controlplane.core.membership.events import NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained
 from controlplane.core.verification.row_history import RowChange, RowHistory
 
 _OF_A_NODE: Final = (NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained)

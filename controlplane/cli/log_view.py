@@ -7,7 +7,7 @@ from controlplane.bootstrap.past_states import Replay
 from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.cli.log_filter import ToldDecision
 from controlplane.cli.output import Row, Rows
-from controlplane.core.log.events import IntentAnswered
+from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.slots.certificate import Certificate
 from controlplane.core.values.canonical import Plain, to_plain
 from controlplane.core.verification.log_verification import Complaint, LogVerification

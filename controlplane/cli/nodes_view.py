@@ -59,14 +59,14 @@ def node_rows(table: RoutingTable, tail: HeartbeatTail, state: State) -> Rows:
                 "since_heartbeat_ms": tail.now_ms - current.append_time_ms if current else None,
             }
         )
-    unknown = state.orders.keys() - table.nodes.keys()
+    unknown = state.membership.orders.keys() - table.nodes.keys()
     return sorted([*rows, *(_ordered_row(state, node_id) for node_id in unknown)], key=lambda row: str(row["node"]))
 
 
 def _ordered_row(state: State, node_id: NodeId) -> Row:
     """A name for which something is ordered, and which no node in the table bears."""
-    order = state.order(node_id)
-    known = state.nodes.get(node_id)
+    order = state.membership.order(node_id)
+    known = state.membership.nodes.get(node_id)
     return empty_row(COLUMNS) | {
         "node": node_id,
         "status": known.status.value if known else "not joined",

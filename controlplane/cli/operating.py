@@ -20,8 +20,8 @@ from controlplane.cli.output import OutputFormat, format_option, print_json
 from controlplane.cli.reading import reading
 from controlplane.codec.framing import framing_with
 from controlplane.core.deciding.what_if import Change, effect_of, what_if
+from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import REASON, Intent, IntentKind
-from controlplane.core.log.events import IntentAnswered
 from controlplane.core.log.state import State
 from controlplane.errors import PrerequisiteError
 

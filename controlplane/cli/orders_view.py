@@ -13,23 +13,23 @@ from controlplane.core.values.identifiers import NodeId, SlotId
 
 def order_text(state: State, node_id: NodeId) -> str:
     """What is ordered for a node's name, in a few words; empty if nothing is."""
-    order = state.orders.get(node_id, NO_ORDER)
+    order = state.membership.orders.get(node_id, NO_ORDER)
     parts = ["excluded"] if order.excluded else []
     parts += [] if order.weight is None else [f"weight {order.weight}"]
     parts += [] if order.zone is None else [f"zone {order.zone or 'none'}"]
-    node = state.nodes.get(node_id)
+    node = state.membership.nodes.get(node_id)
     parts += ["leaving"] if node is not None and node.lives and node.leaving else []
     return ", ".join(parts)
 
 
 def slot_order_rows(state: State) -> list[Row]:
     """A row for each node and kind of order on slots: pinned, pinned to lead, excluded."""
-    leading = [pin for pin in state.pins if pin.leads]
-    other = [pin for pin in state.pins if not pin.leads]
+    leading = [pin for pin in state.slots.pins if pin.leads]
+    other = [pin for pin in state.slots.pins if not pin.leads]
     return [
         *_rows("pinned as leader", leading),
         *_rows("pinned", other),
-        *_rows("excluded", state.exclusions),
+        *_rows("excluded", state.slots.exclusions),
     ]
 
 
@@ -44,8 +44,8 @@ def _rows(order: str, entries: Iterable[Pin | Exclusion]) -> list[Row]:
 def slot_orders(state: State) -> dict[SlotId, list[str]]:
     """What is ordered for each slot, in a few words; slots without an order are missing."""
     found: dict[SlotId, list[str]] = {}
-    for pin in state.pins:
+    for pin in state.slots.pins:
         found.setdefault(pin.slot_id, []).append(f"{pin.node_id} leads" if pin.leads else pin.node_id)
-    for exclusion in state.exclusions:
+    for exclusion in state.slots.exclusions:
         found.setdefault(exclusion.slot_id, []).append(f"not {exclusion.node_id}")
     return found

@@ -34,11 +34,13 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
         say_that_nobody_led(invocation, "policy")
         return ExitStatus.FAILED
     if output_format is OutputFormat.JSON:
-        print_json(to_plain(state.policy))
+        print_json(to_plain(state.cluster.policy))
         return ExitStatus.DONE
     print_rows(policy_rows(state), COLUMNS)
-    if state.silence_limit_ms != state.policy.silence_limit_ms:
-        click.echo(f"{state.silence_limit_ms} ms of silence go on to fence until every node knows the shorter limit")
+    if state.cluster.silence_limit_ms != state.cluster.policy.silence_limit_ms:
+        click.echo(
+            f"{state.cluster.silence_limit_ms} ms of silence go on to fence until every node knows the shorter limit"
+        )
     return ExitStatus.DONE
 
 
@@ -58,7 +60,7 @@ def change(invocation: Invocation, *, settings: tuple[str, ...], manner: Manner)
 
 def policy_rows(state: State) -> list[Row]:
     """A row for each field of the policy."""
-    plain = to_plain(state.policy)
+    plain = to_plain(state.cluster.policy)
     return [{"name": name, "value": value} for name, value in plain.items()] if isinstance(plain, dict) else []
 
 

@@ -72,7 +72,7 @@ def parse_supposition(text: str, state: State, principal: str) -> Change:
 
 
 def _membership(text: str, state: State, name: str, what: str, settings: Mapping[str, str]) -> Change:
-    node = state.nodes.get(name)
+    node = state.membership.nodes.get(name)
     incarnation = node.incarnation if node else 0
     if what == "joins":
         weight = settings.get("weight", "1")

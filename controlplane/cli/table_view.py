@@ -16,7 +16,7 @@ NODE_COLUMNS = ("node", "status", "orders", "leads", "follows", "bundles", "lead
 def headline(table: RoutingTable, state: State) -> str:
     """One line: which epoch of which log this is, how keys become slots, and whether reconciliation is paused."""
     settings = table.settings
-    paused = "; reconciliation is paused" if state.paused else ""
+    paused = "; reconciliation is paused" if state.slots.paused else ""
     return (
         f"epoch {table.epoch}, term {table.term}, seq {table.seq}, log {table.log_id}, digest {table.digest}; "
         f"{settings.slot_count} slots by {settings.hash_function.value}, {settings.replica_count} replicas{paused}"
@@ -77,7 +77,7 @@ def table_document(table: RoutingTable, state: State, rows_name: str, rows: Rows
         "log_id": table.log_id,
         "digest": table.digest,
         "settings": to_plain(table.settings),
-        "paused": state.paused,
+        "paused": state.slots.paused,
         rows_name: [dict(row) for row in rows],
         "bundles": [dict(row) for row in bundle_rows(table)],
         "orders": [dict(row) for row in slot_order_rows(state)],

@@ -17,17 +17,14 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import Datum, Framing, default_framing, read_body
+from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
+from controlplane.core.cluster.events import ClusterCreated, FeatureLevelRaised, PolicyChanged, TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import (
-    BundlesAssigned,
-    ClusterCreated,
-    Event,
-    EvictionsFrozen,
-    FeatureLevelRaised,
-    NamespaceCreated,
+from controlplane.core.log.events import Event
+from controlplane.core.membership.events import EvictionsFrozen
+from controlplane.core.slots.events import (
     PlanMade,
-    PolicyChanged,
     PolicyRemembered,
     ReplicasLeft,
     SlotsAssigned,
@@ -36,7 +33,6 @@ from controlplane.core.log.events import (
     SlotsPinned,
     SlotsSplit,
     SlotsUnpinned,
-    TermOpened,
 )
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import (

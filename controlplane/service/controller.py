@@ -302,10 +302,12 @@ class Controller:
         metrics.term.set(state.term)
         metrics.epoch.set(state.epoch)
         metrics.seq.set(state.seq)
-        metrics.evictions_frozen.set(1 if state.evictions_frozen else 0)
-        metrics.paused.set(1 if state.paused else 0)
+        metrics.evictions_frozen.set(1 if state.membership.evictions_frozen else 0)
+        metrics.paused.set(1 if state.slots.paused else 0)
         for status in NodeStatus:
-            metrics.nodes.labels(status.value).set(sum(1 for node in state.nodes.values() if node.status is status))
+            metrics.nodes.labels(status.value).set(
+                sum(1 for node in state.membership.nodes.values() if node.status is status)
+            )
 
 
 def _pause(stop: Signal) -> None:

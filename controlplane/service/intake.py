@@ -73,7 +73,7 @@ class Intake:
         of their slots before it would count as said just now.
         """
         reader = self._open_reader()
-        since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.silence_limit_ms
+        since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.cluster.silence_limit_ms
         firsts = reader.offsets_at_time(HEARTBEATS, since_ms, only_answering=True)
         for topic in (MEMBERSHIP, INTENTS):
             firsts |= reader.start_offsets(topic, only_answering=True)
@@ -272,4 +272,4 @@ def _is_settled(state: State, refusal: Refusal) -> bool:
     """
     topic, partition, offset, append_time_ms = refusal.coordinates
     passed = offset < state.positions.get(position_key(TopicPartition(topic, partition)), 0)
-    return passed and state.decided_at_ms - append_time_ms > state.silence_limit_ms
+    return passed and state.decided_at_ms - append_time_ms > state.cluster.silence_limit_ms

@@ -8,8 +8,8 @@ import structlog
 from controlplane.core.deciding.decide import decide
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import SealedDecision
-from controlplane.core.log.events import EvictionsFrozen, FencingCause, NodeFenced
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import EvictionsFrozen, FencingCause, NodeFenced
 from controlplane.core.membership.observations import Observations, SlotsAsked
 from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.core.slots.policy_contract import SlotPolicies
@@ -132,7 +132,7 @@ class Leadership:
             or (isinstance(event, NodeFenced) and event.cause is FencingCause.SILENCE)
             for event in events
         )
-        if not for_silence and not self.state.evictions_frozen:
+        if not for_silence and not self.state.membership.evictions_frozen:
             return False
         now_ms = self._clock.monotonic_ms()
         if not for_silence and now_ms - self._asked_at_ms < _ASK_AGAIN_MS:

@@ -10,7 +10,9 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.log.state import State
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, add_hashes, format_digest, row_hash
+from controlplane.core.routing.row_hashes import RowHashes
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row
+from controlplane.core.values.digests import format_digest, row_hash
 from controlplane.ports import OutgoingRecord
 
 
@@ -18,8 +20,7 @@ class Publication(NamedTuple):
     """The records of one decision, and what the table's hashes are once they are committed."""
 
     records: tuple[OutgoingRecord, ...]
-    row_hashes: Mapping[str, int]
-    digest: int
+    row_hashes: RowHashes
 
 
 class TablePublisher:
@@ -27,8 +28,7 @@ class TablePublisher:
 
     def __init__(self, row_hashes: Mapping[str, int]) -> None:
         """Start from the rows that the topic holds now."""
-        self._row_hashes = dict(row_hashes)
-        self._digest = sum(self._row_hashes.values()) % (1 << 64)
+        self._row_hashes = RowHashes(row_hashes)
 
     def shows(self, state: State) -> bool:
         """Whether the topic holds exactly the rows of this state, in this code's encoding."""
@@ -50,28 +50,22 @@ class TablePublisher:
         decision = sealed.decision
         key = decision_key(decision.seq)
         records = [OutgoingRecord(DECISIONS, key, part, 0) for part in encode_decision(decision)]
-        hashes = dict(self._row_hashes)
-        digest = self._digest
-        for name, row in rows.items():
-            value = None if row is None else encode_row(row)
-            removed = hashes.pop(name, 0)
-            added = 0
-            if value is not None:
-                added = hashes[name] = row_hash(name.encode(), value)
-            digest = add_hashes(digest, added, removed)
-            records.append(OutgoingRecord(ROUTING_TABLE, name.encode(), value, 0))
+        values = {name: None if row is None else encode_row(row) for name, row in rows.items()}
+        records += [OutgoingRecord(ROUTING_TABLE, name.encode(), value, 0) for name, value in values.items()]
+        gone = [name for name, value in values.items() if value is None and name in self._row_hashes]
+        written = ((name, row_hash(name.encode(), value)) for name, value in values.items() if value is not None)
+        hashes = self._row_hashes.drop(gone).put(written)
         if rows:
-            marker = encode_row(_marker(decision, len(hashes), digest))
+            marker = encode_row(_marker(decision, hashes))
             records.append(OutgoingRecord(ROUTING_TABLE, MARKER_KEY.encode(), marker, 0))
-        return Publication(tuple(records), hashes, digest)
+        return Publication(tuple(records), hashes)
 
     def committed(self, publication: Publication) -> None:
         """Take over what the publication wrote."""
-        self._row_hashes = dict(publication.row_hashes)
-        self._digest = publication.digest
+        self._row_hashes = publication.row_hashes
 
 
-def _marker(decision: Decision, row_count: int, digest: int) -> EpochMarker:
+def _marker(decision: Decision, row_hashes: RowHashes) -> EpochMarker:
     causes = ", ".join(f"{cause.kind.value} {cause.subject}" for cause in decision.causes[:5])
     more = f" and {len(decision.causes) - 5} more" if len(decision.causes) > 5 else ""  # noqa: PLR2004
     return EpochMarker(
@@ -79,7 +73,7 @@ def _marker(decision: Decision, row_count: int, digest: int) -> EpochMarker:
         epoch=decision.epoch,
         seq=decision.seq,
         log_id=decision.log_id,
-        row_count=row_count,
+        row_count=len(row_hashes),
         cause=causes + more,
-        digest=format_digest(digest),
+        digest=format_digest(row_hashes.digest),
     )

@@ -40,7 +40,7 @@ def require_slot_policy(parts: Parts, state: State) -> None:
         UnknownSlotPolicyError: this controller does not know the slot policy.
         ConfigurationError: the slot policy refuses its options.
     """
-    check_slot_policy(parts.slot_policies, state.policy if state.log_id else parts.first_policy)
+    check_slot_policy(parts.slot_policies, state.cluster.policy if state.log_id else parts.first_policy)
 
 
 def read_log(parts: Parts) -> Term:

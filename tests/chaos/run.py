@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from controlplane.bootstrap.readers import DecisionFollower, LoggedDecision, open_reader, read_last_heartbeats
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import FencingCause, NodeFenced, TermOpened
+from controlplane.core.membership.events import FencingCause, NodeFenced
 from examples.kv.client import Acknowledged
 from tests.chaos.faults import LEADER_DEATHS, WEIGHTS, FaultKind, Injector, Victims
 from tests.chaos.history import Verdict, judge

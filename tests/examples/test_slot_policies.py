@@ -13,7 +13,7 @@ from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import controller
 from controlplane.cli.settings_option import parse_settings
 from controlplane.core.cluster.policy import Policy
-from controlplane.core.log.events import IntentOutcome
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.slots.answers import ask
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.policy_contract import SlotPolicies, SlotRequest
@@ -137,7 +137,7 @@ def test_the_pages_command_gives_a_running_cluster_the_policy(folder: Path) -> N
     proven = []
     for name in ("fewest", "minimal"):
         assert world.ask("change_policy", slot_policy=name).outcome is IntentOutcome.DONE
-        assert world.state.policy.slot_policy == name
+        assert world.state.cluster.policy.slot_policy == name
         proven.append(world.decisions[-1].certificate is not None)
     assert proven == [False, True]
     assert complaints_of(world.decisions) == []

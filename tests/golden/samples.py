@@ -11,49 +11,51 @@ from controlplane.codec.decisions import DEFAULT_MAX_PART_BYTES, encode_decision
 from controlplane.codec.framing import default_framing
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.bundles.candidate import Candidate
+from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
 from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
+from controlplane.core.cluster.events import (
+    ClusterCreated,
+    FeatureLevelRaised,
+    PolicyChanged,
+    SilenceLimitSettled,
+    TermOpened,
+)
 from controlplane.core.cluster.policy import FormerSilenceLimit, HashFunction, Policy
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import Cause, CauseKind, Decision
-from controlplane.core.log.events import (
-    BundlesAssigned,
-    ClusterCreated,
+from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
+from controlplane.core.membership.events import (
     EvictionsFrozen,
     EvictionsResumed,
-    FeatureLevelRaised,
     FencingCause,
-    IntentAnswered,
-    IntentOutcome,
-    MemoryEntry,
-    NamespaceCreated,
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
     NodeOrdered,
     NodeRemoved,
     NodeUndrained,
+)
+from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
+from controlplane.core.membership.node import Node, NodeRole, NodeStatus
+from controlplane.core.membership.standing_orders import StandingOrder
+from controlplane.core.routing.rows import EpochMarker, NodeRow, TableSettings
+from controlplane.core.slots.certificate import Certificate, LoadStage, ReadyHeirs
+from controlplane.core.slots.events import (
+    MemoryEntry,
     PlanDropped,
     PlanMade,
-    PolicyChanged,
     PolicyRemembered,
     ReconciliationPaused,
     ReconciliationResumed,
     ReplicasLeft,
-    SilenceLimitSettled,
     SlotsAssigned,
     SlotsExcluded,
     SlotsIncluded,
     SlotsPinned,
     SlotsSplit,
     SlotsUnpinned,
-    TermOpened,
 )
-from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
-from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
-from controlplane.core.membership.node import Node, NodeRole, NodeStatus
-from controlplane.core.membership.standing_orders import StandingOrder
-from controlplane.core.routing.rows import EpochMarker, NodeRow, TableSettings
-from controlplane.core.slots.certificate import Certificate, LoadStage, ReadyHeirs
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.plans import Departure
 from controlplane.core.slots.reports import SlotLoad, SlotSettings, SlotStatus

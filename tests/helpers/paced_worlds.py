@@ -3,9 +3,9 @@
 from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import SlotsAssigned
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.slots.reports import SlotStatus
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import NodeId
@@ -24,10 +24,10 @@ def report(world: World, *names: NodeId, ready: bool = True) -> None:
     for name in names:
         statuses = tuple(
             SlotStatus(slot.slot_id, slot.leader_epoch, slot.leader == name, status, world.now_ms)
-            for slot in world.state.slots
+            for slot in world.state.slots.table
             if name in slot.replicas
         )
-        node = world.state.nodes.get(name)
+        node = world.state.membership.nodes.get(name)
         beat = Heartbeat(
             name,
             node.incarnation if node else 1,
@@ -79,6 +79,6 @@ def carry_on(world: World, *names: NodeId, steps: int = 60) -> list[Decision]:
         decision = look(world)
         if decision is not None:
             taken.append(decision)
-        if world.state.plan is None:
+        if world.state.slots.plan is None:
             break
     return taken

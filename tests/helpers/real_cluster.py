@@ -29,7 +29,7 @@ from controlplane.config import (
     KafkaConfig,
 )
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import NodeFenced
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeft
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.routing.replica import RoutingTable, TableReplica

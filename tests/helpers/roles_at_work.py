@@ -30,8 +30,8 @@ from controlplane.config import (
 from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.decide import Opening, open_term
+from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent, IntentKind
-from controlplane.core.log.events import IntentAnswered
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.observations import Observations

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import NodeAdmitted
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeAdmitted
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.slots.policies.sofa_memory import with_ranks
@@ -133,12 +133,12 @@ class SofaFleet:
         decision = self.world.decide()
         after = self.world.state
         if after.epoch > before.epoch:
-            self._tables.append((self.world.now_ms, after.epoch, after.slots))
+            self._tables.append((self.world.now_ms, after.epoch, after.slots.table))
         if decision is None:
             self._judge_silence(before)
             return []
         self._judge(before, decision)
-        if after.slots != before.slots:
+        if after.slots.table != before.slots.table:
             self._arranged_at = after.epoch
         return [decision]
 
@@ -155,7 +155,7 @@ class SofaFleet:
                 self._heard[name, node.incarnation] = (world.now_ms, beat)
 
     def _is_member(self, node: FleetNode) -> bool:
-        row = self.world.state.nodes.get(node.name)
+        row = self.world.state.membership.nodes.get(node.name)
         return row is not None and row.incarnation == node.incarnation and row.lives
 
     def _judge_silence(self, state: State) -> None:
@@ -175,7 +175,7 @@ class SofaFleet:
         assert found is not None, "every decision after the first says what the arranger did"
         assert found.before == self.expected, "what was remembered is not what was published"
         self.actions.append(found.action)
-        named = {name for slot in before.slots for name in slot.replicas}
+        named = {name for slot in before.slots.table for name in slot.replicas}
         new = {event.node.node_id for event in decision.events if isinstance(event, NodeAdmitted)}
         assert list(found.nodes) == [name for name in self._active() if name not in new & named]
         given = self._given(found.nodes, stable=found.stable)
@@ -192,17 +192,17 @@ class SofaFleet:
         assert found.after == self.expected, "the order of followers, or an epoch"
         if found.action in ("balance", "none"):
             assert self._is_stable(before) == (found.action == "balance")
-        for row, slot in zip(after.slots, self.expected.slots.values(), strict=bool(self.expected.slots)):
+        for row, slot in zip(after.slots.table, self.expected.slots.values(), strict=bool(self.expected.slots)):
             assert (row.leader, set(row.followers)) == (slot.leader, set(slot.followers))
 
     def _active(self) -> list[str]:
         """Who may hold slots: nodes that leave only if there are no others."""
-        nodes = self.world.state.nodes.items()
+        nodes = self.world.state.membership.nodes.items()
         active = sorted(name for name, node in nodes if node.status is NodeStatus.ACTIVE)
         return active or sorted(name for name, node in nodes if node.status is NodeStatus.DRAINING)
 
     def _given(self, nodes: Sequence[str], *, stable: bool) -> Document:
-        policy = self.world.state.policy
+        policy = self.world.state.cluster.policy
         return {
             "slotNum": policy.slot_count,
             "replicas": policy.replica_count,
@@ -214,9 +214,9 @@ class SofaFleet:
 
     def _is_stable(self, state: State) -> bool:
         """The gate in the specification's words, from what was appended."""
-        for slot in state.slots:
+        for slot in state.slots.table:
             for name in slot.replicas:
-                heard = self._heard.get((name, self.world.state.nodes[name].incarnation))
+                heard = self._heard.get((name, self.world.state.membership.nodes[name].incarnation))
                 if heard is None or heard[1].table_epoch < self._arranged_at:
                     return False
                 at_ms, beat = heard

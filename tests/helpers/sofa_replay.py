@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import TermOpened
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Tick
 from controlplane.core.membership.observations import Observations, observe
@@ -69,7 +69,7 @@ def assert_nothing_was_missed(decisions: Sequence[Decision], heartbeats: Sequenc
         now_ms = observations.now_ms or 0
         while upcoming and _has_read(observations, upcoming[0]):
             state, waiting_since_ms = follow(state, upcoming.pop(0)), None
-        if not state.slots or now_ms - state.decided_at_ms < 1_000:
+        if not state.slots.table or now_ms - state.decided_at_ms < 1_000:
             continue
         if upcoming and _opens_term(upcoming[0]) and upcoming[0].decided_at_ms - now_ms < FAILOVER_MS:
             waiting_since_ms = None
@@ -110,13 +110,13 @@ def _opens_term(decision: Decision) -> bool:
 
 def _would(state: State, observations: Observations) -> ArrangerTick:
     nodes = expected_owners(state)
-    members = [(node.node_id, node.incarnation) for node in state.nodes.values() if node.lives]
-    since = arranged_at(state.policy_memory, state.epoch)
-    stable = is_stable(state.slots, observations.slot_reports(members), since, 180_000)
-    table = sofa_table(state.slots, state.policy_memory, state.epoch)
+    members = [(node.node_id, node.incarnation) for node in state.membership.nodes.values() if node.lives]
+    since = arranged_at(state.slots.memory, state.epoch)
+    stable = is_stable(state.slots.table, observations.slot_reports(members), since, 180_000)
+    table = sofa_table(state.slots.table, state.slots.memory, state.epoch)
     given = {
-        "slotNum": state.policy.slot_count,
-        "replicas": state.policy.replica_count,
+        "slotNum": state.cluster.policy.slot_count,
+        "replicas": state.cluster.policy.replica_count,
         "dataServers": nodes,
         "stable": stable,
         "table": None if table == INITIAL_TABLE else table_document(table),

@@ -8,20 +8,10 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.bundles.bundle import Namespace, equal_bundles
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.routing.rows import (
-    MARKER_KEY,
-    EpochMarker,
-    NodeRow,
-    Row,
-    TableSettings,
-    add_hashes,
-    format_digest,
-    key_of,
-    node_key,
-    row_hash,
-)
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, NodeRow, Row, TableSettings, key_of, node_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.addresses import Address
+from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, SlotId, Term
 from controlplane.ports import CommitOutcome, OutgoingRecord, TransactionalWriter
 

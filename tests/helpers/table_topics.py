@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, add_hashes, format_digest, row_hash
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row
 from controlplane.core.values.canonical import canonical_bytes
+from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 
 

@@ -5,11 +5,11 @@ from collections import defaultdict
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
 from controlplane.core.deciding.decide import Opening, decide, open_term, settle
+from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import SealedDecision
-from controlplane.core.log.events import IntentAnswered
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
@@ -154,7 +154,7 @@ class World:
 
     def held(self, node_id: str) -> set[int]:
         """The slots of which the table gives a node a replica."""
-        return {slot.slot_id for slot in self.state.slots if node_id in slot.replicas}
+        return {slot.slot_id for slot in self.state.slots.table if node_id in slot.replicas}
 
     def observe(self) -> None:
         """Observe what was appended, and decide nothing."""
@@ -206,7 +206,7 @@ class World:
         for at_ms in range(step_ms, elapsed_ms + 1, step_ms):
             if at_ms % 1_000 == 0:
                 for node_id in beating:
-                    node = self.state.nodes.get(node_id)
+                    node = self.state.membership.nodes.get(node_id)
                     self.heartbeat(node_id, node.incarnation if node else 1)
             self.tick(step_ms, ticking)
             decision = self.decide()
@@ -219,7 +219,7 @@ class World:
         for node_id in node_ids:
             self.join(node_id)
             self.heartbeat(node_id)
-        self.run(self.state.policy.join_linger_ms + 100)
+        self.run(self.state.cluster.policy.join_linger_ms + 100)
 
     def reasons(self) -> list[str]:
         """The reasons of everything refused so far."""

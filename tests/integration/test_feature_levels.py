@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.core.cluster.events import FeatureLevelRaised
 from controlplane.core.cluster.policy import FEATURE_LEVEL
-from controlplane.core.log.events import FeatureLevelRaised
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.readme import ROOT

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
-from controlplane.core.log.events import IntentAnswered, IntentOutcome
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.readme import ROOT, console_commands

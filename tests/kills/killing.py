@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from controlplane.core.log.events import TermOpened
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.routing.replica import RoutingTable
 from examples.kv.client import Counts
 from tests.kills.cluster import KvCluster

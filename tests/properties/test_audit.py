@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import CauseKind, Decision
-from controlplane.core.log.events import NodeAdmitted, TermOpened
+from controlplane.core.membership.events import NodeAdmitted
 from controlplane.core.verification.audit import Difference
 from tests.helpers.histories import History, operations, play
 from tests.helpers.logs import resealed

@@ -5,7 +5,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS
@@ -13,7 +13,6 @@ from controlplane.core.deciding.decide import Opening, decide, open_term
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.row_changes import changed_rows, rows_of
-from controlplane.core.log.snapshots.parts import state_from_plain
 from controlplane.core.log.state import State
 from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.values.canonical import from_plain, to_plain
@@ -44,7 +43,7 @@ def test_replay_from_any_snapshot_ends_in_the_same_state(history: History) -> No
     for decision in world.decisions:
         states.append(follow(states[-1], decision))
     for index, state in enumerate(states[1:], start=1):
-        restored = state_from_plain(json.loads(json.dumps(to_plain(state))))
+        restored = from_plain(State, json.loads(json.dumps(to_plain(state))))
         for decision in world.decisions[index:]:
             restored = follow(restored, from_plain(Decision, json.loads(json.dumps(to_plain(decision)))))
         assert restored == world.state
@@ -95,13 +94,21 @@ def test_observing_does_not_depend_on_batches_or_on_the_order_of_partitions(
 
 
 @given(operations)
+@example(
+    [
+        ("change_policy", ("silence_limit_ms", "5000"), None),
+        ("join", "n3", 1),
+        ("change_policy", ("silence_limit_ms", "1000"), None),
+        ("run", 3_000, set()),
+    ]
+)
 @settings(max_examples=30)
 def test_a_reader_that_looks_back_decides_like_one_that_ran_all_the_time(
     history: History,
 ) -> None:
     """Observations depend on a bounded window: a cold start that looks back fences exactly the same nodes."""
     world = play([*history, ("run", 3_000, {"n1", "n2"})])
-    since_ms = world.now_ms - 3 * world.state.policy.silence_limit_ms
+    since_ms = world.now_ms - 3 * world.state.cluster.silence_limit_ms
     recent = [record for record in world.inputs if record.coordinates.append_time_ms >= since_ms]
     heartbeats = [record for record in recent if record.coordinates.topic == HEARTBEATS]
     first = {record.coordinates[:2]: record for record in reversed(heartbeats)}

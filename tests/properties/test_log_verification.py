@@ -10,10 +10,12 @@ from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.apply import apply_all
 from controlplane.core.log.carried_out import carried_out
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import Event, NodeFenced, PlanMade, SlotsAssigned
+from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.slots.certificate import Certificate, ReadyHeirs
+from controlplane.core.slots.events import PlanMade, SlotsAssigned
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policies.minimal import MinimalPolicy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotRequest
@@ -189,7 +191,7 @@ def test_row_that_waits_for_its_planned_one_stays_as_it_was(change: Callable[[Sl
     assert complaints_of(decisions) == []
     at = decisions[-1].events.index(made)
     before = apply_all(State(), [event for decision in decisions[:-1] for event in decision.events])
-    row = change(before.slots[made.rows[0].slot_id], Epoch(decisions[-2].epoch + 1))
+    row = change(before.slots.table[made.rows[0].slot_id], Epoch(decisions[-2].epoch + 1))
     events = (*decisions[-1].events[:at], SlotsAssigned((row,)), *decisions[-1].events[at:])
     (complaint,) = complaints_of(with_last(decisions, events))
     assert f"slot {row.slot_id} waits for its planned row, and changes meanwhile to {row.replicas}" in complaint
@@ -250,7 +252,7 @@ def test_decision_that_leaves_the_table_alone_is_judged_without_a_look_at_each_r
     world = World(Policy(slot_count=16, join_linger_ms=0, cool_down_ms=60_000))
     world.admit("n1", "n2")
     world.admit("n3")
-    assert world.state.plan is not None
+    assert world.state.slots.plan is not None
     world.ask("drain_node", node="nobody")
     verification = log_verification.LogVerification()
     for each in world.decisions[:-1]:
@@ -297,9 +299,9 @@ def test_refresh_in_place_of_a_plan_that_waits_is_no_step_of_it() -> None:
     world = World(Policy(slot_count=16, slot_policy="other", cool_down_ms=60_000), {"other": Otherwise()})
     world.admit("n1", "n2")
     world.admit("n3")
-    assert world.state.plan is not None
+    assert world.state.slots.plan is not None
     world.ask("refresh_table")
-    assert world.state.plan is None
+    assert world.state.slots.plan is None
     assert complaints_of(world.decisions) == []
 
 
@@ -359,7 +361,7 @@ def test_nobody_is_given_a_slot_after_his_death_whoever_may_stay() -> None:
     """A policy that may leave the dead is no excuse for that."""
     world = _with_the_dead()
     death = world.decisions[-1]
-    slot = next(slot for slot in world.state.slots if "n3" not in slot.replicas)
+    slot = next(slot for slot in world.state.slots.table if "n3" not in slot.replicas)
     given = SlotsAssigned((replace(slot, followers=tuple(sorted((*slot.followers, "n3")))),))
     forged = replace(death, events=(*death.events, given), epoch=Epoch(death.epoch))
     complaints = complaints_of(resealed([*world.decisions[:-1], forged]), LAZY)

@@ -10,8 +10,9 @@ import pytest
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import NodeAdmitted, NodeFenced, SlotsAssigned
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeAdmitted, NodeFenced
+from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.core.verification.log_verification import LogVerification
 from tests.helpers.logs import resealed
@@ -28,7 +29,7 @@ def long_history() -> list[Decision]:
     world = World(Policy(slot_count=32, join_linger_ms=0, replica_count=3))
     while len(world.decisions) < DECISIONS:
         name = choose.choice(NODES)
-        node = world.state.nodes.get(name)
+        node = world.state.membership.nodes.get(name)
         lives = node is not None and node.lives
         match choose.choice(("join", "join", "leave", "order", "pin", "policy", "drain", "namespace")):
             case "join":
@@ -56,7 +57,7 @@ def long_history() -> list[Decision]:
             case _:
                 pass
         world.tick()
-        for each, known in world.state.nodes.items():
+        for each, known in world.state.membership.nodes.items():
             if known.lives:
                 world.heartbeat(each, known.incarnation)
         world.decide()

@@ -5,24 +5,20 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.core.cluster.events import PolicyChanged, SilenceLimitSettled
 from controlplane.core.cluster.policy import HashFunction, Policy, ZoneRule
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import (
-    Event,
-    NodeDraining,
-    NodeFenced,
-    NodeOrdered,
-    NodeUndrained,
-    PolicyChanged,
+from controlplane.core.log.events import Event
+from controlplane.core.membership.events import NodeDraining, NodeFenced, NodeOrdered, NodeUndrained
+from controlplane.core.membership.standing_orders import StandingOrder
+from controlplane.core.slots.events import (
     ReconciliationPaused,
     ReconciliationResumed,
-    SilenceLimitSettled,
     SlotsAssigned,
     SlotsExcluded,
     SlotsPinned,
     SlotsSplit,
 )
-from controlplane.core.membership.standing_orders import StandingOrder
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
@@ -239,9 +235,9 @@ def test_split_whose_parts_wait_for_their_new_leaders_is_accepted() -> None:
     world.intent("weigh", "set_node", node="n1", weight="9")
     world.tick()
     world.decide()
-    planned = world.state.planned
+    planned = world.state.slots.planned
     assert any(
-        planned[slot.slot_id].leader != slot.leader for slot in world.state.slots[16:] if slot.slot_id in planned
+        planned[slot.slot_id].leader != slot.leader for slot in world.state.slots.table[16:] if slot.slot_id in planned
     )
     assert complaints_of(world.decisions) == []
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import CauseKind
-from controlplane.core.log.events import NodeFenced, SlotsAssigned
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.slots.answers import ask
 from controlplane.core.slots.certificate import Certificate
+from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicy, SlotRequest
@@ -166,14 +167,14 @@ def test_leader_that_comes_back_empty_is_not_passed_over_where_the_dead_may_stay
     policies = {"other": Answering(plan, dead_may_hold=True)}
     world = World(Policy(slot_count=4, slot_policy="other"), policies)
     world.admit("n1", "n2")
-    table = world.state.slots
+    table = world.state.slots.table
     asleep[0] = True
     world.join("n1", incarnation=2)
     (decision,) = world.run(1_000)
     refusals = [cause.evidence for cause in decision.causes if cause.kind is CauseKind.PLACEMENT_REFUSED]
     led = next(slot for slot in table if slot.leader == "n1")
     assert refusals == [f"slot {led.slot_id} has followers ('n2',) and no leader, and the answer leaves it so"]
-    assert world.state.slots == table
+    assert world.state.slots.table == table
     assert complaints_of(world.decisions, policies) == []
 
 
@@ -224,9 +225,9 @@ def test_a_death_under_a_failing_policy_is_decided_and_explained() -> None:
     refusals = [cause for cause in death.causes if cause.kind is CauseKind.PLACEMENT_REFUSED]
     assert [(cause.subject, cause.evidence.split(" ")[0]) for cause in refusals] == [("other", "ZeroDivisionError")]
     assert [type(event) for event in death.events] == [NodeFenced, SlotsAssigned]
-    assert {slot.leader for slot in world.state.slots} == {"n1", "n2"}
-    assert any(len(slot.replicas) == 1 for slot in world.state.slots)
+    assert {slot.leader for slot in world.state.slots.table} == {"n1", "n2"}
+    assert any(len(slot.replicas) == 1 for slot in world.state.slots.table)
     failing[0] = False
     world.join("n4")
     world.run(1_000, ("n1", "n2", "n4"))
-    assert {len(slot.replicas) for slot in world.state.slots} == {2}
+    assert {len(slot.replicas) for slot in world.state.slots.table} == {2}

@@ -6,18 +6,14 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
+from controlplane.core.cluster.events import PolicyChanged
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import Cause, CauseKind, Decision
-from controlplane.core.log.events import (
-    BundlesAssigned,
-    Event,
+from controlplane.core.log.events import Event
+from controlplane.core.membership.events import NodeDraining, NodeFenced, NodeOrdered, NodeUndrained
+from controlplane.core.slots.events import (
     MemoryEntry,
-    NamespaceCreated,
-    NodeDraining,
-    NodeFenced,
-    NodeOrdered,
-    NodeUndrained,
-    PolicyChanged,
     PolicyRemembered,
     ReconciliationResumed,
     SlotsAssigned,
@@ -195,7 +191,7 @@ def test_memory_ends_where_another_policy_ruled_within_one_decision() -> None:
     world.admit("n1", "n2", "n3")
     world.leave("n3")
     world.run(1_000, ("n1", "n2", "n3"))
-    assert world.state.policy_memory
+    assert world.state.slots.memory
     world.intent("away", "change_policy", slot_policy="minimal", tolerance_percent="5")
     world.intent("back", "change_policy", slot_policy="sofa")
     world.tick()

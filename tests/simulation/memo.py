@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from controlplane import table_follower
-from controlplane.core.log import apply
-from controlplane.core.log.state import Entry
-from controlplane.core.routing.rows import Slot
+from controlplane.core.slots.table import Slot
+from controlplane.core.values import entries
 from controlplane.service import intake
 from tests.simulation.invariants import fencing
 
@@ -21,19 +20,19 @@ def decoding_once() -> Iterator[None]:
     All processes frame alike, so that how they frame is no part of what a record means. What a slot adds to a state's
     digest is worked out once as well; whole states are checked without that. It may be used within itself.
     """
-    decode_input, decode_row, entry_share = intake.decode_input, table_follower.decode_row, apply.entry_share
+    decode_input, decode_row, entry_share = intake.decode_input, table_follower.decode_row, entries.entry_share
     decode_once = lru_cache(_KEPT)(decode_input)
     slot_share = lru_cache(_KEPT)(entry_share)
 
-    def share(key: str, entry: Entry) -> int:
+    def share(key: object, entry: object) -> int:
         return slot_share(key, entry) if isinstance(entry, Slot) else entry_share(key, entry)
 
     intake.decode_input = lambda topic, raw, _framing=None: decode_once(topic, raw)
     fencing.decode_input = decode_once
     table_follower.decode_row = lru_cache(_KEPT)(decode_row)
-    apply.entry_share = share
+    entries.entry_share = share
     try:
         yield
     finally:
         intake.decode_input = fencing.decode_input = decode_input
-        table_follower.decode_row, apply.entry_share = decode_row, entry_share
+        table_follower.decode_row, entries.entry_share = decode_row, entry_share

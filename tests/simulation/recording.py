@@ -159,7 +159,7 @@ def _chained(plain_decisions: list[Any]) -> Iterator[Decision]:
     state = State()
     for plain in plain_decisions:
         after = apply_all(state, (decision := from_plain(Decision, plain)).events)
-        fingerprint = after.policy.fingerprint()
+        fingerprint = after.cluster.policy.fingerprint()
         decision = replace(decision, previous_digest=state.last_digest, policy_fingerprint=fingerprint)
         stamped = stamp(after, decision)
         decision = decision.with_state_digest(stamped.digest())

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.election.leading import Step
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import Event, TermOpened
+from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import ControllerId, Term
 from tests.simulation.invariants.healing import what_did_not_heal
@@ -132,7 +133,7 @@ def begun(setting: Setting = USUAL) -> Script:
     """A cluster that is well."""
     script = Script("named", setting=setting)
     script.start()
-    script.go_on_until(lambda: script.state.nodes.keys() == set(NODES) and script.is_well(), 5_000)
+    script.go_on_until(lambda: script.state.membership.nodes.keys() == set(NODES) and script.is_well(), 5_000)
     return script
 
 

@@ -14,7 +14,7 @@ from controlplane.core.election.leading import Step
 from controlplane.core.election.lease import Lease
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import NodeFenced
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.values.identifiers import Epoch
@@ -264,31 +264,31 @@ def test_a_reader_that_lags_over_a_compaction_shows_no_row_too_many(drop_tombsto
 def test_a_heartbeat_sent_forty_seconds_ago_readmits_nobody() -> None:
     """The node is dead and fenced; what was under way all the time says nothing about now."""
     script = begun()
-    incarnation = script.state.nodes["n4"].incarnation
+    incarnation = script.state.membership.nodes["n4"].incarnation
     script.world.kill("n4")
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 4_000)
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 4_000)
     script.go_on(37_000)
     seq = script.state.seq
     late = Heartbeat("n4", incarnation, 0, Epoch(0), NodeRole.DATA)
     script.world.send(HEARTBEATS, "n4", encode_input(late))
     script.go_on(4_000)
-    assert script.state.nodes["n4"].status is NodeStatus.FENCED
+    assert script.state.membership.nodes["n4"].status is NodeStatus.FENCED
     assert script.state.seq == seq
 
 
 def test_a_late_heartbeat_delays_detection_by_one_limit_at_most() -> None:
     """The other way round: it arrives just before its sender, who is dead, would be fenced."""
     script = begun()
-    limit_ms = script.state.silence_limit_ms
-    incarnation = script.state.nodes["n4"].incarnation
+    limit_ms = script.state.cluster.silence_limit_ms
+    incarnation = script.state.membership.nodes["n4"].incarnation
     script.world.kill("n4")
     script.go_on(limit_ms - 500)
-    assert script.state.nodes["n4"].lives
+    assert script.state.membership.nodes["n4"].lives
     late = Heartbeat("n4", incarnation, 0, Epoch(0), NodeRole.DATA)
     script.world.send(HEARTBEATS, "n4", encode_input(late))
     script.go_on(limit_ms - 200)
-    assert script.state.nodes["n4"].lives
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 600)
+    assert script.state.membership.nodes["n4"].lives
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 600)
     assert [
         event for event in script.events(NodeFenced) if isinstance(event, NodeFenced) and event.node_id != "n4"
     ] == []
@@ -364,7 +364,10 @@ def test_a_leader_that_appends_and_cannot_read_leaves_the_lease_to_others() -> N
     script.world.kill("n4")
     blind_ms = 3 * LEASE.duration_ms
     script.go_on_until(lambda: script.leaders and script.leaders != [deaf], blind_ms + 2 * LEASE.duration_ms)
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 2 * script.state.silence_limit_ms)
+    script.go_on_until(
+        lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED,
+        2 * script.state.cluster.silence_limit_ms,
+    )
     script.go_on(2 * blind_ms)
     assert len(script.terms) == 2, "it fences nobody whom it could not follow"
     script.world.machines[deaf].network.let_through(ALL_THAT_A_CONTROLLER_FOLLOWS)

@@ -5,7 +5,7 @@ import pytest
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP
 from controlplane.core.cluster.policy import Policy
-from controlplane.core.log.events import NodeFenced
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.values.identifiers import Epoch
@@ -31,15 +31,15 @@ def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
     script.go_on_until(lambda: served(script, "n4"), 1_000)
     network = script.world.machines["n4"].network
     network.hold_back(TABLE)
-    script.go_on(script.state.silence_limit_ms // 2)
+    script.go_on(script.state.cluster.silence_limit_ms // 2)
     assert served(script, "n4"), "a moment without news is no reason to stop"
     script.ask("move-away", "exclude_node", node="n4")
-    script.go_on_until(lambda: not any("n4" in slot.replicas for slot in script.state.slots), 2_000)
-    script.go_on_until(lambda: not served(script, "n4"), script.state.silence_limit_ms)
+    script.go_on_until(lambda: not any("n4" in slot.replicas for slot in script.state.slots.table), 2_000)
+    script.go_on_until(lambda: not served(script, "n4"), script.state.cluster.silence_limit_ms)
     assert script.events(NodeFenced) == []
-    script.go_on(3 * script.state.silence_limit_ms)
+    script.go_on(3 * script.state.cluster.silence_limit_ms)
     assert served(script, "n4") == []
-    assert script.state.nodes["n4"].lives
+    assert script.state.membership.nodes["n4"].lives
     script.ask("move-back", "include_node", node="n4")
     network.let_through(TABLE)
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
@@ -50,43 +50,43 @@ def test_a_node_that_left_is_admitted_again_on_a_slower_clock() -> None:
     """The table knows nothing of it any more, the controllers do: its incarnation has to be above its former one."""
     script = begun()
     script.world.stop_node("n4", drain=True)
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.LEFT, 5_000)
     script.go_on_until(lambda: "n4" not in script.world.agents, 1_000)
-    former = script.state.nodes["n4"].incarnation
+    former = script.state.membership.nodes["n4"].incarnation
     script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
     script.world.start_node("n4")
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
-    assert script.state.nodes["n4"].incarnation == former + 1
+    assert script.state.membership.nodes["n4"].incarnation == former + 1
 
 
 def test_a_node_that_was_fenced_is_admitted_again_on_a_slower_clock() -> None:
     """Its row says under which incarnation it died."""
     script = begun()
     script.world.kill("n4")
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 4_000)
-    former = script.state.nodes["n4"].incarnation
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 4_000)
+    former = script.state.membership.nodes["n4"].incarnation
     script.world.machines["n4"].clock.wall_step_ms -= 3_600_000
     script.world.start_node("n4")
     script.go_on_until(lambda: served(script, "n4") and script.is_well(), 3_000)
-    assert script.state.nodes["n4"].incarnation == former + 1
+    assert script.state.membership.nodes["n4"].incarnation == former + 1
 
 
 def test_a_node_that_found_its_former_slots_keeps_them_when_the_policy_changes() -> None:
     """SOFARegistry's policy leaves them to it while it restarts; the next policy has no reason to take them away."""
     script = begun(Setting(Policy(slot_count=64, replica_count=1, join_linger_ms=100, slot_policy="sofa")))
-    former = script.state.nodes["n3"].incarnation
-    held = {slot.slot_id: slot.leader_epoch for slot in script.state.slots if slot.leader == "n3"}
+    former = script.state.membership.nodes["n3"].incarnation
+    held = {slot.slot_id: slot.leader_epoch for slot in script.state.slots.table if slot.leader == "n3"}
     script.go_on(1_000)  # its clients write
     script.ask("stand-still", "pause_reconciliation")
     script.go_on_until(lambda: script.answered("stand-still"), 1_000)
     script.world.kill("n3")
     script.world.start_node("n3")
-    script.go_on_until(lambda: script.state.nodes["n3"].incarnation > former, 2_000)
+    script.go_on_until(lambda: script.state.membership.nodes["n3"].incarnation > former, 2_000)
     script.ask("another", "change_policy", slot_policy="minimal")
     script.go_on_until(lambda: script.answered("another") and served(script, "n3"), 1_000)
     script.go_on(3_000)
     assert held
-    assert {slot.slot_id: slot.leader_epoch for slot in script.state.slots if slot.leader == "n3"} == held
+    assert {slot.slot_id: slot.leader_epoch for slot in script.state.slots.table if slot.leader == "n3"} == held
 
 
 def test_a_cold_leader_whose_clock_is_ahead_counts_from_where_it_began() -> None:
@@ -94,18 +94,18 @@ def test_a_cold_leader_whose_clock_is_ahead_counts_from_where_it_began() -> None
     script = begun()
     script.go_on(1_000)
     script.world.kill("n4")
-    script.go_on(script.state.silence_limit_ms - 700)
+    script.go_on(script.state.cluster.silence_limit_ms - 700)
     for controller in CONTROLLERS:
         script.world.kill(controller)
     script.go_on(LEASE.duration_ms)
     script.world.machines["c1"].clock.wall_step_ms += 3_600_000
     script.world.start_controller("c1")
     script.go_on_until(lambda: len(script.terms) == 2, 3_000)
-    script.go_on(script.state.silence_limit_ms - 500)
+    script.go_on(script.state.cluster.silence_limit_ms - 500)
     script.ask("meanwhile", "refresh_table")
     script.go_on_until(lambda: script.answered("meanwhile"), 300)
     assert script.events(NodeFenced) == []
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 800)
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 800)
     assert len(script.events(NodeFenced)) == 1
     assert what_the_audit_finds(script.world) == []
 
@@ -127,13 +127,15 @@ def test_twenty_seconds_without_a_broker_fence_none_of_two_thousand_nodes() -> N
         world.scheduler.at(world.scheduler.now_ms + 100, lambda: beat((first + 1) % 10))
 
     beat(0)
-    script.go_on_until(lambda: script.state.nodes.keys() >= set(fleet), 5_000)
+    script.go_on_until(lambda: script.state.membership.nodes.keys() >= set(fleet), 5_000)
     script.go_on(2_000)
     world.broker.available = False
     script.go_on(20_000)
     world.broker.available = True
-    script.go_on(3 * script.state.silence_limit_ms)
+    script.go_on(3 * script.state.cluster.silence_limit_ms)
     assert script.events(NodeFenced) == []
-    assert sum(node.lives for node in script.state.nodes.values()) == len(fleet) + len(NODES)
+    assert sum(node.lives for node in script.state.membership.nodes.values()) == len(fleet) + len(NODES)
     fleet.remove("s7")
-    script.go_on_until(lambda: not script.state.nodes["s7"].lives, script.state.silence_limit_ms + 1_000)
+    script.go_on_until(
+        lambda: not script.state.membership.nodes["s7"].lives, script.state.cluster.silence_limit_ms + 1_000
+    )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.log.events import NodeFenced
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.partitioning import partition_of
 from controlplane.service import intake
@@ -35,7 +35,7 @@ def test_a_node_dies_while_another_partition_is_away(partition: int) -> None:
     script.go_on(30_000)
     assert fenced(script) == []
     script.world.kill(victim)
-    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.cluster.silence_limit_ms + 500)
     script.world.elect_leader(HEARTBEATS, partition)
     script.go_on(5_000)
     script.world.start_node(victim)
@@ -60,7 +60,7 @@ def test_a_cold_leader_takes_over_while_an_input_partition_is_away(topic: str, p
     script.go_on(20_000)
     assert fenced(script) == []
     world.kill(victim)
-    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.cluster.silence_limit_ms + 500)
     script.ask("meanwhile", "refresh_table")
     world.elect_leader(topic, partition)
     script.go_on_until(lambda: script.answered("meanwhile"), 2_000)
@@ -119,7 +119,7 @@ def test_partitions_that_are_added_while_nobody_leads_fence_nobody() -> None:
     assert script.is_well()
     victim = movers(4)[0]
     script.world.kill(victim)
-    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.cluster.silence_limit_ms + 500)
     assert what_the_audit_finds(script.world) == []
 
 
@@ -140,7 +140,7 @@ def test_joins_that_nobody_takes_up_for_long_stay_in_the_log(monkeypatch: pytest
     script.ask("behind them", "refresh_table")
     world.leases.available = True
     script.go_on_until(lambda: script.answered("behind them"), 8_000)
-    script.go_on_until(lambda: all(name in script.state.nodes for name in SPARE_NODES), 3_000)
+    script.go_on_until(lambda: all(name in script.state.membership.nodes for name in SPARE_NODES), 3_000)
     script.go_on(3_000)
     assert fenced(script) == []
     assert what_the_audit_finds(world) == []
@@ -160,7 +160,7 @@ def test_a_standby_that_had_not_read_all_of_a_partition_takes_over_while_it_is_a
     kill_everybody_who_leads(script)
     script.go_on_until(lambda: len(script.terms) == 2, 6_000)
     world.kill(victim)
-    script.go_on_until(lambda: fenced(script) == [victim], script.state.silence_limit_ms + 500)
+    script.go_on_until(lambda: fenced(script) == [victim], script.state.cluster.silence_limit_ms + 500)
     for name in world.running:
         world.machines[name].network.let_through({TopicPartition(HEARTBEATS, 1)})
     world.elect_leader(HEARTBEATS, 1)

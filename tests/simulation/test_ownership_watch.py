@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import NodeAdmitted
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeAdmitted
 from controlplane.core.membership.node import Node, NodeRole, NodeStatus
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.node import FencingToken

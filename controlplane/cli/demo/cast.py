@@ -8,8 +8,8 @@ from controlplane.bootstrap.members import routing_client
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.cli.demo.checks import StepFailedError
 from controlplane.cli.demo.stage import Stage
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent, IntentKind
-from controlplane.core.log.events import IntentOutcome
 from controlplane.core.values.identifiers import ControllerId, NodeId
 from controlplane.ports import LogReader
 from controlplane.routing import RoutingClient, RoutingMetrics

@@ -6,7 +6,9 @@ from itertools import pairwise
 from controlplane.bootstrap.readers import LastHeartbeat, LoggedDecision
 from controlplane.cli.demo.watching import SwappedTable
 from controlplane.core.bundles.candidate import Candidate
-from controlplane.core.log.events import Event, NodeAdmitted, NodeFenced, TermOpened
+from controlplane.core.cluster.events import TermOpened
+from controlplane.core.log.events import Event
+from controlplane.core.membership.events import NodeAdmitted, NodeFenced
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.slots.certificate import Certificate

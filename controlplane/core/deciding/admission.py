@@ -2,7 +2,7 @@
 
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
+from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
 from controlplane.core.membership.node import Node, NodeStatus
 from controlplane.core.membership.observations import Observations
@@ -25,7 +25,7 @@ def take_membership(draft: Draft, record: InputRecord, observations: Observation
 def _join(
     draft: Draft, record: InputRecord, joined: NodeJoined, observations: Observations, now_ms: int
 ) -> tuple[str, str] | None:
-    known = draft.state.nodes.get(joined.node_id)
+    known = draft.state.membership.nodes.get(joined.node_id)
     if known is not None:
         if joined.incarnation < known.incarnation:
             detail = (
@@ -57,7 +57,7 @@ def _join(
 
 
 def _go(draft: Draft, record: InputRecord, going: NodeLeaving | NodeLeft, now_ms: int) -> tuple[str, str] | None:
-    node = draft.state.nodes.get(going.node_id)
+    node = draft.state.membership.nodes.get(going.node_id)
     if node is None:
         return "never_joined", f"node {going.node_id!r} wants to leave and never joined"
     if going.incarnation != node.incarnation:

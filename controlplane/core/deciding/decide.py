@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.cluster.events import ClusterCreated, TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
 from controlplane.core.deciding.admission import take_membership
 from controlplane.core.deciding.expiry import settle_silence_limit, silent_nodes, take_expiries
@@ -15,7 +16,6 @@ from controlplane.core.deciding.heartbeat_validation import judge_heartbeats
 from controlplane.core.deciding.ownership import plan_what_is_due
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft, SealedDecision
-from controlplane.core.log.events import ClusterCreated, TermOpened
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.observations import Observations, SlotsAsked
@@ -78,11 +78,11 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     draft = Draft(state)
     settle_silence_limit(draft, observations)
     silent = silent_nodes(draft.state, observations)
-    if silent or state.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
+    if silent or state.membership.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
         refusals.extend(_take_pending(draft, observations, silent, policies, now_ms))
         observations = replace(observations, pending=())
     answered = plan_what_is_due(draft, observations, policies, now_ms)
-    if not draft.causes and now_ms - state.decided_at_ms >= state.policy.positions_interval_ms:
+    if not draft.causes and now_ms - state.decided_at_ms >= state.cluster.policy.positions_interval_ms:
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
     sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None
     if sealed is None and answered is not None and not answered.answer.waits:
@@ -127,10 +127,10 @@ def open_term(
     if opening.new_log is not None:
         log_id, policy = opening.new_log
         draft.add(ClusterCreated(log_id, policy))
-    level = state.feature_level or opening.first_feature_level
+    level = state.cluster.feature_level or opening.first_feature_level
     observed_from = {position_key(place): offset for place, offset in sorted(opening.observed_from.items())}
     recorded = observed_from if level >= OBSERVED_FROM_LEVEL else {}
-    draft.add(TermOpened(term, controller_id, code_version, level, draft.state.policy, recorded))
+    draft.add(TermOpened(term, controller_id, code_version, level, draft.state.cluster.policy, recorded))
     now_ms = max(observations.now_ms or 0, state.decided_at_ms)
     positions = _positions_of_opening(state, observations, opening.observed_from) if recorded else {}
     return draft.seal(now_ms, positions, republish=opening.republish)
@@ -158,14 +158,16 @@ def _may_linger(state: State, pending: tuple[InputRecord, ...], now_ms: int) -> 
     """
     if not all(isinstance(record.payload, NodeJoined) for record in pending):
         return False
-    return all(abs(now_ms - record.coordinates.append_time_ms) < state.policy.join_linger_ms for record in pending)
+    return all(
+        abs(now_ms - record.coordinates.append_time_ms) < state.cluster.policy.join_linger_ms for record in pending
+    )
 
 
 def _take_pending(
     draft: Draft, observations: Observations, silent: dict[NodeId, int], policies: SlotPolicies, now_ms: int
 ) -> list[Refusal]:
     overridden = any(
-        overrides_self_preservation(record, draft.state.answered_intents, draft.before.policy)
+        overrides_self_preservation(record, draft.state.intents, draft.before.cluster.policy)
         for record in observations.pending
     )
     refusals = [
@@ -173,7 +175,7 @@ def _take_pending(
         for record in observations.pending
         if record.coordinates.topic == MEMBERSHIP
     ]
-    if silent or draft.state.evictions_frozen:
+    if silent or draft.state.membership.evictions_frozen:
         take_expiries(draft, silent, now_ms, overridden=overridden)
     asked = [record for record in observations.pending if record.coordinates.topic == INTENTS]
     intents = take_intents(draft, asked, circumstances_of(observations, policies, now_ms))

@@ -1,16 +1,11 @@
 """Fencing for silence, and the self-preservation that doubts it when too many fall silent at once."""
 
+from controlplane.core.cluster.events import SilenceLimitSettled
 from controlplane.core.cluster.policy import SILENCE_MARGIN_MS
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import (
-    EvictionsFrozen,
-    EvictionsResumed,
-    FencingCause,
-    NodeFenced,
-    SilenceLimitSettled,
-)
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import EvictionsFrozen, EvictionsResumed, FencingCause, NodeFenced
 from controlplane.core.membership.node import Node, NodeStatus
 from controlplane.core.membership.observations import Observations
 from controlplane.core.values.identifiers import NodeId
@@ -18,10 +13,10 @@ from controlplane.core.values.identifiers import NodeId
 
 def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
     """Living members whose silence exceeds the limit, by name, with that silence in ms of log time."""
-    limit_ms = state.silence_limit_ms
+    limit_ms = state.cluster.silence_limit_ms
     heard = observations.heard_within(limit_ms)
     silent = {}
-    for node_id, node in state.nodes.items():
+    for node_id, node in state.membership.nodes.items():
         if (node_id, node.incarnation) in heard or not node.lives:
             continue
         silence_ms = observations.silence_ms(node_id, node.incarnation)
@@ -39,12 +34,12 @@ def settle_silence_limit(draft: Draft, observations: Observations) -> None:
     passed since the table said otherwise; the margin is for the table's way to it. The time is counted by ticks, as
     silence is, so that a stepped clock does not shorten it.
     """
-    former = draft.state.former_silence_limit
+    former = draft.state.cluster.former_silence_limit
     if former is None:
         return
     passed_ms = observations.passed_ms(former.since_offset)
     if passed_ms >= former.limit_ms + SILENCE_MARGIN_MS:
-        limit_ms = draft.state.policy.silence_limit_ms
+        limit_ms = draft.state.cluster.policy.silence_limit_ms
         evidence = f"{passed_ms} ms of log time under {limit_ms} ms instead of {former.limit_ms} ms"
         draft.because(CauseKind.SILENCE_LIMIT_SETTLED, draft.state.log_id, evidence)
         draft.add(SilenceLimitSettled(limit_ms))
@@ -54,17 +49,17 @@ def take_expiries(draft: Draft, silent: dict[NodeId, int], now_ms: int, *, overr
     """Fence the silent nodes, or freeze evictions when they are too many (spec: Eureka's self-preservation)."""
     allowed = _allowed_expiries(draft.state, now_ms)
     if len(silent) > allowed and not overridden:
-        if not draft.state.evictions_frozen:
+        if not draft.state.membership.evictions_frozen:
             draft.because(CauseKind.EVICTIONS_FROZEN, ",".join(silent), f"{len(silent)} silent, {allowed} allowed")
             draft.add(EvictionsFrozen(tuple(silent), allowed))
         return
-    if draft.state.evictions_frozen:
+    if draft.state.membership.evictions_frozen:
         reason = "an operator overrides self-preservation" if overridden else f"{len(silent)} silent, {allowed} allowed"
         draft.because(CauseKind.EVICTIONS_RESUMED, draft.state.log_id, reason)
         draft.add(EvictionsResumed(reason))
     for node_id, silence_ms in silent.items():
-        node = draft.state.nodes[node_id]
-        if not node.lives or node.incarnation != draft.before.nodes[node_id].incarnation:
+        node = draft.state.membership.nodes[node_id]
+        if not node.lives or node.incarnation != draft.before.membership.nodes[node_id].incarnation:
             continue  # it left, or a newer process joined, in this very decision
         draft.because(CauseKind.NODE_EXPIRED, node_id, f"silent for {silence_ms} ms of log time")
         draft.add(NodeFenced(node_id, node.incarnation, FencingCause.SILENCE, silence_ms, now_ms))
@@ -72,10 +67,10 @@ def take_expiries(draft: Draft, silent: dict[NodeId, int], now_ms: int, *, overr
 
 def _allowed_expiries(state: State, now_ms: int) -> int:
     """How many more nodes may expire now: a part of those that lived at the window's begin, and always one."""
-    policy = state.policy
+    policy = state.cluster.policy
     since_ms = now_ms - policy.protection_window_ms
-    lately = sum(1 for node in state.nodes.values() if _fenced_since(node, since_ms))
-    living = sum(1 for node in state.nodes.values() if node.lives)
+    lately = sum(1 for node in state.membership.nodes.values() if _fenced_since(node, since_ms))
+    living = sum(1 for node in state.membership.nodes.values() if node.lives)
     return max(1, int(policy.protected_ratio * (living + lately)) - lately)
 
 

@@ -32,7 +32,7 @@ def judge_heartbeats(state: State, observations: Observations, now_ms: int) -> t
         refusal, waits = _judge(state, record, joining, now_ms)
         if refusal is not None:
             refusals.append(refusal)
-        elif waits and now_ms - record.coordinates.append_time_ms <= state.silence_limit_ms:
+        elif waits and now_ms - record.coordinates.append_time_ms <= state.cluster.silence_limit_ms:
             waiting.append(record)
         elif waits and isinstance(record.payload, Heartbeat):
             waiting_long[record.payload.node_id, record.payload.incarnation] = record
@@ -46,7 +46,7 @@ def _judge(
     heartbeat = record.payload
     if not isinstance(heartbeat, Heartbeat):
         return None, False
-    node = state.nodes.get(heartbeat.node_id)
+    node = state.membership.nodes.get(heartbeat.node_id)
     appended_ms = record.coordinates.append_time_ms
     if node is not None and heartbeat.incarnation == node.incarnation:
         if node.lives or (node.status is NodeStatus.LEFT and appended_ms <= node.changed_at_ms):
@@ -57,7 +57,7 @@ def _judge(
         return _refuse(record, "older_incarnation", detail), False
     else:
         reason, detail = "never_joined", f"node {heartbeat.node_id!r} sent a heartbeat and no join"
-    if (heartbeat.node_id, heartbeat.incarnation) in joining or now_ms - appended_ms <= state.silence_limit_ms:
+    if (heartbeat.node_id, heartbeat.incarnation) in joining or now_ms - appended_ms <= state.cluster.silence_limit_ms:
         return None, True
     return _refuse(record, reason, detail), False
 

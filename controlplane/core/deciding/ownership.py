@@ -5,20 +5,27 @@ from dataclasses import replace
 from typing import Final
 
 from controlplane.core.bundles.bundle import assign_orphans
+from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
+from controlplane.core.cluster.events import PolicyChanged
 from controlplane.core.deciding.pacing import carry_out, go_on
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import (
-    BundlesAssigned,
-    MemoryEntry,
-    NamespaceCreated,
+from controlplane.core.log.state import State
+from controlplane.core.membership.events import (
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
     NodeOrdered,
     NodeRemoved,
     NodeUndrained,
-    PolicyChanged,
+    renewed_by,
+)
+from controlplane.core.membership.node import Node
+from controlplane.core.membership.observations import Observations
+from controlplane.core.membership.standing_orders import as_ordered
+from controlplane.core.slots.answers import Answered, ask
+from controlplane.core.slots.events import (
+    MemoryEntry,
     PolicyRemembered,
     ReconciliationResumed,
     SlotsAssigned,
@@ -26,13 +33,7 @@ from controlplane.core.log.events import (
     SlotsIncluded,
     SlotsPinned,
     SlotsUnpinned,
-    renewed_by,
 )
-from controlplane.core.log.state import State
-from controlplane.core.membership.node import Node
-from controlplane.core.membership.observations import Observations
-from controlplane.core.membership.standing_orders import as_ordered
-from controlplane.core.slots.answers import Answered, ask
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.policies import slot_policy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicies, SlotRequest
@@ -66,7 +67,11 @@ def plan_what_is_due(draft: Draft, observations: Observations, policies: SlotPol
     """
     if _is_called_for(draft):
         plan_ownership(draft, observations, policies, now_ms)
-    elif not draft.state.paused and draft.state.plan is None and _is_time_to_ask(draft, observations, policies, now_ms):
+    elif (
+        not draft.state.slots.paused
+        and draft.state.slots.plan is None
+        and _is_time_to_ask(draft, observations, policies, now_ms)
+    ):
         return _plan_slots(draft, observations, policies, now_ms)
     else:
         _continue_plan(draft, observations, now_ms)
@@ -77,7 +82,7 @@ def plan_ownership(draft: Draft, observations: Observations, policies: SlotPolic
     """Add the least change that gives every slot its replicas and every bundle an owner among the nodes that place."""
     _plan_slots(draft, observations, policies, now_ms)
     state = draft.state
-    changed = assign_orphans(tuple(state.bundles.values()), tuple(sorted(state.owner_ids)))
+    changed = assign_orphans(tuple(state.bundles.by_id.values()), tuple(sorted(state.membership.owner_ids)))
     if changed:
         draft.add(BundlesAssigned(changed))
 
@@ -86,8 +91,8 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
     """Add what the slot policy answers, and why, if it changes anything or something else is decided anyway."""
     state = draft.state
     request = slot_request(draft, observations, now_ms)
-    policy = slot_policy(policies, state.policy.slot_policy)
-    if state.paused:
+    policy = slot_policy(policies, state.cluster.policy.slot_policy)
+    if state.slots.paused:
         if not policy.dead_may_hold:
             _assign(
                 draft,
@@ -98,16 +103,16 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
     rows = {slot.slot_id: slot for slot in answer.slots}
     changed = tuple(
         after
-        for before, held in zip(state.slots, request.held, strict=True)
+        for before, held in zip(state.slots.table, request.held, strict=True)
         if (after := rows.get(before.slot_id, held)) != before
     )
     draft.certificate = answer.certificate
     if changed or answer.remembered or draft.events:
         if refusal is not None:
-            draft.because(CauseKind.PLACEMENT_REFUSED, state.policy.slot_policy, refusal)
+            draft.because(CauseKind.PLACEMENT_REFUSED, state.cluster.policy.slot_policy, refusal)
         elif answer.deed or not draft.causes:
             deed = answer.deed or f"{len(changed)} slots change"
-            draft.because(CauseKind.SLOTS_ARRANGED, state.policy.slot_policy, deed)
+            draft.because(CauseKind.SLOTS_ARRANGED, state.cluster.policy.slot_policy, deed)
     carry_out(draft, request, changed, policy)
     if answer.remembered:
         draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(answer.remembered.items()))))
@@ -116,29 +121,29 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
 
 def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> None:
     """Carry out what is due of a plan that is in flight."""
-    plan = draft.state.plan
-    if plan is not None and not draft.state.paused:  # most looks find none, and a request takes time
+    plan = draft.state.slots.plan
+    if plan is not None and not draft.state.slots.paused:  # most looks find none, and a request takes time
         go_on(draft, slot_request(draft, observations, now_ms), plan)
 
 
 def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotRequest:
     """What the slot policy is asked after the draft's events so far."""
     state = draft.state
-    owners = state.owner_ids
-    living = state.data_nodes
+    owners = state.membership.owner_ids
+    living = state.membership.data_nodes
     names = {node.node_id for node in living}
     return SlotRequest(
-        slots=state.slots,
+        slots=state.slots.table,
         nodes=tuple(_placement_node(state, node, owners) for node in living),
         renewed=renewed_by(draft.events),
-        policy=state.policy,
+        policy=state.cluster.policy,
         epoch=draft.epoch,
         now_ms=now_ms,
         reports=observations.slot_reports((node.node_id, node.incarnation) for node in living),
-        memory=state.policy_memory,
+        memory=state.slots.memory,
         # The pin of a node that is to hold nothing sleeps, and so does every order on a node that does not live.
-        pins=tuple(pin for pin in state.pins if pin.node_id in owners),
-        exclusions=tuple(each for each in state.exclusions if each.node_id in names),
+        pins=tuple(pin for pin in state.slots.pins if pin.node_id in owners),
+        exclusions=tuple(each for each in state.slots.exclusions if each.node_id in names),
         refresh=draft.refresh,
     )
 
@@ -154,7 +159,7 @@ def _is_time_to_ask(draft: Draft, observations: Observations, policies: SlotPoli
     Whatever is decided, it is asked along with it: otherwise decisions about other things could keep it from its turn.
     """
     before = draft.before
-    policy = policies.get(draft.state.policy.slot_policy)
+    policy = policies.get(draft.state.cluster.policy.slot_policy)
     if policy is None or policy.interval_ms is None:
         return False
     if draft.events:
@@ -170,6 +175,6 @@ def _assign(draft: Draft, changed: tuple[Slot, ...]) -> None:
 
 def _placement_node(state: State, node: Node, owners: AbstractSet[NodeId]) -> PlacementNode:
     # Whether an excluded node is an owner all the same is decided above: here only its weight and zone count.
-    ordered = as_ordered(node, replace(state.order(node.node_id), excluded=False))
+    ordered = as_ordered(node, replace(state.membership.order(node.node_id), excluded=False))
     weight = ordered.weight if node.node_id in owners else 0
     return PlacementNode(node.node_id, weight, node.capacity, ordered.zone)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import PlanDropped, PlanMade, ReplicasLeft, SlotsAssigned
 from controlplane.core.log.state import State
+from controlplane.core.slots.events import PlanDropped, PlanMade, ReplicasLeft, SlotsAssigned
 from controlplane.core.slots.plans import Departure, PlanInFlight
 from controlplane.core.slots.policy_contract import SlotPolicy, SlotRequest
 from controlplane.core.slots.table import Slot
@@ -41,10 +41,10 @@ def carry_out(draft: Draft, request: SlotRequest, planned: tuple[Slot, ...], pol
     """Add what of a new plan may be carried out now, and keep the rest."""
     state = draft.state
     at_once = request.refresh or policy.paces_itself
-    not_before_ms = request.now_ms + state.policy.cool_down_ms
+    not_before_ms = request.now_ms + state.cluster.policy.cool_down_ms
     step = Step(planned, ()) if at_once else next_step(state, request, planned, not_before_ms)
-    if state.plan is not None:
-        draft.add(PlanDropped(state.plan.plan_id, "a new plan takes its place"))
+    if state.slots.plan is not None:
+        draft.add(PlanDropped(state.slots.plan.plan_id, "a new plan takes its place"))
     _assign(draft, request, step.rows)
     if step.waiting:
         later = {waiting.slot_id for waiting in step.waiting}
@@ -55,7 +55,7 @@ def carry_out(draft: Draft, request: SlotRequest, planned: tuple[Slot, ...], pol
 
 def go_on(draft: Draft, request: SlotRequest, plan: PlanInFlight) -> None:
     """Add what of the plan in flight may be carried out now, if anything may."""
-    step = next_step(draft.state, request, draft.state.planned_rows, plan.not_before_ms)
+    step = next_step(draft.state, request, draft.state.slots.planned_rows, plan.not_before_ms)
     if step.rows:
         draft.because(
             CauseKind.PLAN_CONTINUED,
@@ -67,10 +67,10 @@ def go_on(draft: Draft, request: SlotRequest, plan: PlanInFlight) -> None:
 
 def waiting_rows(state: State, request: SlotRequest) -> tuple[Waiting, ...]:
     """What is left of the plan in flight, by slot id, with what each row waits for."""
-    if state.plan is None:
+    if state.slots.plan is None:
         return ()
-    rows = state.planned_rows
-    step = next_step(state, request, rows, state.plan.not_before_ms)
+    rows = state.slots.planned_rows
+    step = next_step(state, request, rows, state.slots.plan.not_before_ms)
     due = [Waiting(slot.slot_id, "the leader's next look") for slot in step.rows]
     return tuple(sorted([*step.waiting, *due]))
 
@@ -81,7 +81,7 @@ def next_step(state: State, request: SlotRequest, planned: Sequence[Slot], not_b
     Rows that carry out orders pass the cool-down and the return window, which delay balancing, and get what there is
     of the budget first.
     """
-    policy = state.policy
+    policy = state.cluster.policy
     living = request.survivors
     urgent = [slot for slot in planned if _is_urgent(request.slots[slot.slot_id], slot, living)]
     chosen = {slot.slot_id: slot for slot in urgent}
@@ -95,7 +95,7 @@ def next_step(state: State, request: SlotRequest, planned: Sequence[Slot], not_b
     unready = {slot_id: names for slot_id, names in unready.items() if names}
     in_flight = sum(len(names) for names in unready.values())
     in_flight += sum(len(_new_holders(request.slots[slot.slot_id], slot)) for slot in urgent)
-    left = {(each.slot_id, each.node_id): each for each in state.departures}
+    left = {(each.slot_id, each.node_id): each for each in state.slots.departures}
     waiting, delayed = [], []
     for slot in sorted(planned, key=lambda slot: slot.slot_id not in ordered):
         if slot.slot_id in chosen:
@@ -211,14 +211,14 @@ def _returning(
         node_id
         for node_id in sorted(new)
         if (departure := left.get((slot_id, node_id))) is not None
-        and request.now_ms < departure.left_at_ms + state.policy.return_window_ms
-        and state.nodes[node_id].incarnation == departure.incarnation
+        and request.now_ms < departure.left_at_ms + state.cluster.policy.return_window_ms
+        and state.membership.nodes[node_id].incarnation == departure.incarnation
     ]
 
 
 def _return_reason(state: State, request: SlotRequest, departures: Sequence[Departure]) -> str:
     """Who gave the slot up, how long ago in log time, and how long the last of them has still to stay away."""
-    window_ms = state.policy.return_window_ms
+    window_ms = state.cluster.policy.return_window_ms
     gone = [f"{each.node_id} gave it up {_seconds(request.now_ms - each.left_at_ms)} ago" for each in departures]
     rest_ms = max(each.left_at_ms for each in departures) + window_ms - request.now_ms
     return f"{' and '.join(gone)}, return_window_ms is {window_ms:,}, {_seconds(rest_ms)} left"
@@ -232,7 +232,7 @@ def _assign(draft: Draft, request: SlotRequest, rows: Sequence[Slot]) -> None:
     """Assign rows, and note who gave a slot up though it lives."""
     if not rows:
         return
-    departures = tuple(_departures(draft.state, request, rows)) if draft.state.policy.return_window_ms else ()
+    departures = tuple(_departures(draft.state, request, rows)) if draft.state.cluster.policy.return_window_ms else ()
     draft.add(SlotsAssigned(tuple(rows)))
     if departures:
         draft.add(ReplicasLeft(request.now_ms, departures))
@@ -252,4 +252,4 @@ def _departures(state: State, request: SlotRequest, rows: Sequence[Slot]) -> Ite
     for slot in rows:
         for node_id in request.slots[slot.slot_id].replicas:
             if node_id in placing and node_id not in slot.replicas and (slot.slot_id, node_id) not in barred:
-                yield Departure(slot.slot_id, node_id, state.nodes[node_id].incarnation, request.now_ms)
+                yield Departure(slot.slot_id, node_id, state.membership.nodes[node_id].incarnation, request.now_ms)

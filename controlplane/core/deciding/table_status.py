@@ -69,30 +69,30 @@ class TableStatus:
 
 def table_status(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> TableStatus:
     """The status of a state's table, by what nodes said last."""
-    name = state.policy.slot_policy
+    name = state.cluster.policy.slot_policy
     now_ms = max(observations.now_ms or 0, state.decided_at_ms)
     request = slot_request(Draft(state), observations, now_ms)
     policy = policies.get(name)
     answer, refusal = ask(policy, request) if policy is not None else Answered(SlotAnswer(()), None)
-    held = by_node(state.slots)
+    held = by_node(state.slots.table)
     names = sorted({*held, *request.living})
-    living = [len(request.living.intersection(slot.replicas)) for slot in state.slots]
+    living = [len(request.living.intersection(slot.replicas)) for slot in state.slots.table]
     return TableStatus(
         epoch=state.epoch,
         slot_policy=name,
         balance=policy.balance(request, answer) if policy is not None else None,
         stable=_is_stable(policy, request),
         protected=answer.protects,
-        evictions_frozen=state.evictions_frozen,
+        evictions_frozen=state.membership.evictions_frozen,
         says=answer.deed,
         refusal=refusal or "",
-        plan=state.plan.plan_id if state.plan else None,
-        plan_age_ms=now_ms - state.plan.made_at_ms if state.plan else None,
+        plan=state.slots.plan.plan_id if state.slots.plan else None,
+        plan_age_ms=now_ms - state.slots.plan.made_at_ms if state.slots.plan else None,
         waiting=waiting_rows(state, request),
         shortfalls=_shortfalls(policy, request, answer),
-        replicas_missing=sum(max(0, state.policy.replica_count - count) for count in living),
+        replicas_missing=sum(max(0, state.cluster.policy.replica_count - count) for count in living),
         slots_without_a_node=living.count(0),
-        paused=state.paused,
+        paused=state.slots.paused,
         nodes={node_id: held.get(node_id, NodeSlots(node_id, (), ())) for node_id in names},
         standings={node_id: _standing(state, node_id) for node_id in names},
     )
@@ -105,9 +105,9 @@ def rows_that_wait(state: State, observations: Observations) -> tuple[Waiting, .
 
 
 def _standing(state: State, node_id: NodeId) -> str:
-    node = state.nodes.get(node_id)
+    node = state.membership.nodes.get(node_id)
     status = node.status.value if node is not None else "unknown"
-    return f"{status}, excluded" if state.order(node_id).excluded else status
+    return f"{status}, excluded" if state.membership.order(node_id).excluded else status
 
 
 def _is_stable(policy: SlotPolicy | None, request: SlotRequest) -> bool:

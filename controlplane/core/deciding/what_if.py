@@ -9,11 +9,13 @@ from controlplane.config import INTENTS, MEMBERSHIP
 from controlplane.core.deciding.admission import take_membership
 from controlplane.core.deciding.expiry import settle_silence_limit
 from controlplane.core.deciding.ownership import plan_ownership, plan_what_is_due
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import Event, FencingCause, IntentAnswered, IntentOutcome, NodeFenced, renewed_by
+from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import FencingCause, NodeFenced, renewed_by
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving
 from controlplane.core.membership.observations import Observations
 from controlplane.core.operations.asked import circumstances_of, unknown_node
@@ -133,17 +135,17 @@ def unwanted_answers(events: Iterable[Event]) -> tuple[IntentAnswered, ...]:
 
 def effect_of(draft: Draft, refusals: tuple[str, ...] = ()) -> Effect:
     """What a draft would change in the slot table."""
-    before = draft.before.slots
-    before = (*before, *split_parts(before, len(draft.state.slots), draft.epoch))
+    before = draft.before.slots.table
+    before = (*before, *split_parts(before, len(draft.state.slots.table), draft.epoch))
     # A plan that is carried out in steps is shown as a whole.
-    planned = draft.state.planned
-    after = tuple(planned.get(slot.slot_id, slot) for slot in draft.state.slots)
+    planned = draft.state.slots.planned
+    after = tuple(planned.get(slot.slot_id, slot) for slot in draft.state.slots.table)
     rows = tuple((old, new) for old, new in zip(before, after, strict=True) if old != new)
     held = without_nodes(before, renewed_by(draft.events))
     certificate = draft.certificate
     return Effect(
         moved=_moved(held, after),
-        moved_now=_moved(held, draft.state.slots),
+        moved_now=_moved(held, draft.state.slots.table),
         rows_waiting=len(planned),
         least_moved=certificate.least_moved if certificate else None,
         leader_changes=sum(old.leader != new.leader for old, new in zip(held, after, strict=True)),
@@ -157,7 +159,7 @@ def effect_of(draft: Draft, refusals: tuple[str, ...] = ()) -> Effect:
 
 
 def _lives(state: State, node_id: NodeId) -> bool:
-    node = state.nodes.get(node_id)
+    node = state.membership.nodes.get(node_id)
     return node is not None and node.lives
 
 
@@ -167,12 +169,12 @@ def _moved(held: tuple[Slot, ...], after: tuple[Slot, ...]) -> int:
 
 
 def _fence(draft: Draft, node_id: NodeId, now_ms: int) -> list[str]:
-    node = draft.state.nodes.get(node_id)
+    node = draft.state.membership.nodes.get(node_id)
     if node is None:
         return [unknown_node(draft.state, node_id).detail]
     if not node.lives:
         return [f"node {node_id!r} is {node.status.value} already"]
-    silence_ms = draft.state.silence_limit_ms
+    silence_ms = draft.state.cluster.silence_limit_ms
     draft.because(CauseKind.NODE_EXPIRED, node_id, "supposed")
     draft.add(NodeFenced(node_id, node.incarnation, FencingCause.SILENCE, silence_ms, now_ms))
     return []

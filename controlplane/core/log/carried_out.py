@@ -3,8 +3,10 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from controlplane.core.log.events import Event, SlotsAssigned, renewed_by
+from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import renewed_by
+from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.slots.table import without_nodes
 
 
@@ -31,13 +33,15 @@ def carried_out(before: State, after: State, events: Collection[Event]) -> Carri
     renewed = renewed_by(events)
     touched = {slot.slot_id for event in events if isinstance(event, SlotsAssigned) for slot in event.slots}
     if renewed:
-        touched.update(slot.slot_id for slot in after.slots if not renewed.isdisjoint(slot.replicas))
-    held = without_nodes(before.slots, renewed)
+        touched.update(slot.slot_id for slot in after.slots.table if not renewed.isdisjoint(slot.replicas))
+    held = without_nodes(before.slots.table, renewed)
     moves = leader_changes = 0
     for slot_id in touched:
-        new = after.slots[slot_id]
+        new = after.slots.table[slot_id]
         old = held[slot_id % len(held)] if held else None
         moves += len(set(new.replicas).difference(old.replicas if old else ()))
         leader_changes += new.leader != (old.leader if old else None)
-    left = sum(len(set(row.replicas) - set(after.slots[row.slot_id].replicas)) for row in after.planned_rows)
+    left = sum(
+        len(set(row.replicas) - set(after.slots.table[row.slot_id].replicas)) for row in after.slots.planned_rows
+    )
     return CarriedOut(moves, leader_changes, left)

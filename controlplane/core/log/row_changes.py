@@ -2,23 +2,18 @@
 
 from collections.abc import Iterable
 
-from controlplane.core.log.events import (
-    BundlesAssigned,
-    ClusterCreated,
-    Event,
-    NamespaceCreated,
+from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
+from controlplane.core.cluster.events import ClusterCreated, PolicyChanged, TermOpened
+from controlplane.core.log.events import Event
+from controlplane.core.log.state import State
+from controlplane.core.membership.events import (
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
     NodeOrdered,
     NodeRemoved,
     NodeUndrained,
-    PolicyChanged,
-    SlotsAssigned,
-    SlotsSplit,
-    TermOpened,
 )
-from controlplane.core.log.state import State
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.routing.rows import (
     SETTINGS_KEY,
@@ -31,6 +26,7 @@ from controlplane.core.routing.rows import (
     node_key,
     slot_key,
 )
+from controlplane.core.slots.events import SlotsAssigned, SlotsSplit
 from controlplane.core.values.identifiers import NodeId
 
 
@@ -38,20 +34,20 @@ def table_settings(state: State) -> TableSettings | None:
     """The settings row; None before the cluster exists."""
     if not state.log_id:
         return None
-    policy = state.policy
+    policy = state.cluster.policy
     return TableSettings(policy.slot_count, policy.replica_count, policy.hash_function, policy.silence_limit_ms)
 
 
 def rows_of(state: State) -> dict[str, Row]:
     """Every row of the routing table by key."""
     settings = table_settings(state)
-    nodes = (_node_row(state, node_id) for node_id in sorted(state.nodes))
+    nodes = (_node_row(state, node_id) for node_id in sorted(state.membership.nodes))
     rows: list[Row | None] = [
         settings,
-        *state.slots,
+        *state.slots.table,
         *nodes,
-        *state.namespaces.values(),
-        *state.bundles.values(),
+        *state.bundles.namespaces.values(),
+        *state.bundles.by_id.values(),
     ]
     return {key_of(row): row for row in rows if row is not None}
 
@@ -99,20 +95,20 @@ def _row(state: State, key: str) -> Row | None:
             return table_settings(state)
         case "slot":
             slot_id = int(identifier)
-            return state.slots[slot_id] if slot_id < len(state.slots) else None
+            return state.slots.table[slot_id] if slot_id < len(state.slots.table) else None
         case "node":
             return _node_row(state, identifier)
         case "namespace":
-            return state.namespaces.get(identifier)
+            return state.bundles.namespaces.get(identifier)
         case _:
-            return state.bundles.get(identifier)
+            return state.bundles.by_id.get(identifier)
 
 
 def _node_row(state: State, node_id: NodeId) -> NodeRow | None:
-    known = state.nodes.get(node_id)
+    known = state.membership.nodes.get(node_id)
     if known is None or known.status is NodeStatus.LEFT:
         return None
-    node = state.as_ordered(known)
+    node = state.membership.as_ordered(known)
     return NodeRow(
         node.node_id,
         node.incarnation,

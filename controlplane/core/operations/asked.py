@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import Event, IntentOutcome
+from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.membership.observations import Observations
@@ -70,7 +71,7 @@ def some_of(names: Iterable[str]) -> str:
 
 def unknown_node(state: State, name: NodeId) -> Answer:
     """The refusal of a name that no member bears."""
-    known = [node_id for node_id, node in state.nodes.items() if node.status is not NodeStatus.LEFT]
+    known = [node_id for node_id, node in state.membership.nodes.items() if node.status is not NodeStatus.LEFT]
     return refused(f"node {name!r} is unknown; known are {some_of(known)}")
 
 
@@ -91,7 +92,7 @@ def unless_contradicting(draft: Draft, events: Iterable[Event], detail: str) -> 
 
 def sleeping_pins(state: State, name: NodeId, until: str) -> str:
     """What becomes of the pins of a node that is to be relieved, to be added to an answer; empty if it has none."""
-    slots = {pin.slot_id for pin in state.pins if pin.node_id == name}
+    slots = {pin.slot_id for pin in state.slots.pins if pin.node_id == name}
     if not slots:
         return ""
     return f"; its pins of {named_slots(slots)} sleep until it is {until} or they are unpinned"
@@ -104,8 +105,8 @@ def unheeded(policies: SlotPolicies, name: str, ordered: Collection[OrderKind]) 
 
 def and_kept(answer: Answer, state: State, name: NodeId, circumstances: Circumstances) -> Answer:
     """The answer to an order that relieves a node, with the slots that the node keeps all the same."""
-    if answer.outcome is not IntentOutcome.DONE or not state.can_relieve(name):
+    if answer.outcome is not IntentOutcome.DONE or not state.membership.can_relieve(name):
         return answer
-    heeds_exclusions = heeds(circumstances.policies, state.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
+    heeds_exclusions = heeds(circumstances.policies, state.cluster.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
     kept = kept_text(kept_slots(state, name, heeds_exclusions=heeds_exclusions))
     return answer._replace(detail=f"{answer.detail}; it {kept}") if kept else answer

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.core.bundles.bundle import Namespace, equal_bundles
+from controlplane.core.bundles.events import NamespaceCreated
 from controlplane.core.cluster.policy import Policy
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
+from controlplane.core.intents.image import IntentsImage
 from controlplane.core.intents.intent import REASON, Intent, IntentKind
 from controlplane.core.intents.rights import may_ask, refusal_of
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import IntentAnswered, IntentOutcome, NamespaceCreated
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.argument_checks import check_namespace_name
 from controlplane.core.operations.asked import Answer, Arguments, Circumstances, done, refused, some_of, unheeded
@@ -65,19 +67,19 @@ def _create_namespace(draft: Draft, arguments: Arguments, _: Circumstances) -> A
         check_namespace_name(name)
     except ConfigurationError as error:
         return refused(str(error))
-    if name in draft.state.namespaces:
+    if name in draft.state.bundles.namespaces:
         return refused(f"namespace {name!r} exists already")
-    bundles = equal_bundles(name, draft.state.policy.bundles_per_namespace)
+    bundles = equal_bundles(name, draft.state.cluster.policy.bundles_per_namespace)
     draft.add(NamespaceCreated(Namespace(name, len(bundles)), bundles))
     return done(f"namespace {name!r} with {len(bundles)} bundles")
 
 
 def _override_self_preservation(draft: Draft, _: Arguments, __: Circumstances) -> Answer:
     """Say whom the decision has fenced: silence is looked at before the intents that were asked along with it."""
-    before = draft.before.nodes
+    before = draft.before.membership.nodes
     fenced = [
         node_id
-        for node_id, node in draft.state.nodes.items()
+        for node_id, node in draft.state.membership.nodes.items()
         if node.status is NodeStatus.FENCED and node_id in before and before[node_id].lives
     ]
     if not fenced:
@@ -131,7 +133,7 @@ def take_intents(draft: Draft, records: Iterable[InputRecord], circumstances: Ci
         if not isinstance(intent, Intent):
             detail = f"{type(intent).__name__} is no intent"
             refusals.append(Refusal(record.coordinates, "wrong_record_type", detail, record.raw))
-        elif intent.intent_id not in draft.state.answered_intents:
+        elif not draft.state.intents.has_answered(intent.intent_id):
             fresh.setdefault(intent.intent_id, record)
     intents = [record.payload for record in fresh.values() if isinstance(record.payload, Intent)]
     superseded = _superseded(draft, intents, circumstances)
@@ -149,13 +151,13 @@ def take_intents(draft: Draft, records: Iterable[InputRecord], circumstances: Ci
     return refusals
 
 
-def overrides_self_preservation(record: InputRecord, answered: tuple[str, ...], policy: Policy) -> bool:
+def overrides_self_preservation(record: InputRecord, intents: IntentsImage, policy: Policy) -> bool:
     """Whether this is an unanswered, rightful intent to fence silent nodes although evictions are frozen."""
     intent = record.payload
     return (
         isinstance(intent, Intent)
         and intent.kind == IntentKind.OVERRIDE_SELF_PRESERVATION.value
-        and intent.intent_id not in answered
+        and not intents.has_answered(intent.intent_id)
         and _argument_problem(intent) is None
         and may_ask(policy, intent.principal, intent.kind)
     )
@@ -168,7 +170,7 @@ def _carry_out(draft: Draft, intent: Intent, circumstances: Circumstances) -> An
     operation = _OPERATIONS[intent.kind]
     answer = operation.carry_out(draft, intent.arguments, circumstances)
     ordered = {kind for argument, kind in operation.orders.items() if argument in intent.arguments}
-    name = draft.state.policy.slot_policy
+    name = draft.state.cluster.policy.slot_policy
     ignored = unheeded(circumstances.policies, name, ordered)
     if answer.outcome is not IntentOutcome.DONE or not ignored:
         return answer
@@ -182,7 +184,7 @@ def _missing_right(draft: Draft, intent: Intent) -> str | None:
     An override works before every other intent of its decision, hence by the rights before them.
     """
     overrides = intent.kind == IntentKind.OVERRIDE_SELF_PRESERVATION.value
-    policy = draft.before.policy if overrides else draft.state.policy
+    policy = draft.before.cluster.policy if overrides else draft.state.cluster.policy
     return refusal_of(policy, intent.principal, intent.kind)
 
 
@@ -202,7 +204,7 @@ def _argument_problem(intent: Intent) -> str | None:
 def _superseded(draft: Draft, intents: list[Intent], circumstances: Circumstances) -> dict[IntentId, IntentId]:
     """Which of these have no effect, each with the later one that takes it: never one that is refused itself."""
     able = {intent.intent_id for intent in intents}
-    while found := _contradicted(intents, able, len(draft.state.slots)):
+    while found := _contradicted(intents, able, len(draft.state.slots.table)):
         trial = draft.fork()
         answers = {
             intent.intent_id: _carry_out(trial, intent, circumstances)

@@ -15,11 +15,11 @@ def kept_slots(state: State, node_id: NodeId, *, heeds_exclusions: bool) -> tupl
         node_id: of whom.
         heeds_exclusions: whether the slot policy looks at exclusions of slots.
     """
-    living = frozenset(node.node_id for node in state.data_nodes)
-    weighing = [node.node_id for node in state.data_nodes if _weighs(state, node.node_id)]
-    owners = state.owner_ids.intersection(weighing)
-    exclusions = state.exclusions if heeds_exclusions else ()
-    stranded = stranded_slots(state.slots, living, owners, exclusions)
+    living = frozenset(node.node_id for node in state.membership.data_nodes)
+    weighing = [node.node_id for node in state.membership.data_nodes if _weighs(state, node.node_id)]
+    owners = state.membership.owner_ids.intersection(weighing)
+    exclusions = state.slots.exclusions if heeds_exclusions else ()
+    stranded = stranded_slots(state.slots.table, living, owners, exclusions)
     return tuple(slot.slot_id for slot in stranded if node_id in slot.replicas)
 
 
@@ -31,5 +31,5 @@ def kept_text(slot_ids: Collection[SlotId]) -> str:
 
 def _weighs(state: State, node_id: NodeId) -> bool:
     """Whether a node has a weight of its own, or by an order, whether it is excluded or not."""
-    weight = state.order(node_id).weight
-    return (state.nodes[node_id].weight if weight is None else weight) > 0
+    weight = state.membership.order(node_id).weight
+    return (state.membership.nodes[node_id].weight if weight is None else weight) > 0

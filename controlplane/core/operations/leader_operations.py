@@ -1,9 +1,9 @@
 """What operators can ask of the leader itself: to hand over."""
 
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import IntentAnswered, IntentOutcome
 from controlplane.core.operations.asked import Answer, Arguments, Circumstances, done, refused
 
 

@@ -1,8 +1,8 @@
 """Raising the feature level of the log: from then on it may hold what older controllers cannot read."""
 
+from controlplane.core.cluster.events import FeatureLevelRaised
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import FeatureLevelRaised
 from controlplane.core.operations.asked import Answer, Arguments, Circumstances, done, refused, some_of
 
 
@@ -12,7 +12,7 @@ def raise_feature_level(draft: Draft, arguments: Arguments, circumstances: Circu
     A controller that ticks may lead next. Ticks do not say which level it supports, so the operator names those that
     he has upgraded; the leader speaks for itself.
     """
-    text, known = arguments["level"], draft.state.feature_level
+    text, known = arguments["level"], draft.state.cluster.feature_level
     if not text.isascii() or not text.isdigit():
         return refused(f"level is {text!r:.80}, expected a whole number")
     level = int(text)

@@ -40,16 +40,16 @@ def order_problems(state: State) -> Iterator[OrderProblem]:
 
     An exclusion of a whole node is none: the node's pins sleep, as those of a draining or a dead node do.
     """
-    excluded_pairs = {(each.slot_id, each.node_id) for each in state.exclusions}
+    excluded_pairs = {(each.slot_id, each.node_id) for each in state.slots.exclusions}
     by_slot: dict[SlotId, list[Pin]] = defaultdict(list)
-    for pin in state.pins:
+    for pin in state.slots.pins:
         by_slot[pin.slot_id].append(pin)
         # What was asked for last may be either half: the sentence says only that both cannot be.
         where = f"slot {pin.slot_id} cannot be pinned to {pin.node_id!r}"
         if (pin.slot_id, pin.node_id) in excluded_pairs:
             sentence = f"{where} and excluded from it at once"
             yield OrderProblem(pin.slot_id, "pinned and excluded", pin.node_id, 1, sentence)
-        node = state.nodes.get(pin.node_id)
+        node = state.membership.nodes.get(pin.node_id)
         if node is not None and node.role is not NodeRole.DATA:
             sentence = f"{where}: that node is no data node"
             yield OrderProblem(pin.slot_id, "no data node", pin.node_id, 1, sentence)
@@ -58,7 +58,7 @@ def order_problems(state: State) -> Iterator[OrderProblem]:
 
 
 def _slot_problems(state: State, slot_id: SlotId, pins: list[Pin]) -> Iterator[OrderProblem]:
-    policy = state.policy
+    policy = state.cluster.policy
     excess = len(pins) - policy.replica_count
     if excess > 0:
         sentence = f"slot {slot_id} cannot have {len(pins)} pins: replica_count is {policy.replica_count}"
@@ -71,8 +71,8 @@ def _slot_problems(state: State, slot_id: SlotId, pins: list[Pin]) -> Iterator[O
         return
     zones: dict[str, int] = defaultdict(int)
     for pin in pins:
-        node = state.nodes.get(pin.node_id)
-        zone = state.as_ordered(node).zone if node is not None else ""
+        node = state.membership.nodes.get(pin.node_id)
+        zone = state.membership.as_ordered(node).zone if node is not None else ""
         if zone:
             zones[zone] += 1
     room = policy.replicas_per_zone

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
+from controlplane.core.cluster.events import PolicyChanged
 from controlplane.core.cluster.policy import FormerSilenceLimit, Policy
 from controlplane.core.intents.intent import REASON
 from controlplane.core.intents.rights import check_kinds, check_rights
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import Event, PolicyChanged, SlotsExcluded, SlotsPinned, SlotsSplit
+from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.membership.observations import UNDATED_OFFSET
 from controlplane.core.operations.asked import (
@@ -21,6 +22,7 @@ from controlplane.core.operations.asked import (
     unless_contradicting,
 )
 from controlplane.core.operations.slot_numbers import named_slots
+from controlplane.core.slots.events import SlotsExcluded, SlotsPinned, SlotsSplit
 from controlplane.core.slots.pins import inherited_exclusions, inherited_pins
 from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.slots.policy_contract import OrderKind
@@ -38,10 +40,10 @@ _MAPS: Final[Mapping[str, str]] = {_OPTIONS: "NAME", "intent_rights": "PATTERN"}
 def change_policy(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
     """Let another policy rule from now on: the present one with the named fields changed, in one event."""
     settings = {name: text for name, text in arguments.items() if name != REASON}
-    before = draft.state.policy
+    before = draft.state.cluster.policy
     try:
         after = changed_policy(before, settings)
-        check_slot_policy(circumstances.policies, after, draft.state.slots)
+        check_slot_policy(circumstances.policies, after, draft.state.slots.table)
         _check_change(draft.state, after, circumstances.heartbeats_offset)
     except (ConfigurationError, UnknownSlotPolicyError) as error:
         return refused(str(error))
@@ -98,11 +100,11 @@ def _parsed(name: str, text: str, known: Plain) -> Plain:
 
 
 def _check_change(state: State, after: Policy, heartbeats_offset: int) -> None:
-    before = state.policy
-    if after.intent_rights and state.feature_level < RIGHTS_LEVEL:
+    before = state.cluster.policy
+    if after.intent_rights and state.cluster.feature_level < RIGHTS_LEVEL:
         raise ConfigurationError(
-            f"intent_rights need feature level {RIGHTS_LEVEL}, the log has {state.feature_level}: raise it first, when "
-            "every controller supports it"
+            f"intent_rights need feature level {RIGHTS_LEVEL}, the log has {state.cluster.feature_level}: "
+            "raise it first, when every controller supports it"
         )
     if heartbeats_offset == UNDATED_OFFSET and after.silence_limit_ms < before.silence_limit_ms:
         raise ConfigurationError(
@@ -121,13 +123,13 @@ def _check_change(state: State, after: Policy, heartbeats_offset: int) -> None:
 def _events(draft: Draft, after: Policy, heartbeats_offset: int) -> list[Event]:
     """The change with all its consequences, ready to be applied in this order."""
     state = draft.state
-    count = len(state.slots)
+    count = len(state.slots.table)
     events: list[Event] = [PolicyChanged(after, _former_silence_limit(state, after, heartbeats_offset))]
     if after.slot_count == count:
         return events
-    events.append(SlotsSplit(split_parts(state.slots, after.slot_count, draft.epoch)))
-    pins = inherited_pins(state.pins, count, after.slot_count)
-    exclusions = inherited_exclusions(state.exclusions, count, after.slot_count)
+    events.append(SlotsSplit(split_parts(state.slots.table, after.slot_count, draft.epoch)))
+    pins = inherited_pins(state.slots.pins, count, after.slot_count)
+    exclusions = inherited_exclusions(state.slots.exclusions, count, after.slot_count)
     events += [SlotsPinned(pins)] if pins else []
     events += [SlotsExcluded(exclusions)] if exclusions else []
     return events
@@ -135,11 +137,11 @@ def _events(draft: Draft, after: Policy, heartbeats_offset: int) -> list[Event]:
 
 def _former_silence_limit(state: State, after: Policy, heartbeats_offset: int) -> FormerSilenceLimit | None:
     """A shorter limit waits until everybody who knows only a longer one has stopped; a new shortening waits anew."""
-    if after.silence_limit_ms >= state.silence_limit_ms:
+    if after.silence_limit_ms >= state.cluster.silence_limit_ms:
         return None
-    if after.silence_limit_ms == state.policy.silence_limit_ms:
-        return state.former_silence_limit
-    return FormerSilenceLimit(state.silence_limit_ms, heartbeats_offset)
+    if after.silence_limit_ms == state.cluster.policy.silence_limit_ms:
+        return state.cluster.former_silence_limit
+    return FormerSilenceLimit(state.cluster.silence_limit_ms, heartbeats_offset)
 
 
 def _difference(before: Policy, after: Policy) -> str:
@@ -156,7 +158,7 @@ def _shown(value: Plain) -> str:
 
 
 def _waiting(state: State, after: Policy) -> str:
-    longest_ms = state.silence_limit_ms
+    longest_ms = state.cluster.silence_limit_ms
     if after.silence_limit_ms >= longest_ms:
         return ""
     return f"; {longest_ms} ms go on to fence until every node that may still rely on them has stopped"
@@ -164,13 +166,16 @@ def _waiting(state: State, after: Policy) -> str:
 
 def _ignored(state: State, after: Policy, circumstances: Circumstances) -> str:
     """The orders that stand and at which the new slot policy does not look; empty if there are none."""
-    weighed = [name for name, order in state.orders.items() if order.weight is not None]
-    zoned = [name for name, order in state.orders.items() if order.zone is not None]
+    weighed = [name for name, order in state.membership.orders.items() if order.weight is not None]
+    zoned = [name for name, order in state.membership.orders.items() if order.zone is not None]
     standing = {
-        OrderKind.PINS: (state.pins, f"pins of {named_slots(pin.slot_id for pin in state.pins)}"),
+        OrderKind.PINS: (
+            state.slots.pins,
+            f"pins of {named_slots(pin.slot_id for pin in state.slots.pins)}",
+        ),
         OrderKind.SLOT_EXCLUSIONS: (
-            state.exclusions,
-            f"exclusions of {named_slots(each.slot_id for each in state.exclusions)}",
+            state.slots.exclusions,
+            f"exclusions of {named_slots(each.slot_id for each in state.slots.exclusions)}",
         ),
         OrderKind.WEIGHTS: (weighed, f"weights of {some_of(weighed)}"),
         OrderKind.ZONES: (zoned, f"zones of {some_of(zoned)}"),

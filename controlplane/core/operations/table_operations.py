@@ -3,15 +3,6 @@
 from controlplane.core.intents.intent import REASON, TRUE
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import (
-    PlanDropped,
-    ReconciliationPaused,
-    ReconciliationResumed,
-    SlotsExcluded,
-    SlotsIncluded,
-    SlotsPinned,
-    SlotsUnpinned,
-)
 from controlplane.core.log.state import State
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.asked import (
@@ -25,6 +16,15 @@ from controlplane.core.operations.asked import (
     unless_contradicting,
 )
 from controlplane.core.operations.slot_numbers import named_slots, parse_slots
+from controlplane.core.slots.events import (
+    PlanDropped,
+    ReconciliationPaused,
+    ReconciliationResumed,
+    SlotsExcluded,
+    SlotsIncluded,
+    SlotsPinned,
+    SlotsUnpinned,
+)
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.errors import ConfigurationError
 
@@ -32,14 +32,14 @@ from controlplane.errors import ConfigurationError
 def pin_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
     """Keep replicas of some slots on a node."""
     state, name = draft.state, arguments["node"]
-    if name not in state.nodes:
+    if name not in state.membership.nodes:
         return unknown_node(state, name)
     leads = arguments.get("leads", "") == TRUE
     try:
-        slots = parse_slots(arguments["slots"], len(state.slots))
+        slots = parse_slots(arguments["slots"], len(state.slots.table))
     except ConfigurationError as error:
         return refused(str(error))
-    known = frozenset(state.pins)
+    known = frozenset(state.slots.pins)
     pins = [pin for slot_id in slots if (pin := Pin(slot_id, name, leads)) not in known]
     one = len(slots) == 1
     detail = f"{named_slots(slots)} {'is' if one else 'are'} pinned to {name!r}"
@@ -54,13 +54,13 @@ def unpin_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
     """Take pins back."""
     state, name = draft.state, arguments["node"]
     try:
-        slots = set(parse_slots(arguments["slots"], len(state.slots)))
+        slots = set(parse_slots(arguments["slots"], len(state.slots.table)))
     except ConfigurationError as error:
         return refused(str(error))
-    pins = tuple(pin for pin in state.pins if pin.node_id == name and pin.slot_id in slots)
+    pins = tuple(pin for pin in state.slots.pins if pin.node_id == name and pin.slot_id in slots)
     if not pins:
         detail = f"none of these slots is pinned to {name!r}"
-        return _nothing_stands(state, name, detail, "pinned", [pin.slot_id for pin in state.pins])
+        return _nothing_stands(state, name, detail, "pinned", [pin.slot_id for pin in state.slots.pins])
     draft.add(SlotsUnpinned(pins))
     are = "is" if len(pins) == 1 else "are"
     return done(f"{named_slots(pin.slot_id for pin in pins)} {are} no longer pinned to {name!r}")
@@ -69,13 +69,13 @@ def unpin_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
 def exclude_slots(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
     """Forbid a node to hold some slots."""
     state, name = draft.state, arguments["node"]
-    if name not in state.nodes:
+    if name not in state.membership.nodes:
         return unknown_node(state, name)
     try:
-        slots = parse_slots(arguments["slots"], len(state.slots))
+        slots = parse_slots(arguments["slots"], len(state.slots.table))
     except ConfigurationError as error:
         return refused(str(error))
-    known = set(state.exclusions)
+    known = set(state.slots.exclusions)
     exclusions = [each for slot_id in slots if (each := Exclusion(slot_id, name)) not in known]
     detail = f"{name!r} does not hold {named_slots(slots)}"
     if not exclusions:
@@ -88,12 +88,12 @@ def include_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answe
     """Take exclusions of slots back."""
     state, name = draft.state, arguments["node"]
     try:
-        slots = set(parse_slots(arguments["slots"], len(state.slots)))
+        slots = set(parse_slots(arguments["slots"], len(state.slots.table)))
     except ConfigurationError as error:
         return refused(str(error))
-    taken = tuple(each for each in state.exclusions if each.node_id == name and each.slot_id in slots)
+    taken = tuple(each for each in state.slots.exclusions if each.node_id == name and each.slot_id in slots)
     if not taken:
-        known = [each.slot_id for each in state.exclusions]
+        known = [each.slot_id for each in state.slots.exclusions]
         return _nothing_stands(state, name, f"{name!r} is excluded from none of these slots", "excluded", known)
     draft.add(SlotsIncluded(taken))
     return done(f"{name!r} may hold {named_slots(each.slot_id for each in taken)} again")
@@ -105,22 +105,22 @@ def refresh_table(draft: Draft, _: Arguments, __: Circumstances) -> Answer:
         draft.because(CauseKind.TABLE_REPUBLISHED, draft.state.log_id, "an operator asks for it")
         draft.refresh = True
     detail = f"every row is written again, under epoch {draft.epoch}"
-    return done(f"{detail}; nothing is planned: reconciliation is paused" if draft.state.paused else detail)
+    return done(f"{detail}; nothing is planned: reconciliation is paused" if draft.state.slots.paused else detail)
 
 
 def pause_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
     """Move no slot until this is taken back."""
-    if draft.state.paused:
+    if draft.state.slots.paused:
         return done("reconciliation is paused already")
     draft.add(ReconciliationPaused(arguments.get(REASON, "")))
-    if draft.state.plan is not None:
-        draft.add(PlanDropped(draft.state.plan.plan_id, "reconciliation is paused"))
+    if draft.state.slots.plan is not None:
+        draft.add(PlanDropped(draft.state.slots.plan.plan_id, "reconciliation is paused"))
     return done("reconciliation is paused: no slot moves; the dead are taken out of the table all the same")
 
 
 def resume_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
     """Plan slots again, at once."""
-    if not draft.state.paused:
+    if not draft.state.slots.paused:
         return done("reconciliation is not paused")
     draft.add(ReconciliationResumed(arguments.get(REASON, "")))
     return done("reconciliation goes on")
@@ -128,12 +128,12 @@ def resume_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) 
 
 def _asleep(state: State, name: str) -> str:
     """Why pins on a node do nothing yet, to be added to an answer; empty if they do."""
-    node = state.nodes[name]
+    node = state.membership.nodes[name]
     if not node.lives:
         return f"; it is {node.status.value}: the pins sleep until it joins again"
-    if name in state.owner_ids:
+    if name in state.membership.owner_ids:
         return ""
-    if state.order(name).excluded:
+    if state.membership.order(name).excluded:
         return "; it is excluded: the pins sleep until it is included again"
     if node.status is NodeStatus.DRAINING:
         return "; it drains: the pins sleep until it is undrained"
@@ -142,7 +142,7 @@ def _asleep(state: State, name: str) -> str:
 
 def _nothing_stands(state: State, name: str, detail: str, what: str, known: list[int]) -> Answer:
     """Nothing to take back: right if the node is known, else the name is likely a wrong one."""
-    if name in state.nodes:
+    if name in state.membership.nodes:
         return done(detail)
     verb = "is" if len(set(known)) == 1 else "are"
     return refused(f"{detail}; {what} {verb} {named_slots(known) if known else 'none'}")

@@ -16,17 +16,9 @@ from types import MappingProxyType
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.routing.hashing import bundle_hash, slot_of
-from controlplane.core.routing.rows import (
-    EpochMarker,
-    NodeRow,
-    Row,
-    TableSettings,
-    add_hashes,
-    format_digest,
-    key_of,
-    row_hash,
-)
+from controlplane.core.routing.rows import EpochMarker, NodeRow, Row, TableSettings, key_of
 from controlplane.core.slots.table import Slot
+from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, NamespaceName, NodeId, Seq, SlotId, Term
 from controlplane.errors import InvalidInputError, InvariantViolationError, LogContinuityError, NoRouteError
 

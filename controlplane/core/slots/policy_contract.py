@@ -75,7 +75,7 @@ class SlotRequest:
 
     @property
     def owner_ids(self) -> tuple[NodeId, ...]:
-        """Who is to hold slots, by name; see :attr:`controlplane.core.log.state.State.owner_ids`."""
+        """Who is to hold slots, by name; see :attr:`controlplane.core.membership.image.MembershipImage.owner_ids`."""
         return tuple(node.node_id for node in self.nodes if node.weight > 0)
 
     @property

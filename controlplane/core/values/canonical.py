@@ -94,6 +94,18 @@ def union_member(kind: type[T]) -> type[T]:
     return kind
 
 
+_WRITTEN_AS_PAIRS: set[type] = set()
+
+
+def written_as_pairs(kind: type[T]) -> type[T]:
+    """Class decorator for generic mappings ``Kind[K, V]`` whose keys need not be text: a list of pairs in their order.
+
+    The class takes such pairs as its only argument.
+    """
+    _WRITTEN_AS_PAIRS.add(kind)
+    return kind
+
+
 _Form: TypeAlias = Callable[[Any], Plain]
 _SCALARS: Final = (type(None), bool, int, float, str)
 
@@ -128,6 +140,8 @@ class _Forms(dict[type, "_Form | None"]):
             return self._record(kind, names)
         if issubclass(kind, tuple | list):
             return lambda items: [self.of(item) for item in items]
+        if kind in _WRITTEN_AS_PAIRS:
+            return lambda entries: [[self.of(key), self.of(value)] for key, value in entries.items()]
         if issubclass(kind, Mapping):
             return lambda mapping: {str(key): self.of(mapping[key]) for key in sorted(mapping)}
         message = f"{kind.__name__} has no plain form"
@@ -190,7 +204,10 @@ def _parser(expected: Any) -> _Parser:  # noqa: ANN401 - a type expression: a cl
     if origin in (typing.Union, types.UnionType):
         return _union_parser(typing.get_args(expected))
     if origin is tuple:
-        return _tuple_parser(_parser(typing.get_args(expected)[0]))
+        items = typing.get_args(expected)
+        return _tuple_parser(_parser(items[0])) if items[1:] == (...,) else _fixed_parser(*map(_parser, items))
+    if origin in _WRITTEN_AS_PAIRS:
+        return _pairs_parser(origin, *map(_parser, typing.get_args(expected)))
     if origin is not None and issubclass(origin, Mapping):
         return _mapping_parser(_parser(typing.get_args(expected)[1]))
     if isinstance(expected, type) and issubclass(expected, enum.Enum):
@@ -230,6 +247,31 @@ def _tuple_parser(item: _Parser) -> _Parser:
         if not isinstance(plain, list | tuple):
             raise _refuse(path, "a list", plain)
         return tuple(item(element, f"{path}[{index}]") for index, element in enumerate(plain))
+
+    return parse
+
+
+def _fixed_parser(*items: _Parser) -> _Parser:
+    def parse(plain: Plain, path: str) -> object:
+        if not isinstance(plain, list | tuple) or len(plain) != len(items):
+            raise _refuse(path, f"a list of {len(items)}", plain)
+        return tuple(
+            item(element, f"{path}[{index}]") for index, (item, element) in enumerate(zip(items, plain, strict=True))
+        )
+
+    return parse
+
+
+def _pairs_parser(kind: type, key: _Parser, value: _Parser) -> _Parser:
+    items = _tuple_parser(_fixed_parser(key, value))
+
+    def parse(plain: Plain, path: str) -> object:
+        pairs = typing.cast("tuple[tuple[object, object], ...]", items(plain, path))
+        made = kind(pairs)
+        if len(made) != len(pairs):
+            twice = next(key for index, (key, _) in enumerate(pairs) if key in dict(pairs[:index]))
+            raise InvalidInputError("wrong_type", f"{path}: the key {twice!r} stands twice")
+        return made
 
     return parse
 

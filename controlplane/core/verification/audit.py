@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from controlplane.core.cluster.events import ClusterCreated, TermOpened
 from controlplane.core.deciding.decide import Opening, decide, open_term
 from controlplane.core.log.apply import advance, follow
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.draft import SealedDecision
-from controlplane.core.log.events import ClusterCreated, TermOpened
 from controlplane.core.log.state import State
 from controlplane.core.membership.observations import Observations
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
@@ -87,7 +87,7 @@ class LogAudit:
     @property
     def knows_slot_policy(self) -> bool:
         """Whether the slot policy of the present state is known here: nobody else can decide under it."""
-        return not self.state.log_id or self.state.policy.slot_policy in self._policies
+        return not self.state.log_id or self.state.cluster.policy.slot_policy in self._policies
 
     def follow(self, decision: Decision) -> list[Difference]:
         """Take the next decision as it stands, because its inputs are no longer known; only its digests are compared.

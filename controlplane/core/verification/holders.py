@@ -1,7 +1,7 @@
 """Who may hold slots after the orders that stand, found out from a state apart from the planner's code.
 
-:attr:`controlplane.core.log.state.State.owner_ids` is the planner's answer. It is computed again here, in another way,
-on purpose: a planner that leaves a node out has to be found.
+:attr:`controlplane.core.membership.image.MembershipImage.owner_ids` is the planner's answer. It is computed again here,
+in another way and on purpose: a planner that leaves a node out has to be found.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,16 +20,16 @@ def holders(state: State) -> Iterator[PlacementNode]:
     Draining ones are given nothing unless there is no other, and excluded ones nothing unless there are not even those:
     slots are not left to nobody.
     """
-    data = [node for node in state.nodes.values() if node.role is NodeRole.DATA]
+    data = [node for node in state.membership.nodes.values() if node.role is NodeRole.DATA]
     groups: dict[tuple[bool, bool], list[Node]] = {}
     for node in data:
         if node.status in (NodeStatus.ACTIVE, NodeStatus.DRAINING):
-            excluded = state.order(node.node_id).excluded
+            excluded = state.membership.order(node.node_id).excluded
             # All excluded ones are of one group, whether they drain or not.
             groups.setdefault((excluded, not excluded and node.status is NodeStatus.DRAINING), []).append(node)
     for place, group in enumerate(groups[key] for key in sorted(groups)):
         for node in group:
-            order = state.order(node.node_id)
+            order = state.membership.order(node.node_id)
             weight = node.weight if order.weight is None else order.weight
             zone = node.zone if order.zone is None else order.zone
             yield PlacementNode(node.node_id, 0 if place else weight, node.capacity, zone)
@@ -43,12 +43,16 @@ def expected_owners(state: State) -> list[NodeId]:
 def awake_pins(state: State) -> tuple[Pin, ...]:
     """The pins on nodes that are to hold something."""
     names = frozenset(expected_owners(state))
-    return tuple(pin for pin in state.pins if pin.node_id in names)
+    return tuple(pin for pin in state.slots.pins if pin.node_id in names)
 
 
 def awake_exclusions(state: State) -> tuple[Exclusion, ...]:
     """The exclusions of nodes that live."""
-    return tuple(each for each in state.exclusions if each.node_id in state.nodes and state.nodes[each.node_id].lives)
+    return tuple(
+        each
+        for each in state.slots.exclusions
+        if each.node_id in state.membership.nodes and state.membership.nodes[each.node_id].lives
+    )
 
 
 def immovable(state: State, table: Sequence[Slot]) -> frozenset[SlotId]:

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from controlplane.core.bundles.bundle import HASH_SPACE, Bundle
+from controlplane.core.bundles.events import BundlesAssigned
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import BundlesAssigned, NodeAdmitted, SlotsAssigned, SlotsSplit
-from controlplane.core.log.state import State, entries_digest
+from controlplane.core.log.state import State, wrong_digests
+from controlplane.core.membership.events import NodeAdmitted
 from controlplane.core.membership.standing_orders import NO_ORDER
+from controlplane.core.slots.events import SlotsAssigned, SlotsSplit
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.slots.table import Slot
@@ -26,19 +28,22 @@ def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
         InvariantViolationError: naming everything that does not hold.
     """
     judge_slots = _shape_problems if dead_may_hold(state, policies) else slot_problems
-    problems = [*judge_slots(state, state.slots), *_bundle_problems(state), *_namespace_problems(state)]
+    problems = [*judge_slots(state, state.slots.table), *_bundle_problems(state), *_namespace_problems(state)]
     problems += [
         f"slot at index {index} is slot {slot.slot_id}"
-        for index, slot in enumerate(state.slots)
+        for index, slot in enumerate(state.slots.table)
         if slot.slot_id != index
     ]
-    if state.log_id and len(state.slots) != state.policy.slot_count:
-        problems.append(f"{len(state.slots)} slots, the policy says {state.policy.slot_count}")
+    if state.log_id and len(state.slots.table) != state.cluster.policy.slot_count:
+        problems.append(f"{len(state.slots.table)} slots, the policy says {state.cluster.policy.slot_count}")
     problems += _order_problems(state)
-    if (state.plan is None) != (not state.planned) or any(slot_id >= len(state.slots) for slot_id in state.planned):
-        problems.append(f"the plan in flight is {state.plan}, and rows of {sorted(state.planned)} are left of it")
-    if entries_digest(state) != state.entries_digest:
-        problems.append("the digest of the entries is not the one kept up to date")
+    if (state.slots.plan is None) != (not state.slots.planned) or any(
+        slot_id >= len(state.slots.table) for slot_id in state.slots.planned
+    ):
+        problems.append(
+            f"the plan in flight is {state.slots.plan}, and rows of {sorted(state.slots.planned)} are left of it"
+        )
+    problems += [f"the digest of {path} is not the one kept up to date" for path in wrong_digests(state)]
     _raise(state, problems)
 
 
@@ -67,13 +72,13 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
     for event in decision.events:
         match event:
             case SlotsAssigned(slots=slots) | SlotsSplit(slots=slots):
-                problems += _shape_problems(after, tuple(after.slots[slot.slot_id] for slot in slots))
+                problems += _shape_problems(after, tuple(after.slots.table[slot.slot_id] for slot in slots))
                 problems += _changed_holder_problems(before, after, slots, policies)
                 problems += _slot_leader_problems(before, after, slots)
             case BundlesAssigned(bundles=bundles):
                 problems += owner_problems(after, bundles)
             case NodeAdmitted(node=node):
-                known = before.nodes.get(node.node_id)
+                known = before.membership.nodes.get(node.node_id)
                 if known is not None and node.incarnation < known.incarnation:
                     problems.append(f"node {node.node_id!r} goes back to incarnation {node.incarnation}")
             case _:
@@ -105,28 +110,32 @@ def _changed_holder_problems(
     may_stay = dead_may_hold(after, policies)
     for slot in changed:
         # A part of a split slot begins with the row of the slot that it was part of.
-        known = before.slots[slot.slot_id % len(before.slots)].replicas if may_stay and before.slots else ()
-        yield from _dead_holders(after, after.slots[slot.slot_id], known)
+        known = (
+            before.slots.table[slot.slot_id % len(before.slots.table)].replicas
+            if may_stay and before.slots.table
+            else ()
+        )
+        yield from _dead_holders(after, after.slots.table[slot.slot_id], known)
 
 
 def dead_may_hold(state: State, policies: SlotPolicies) -> bool:
     """Whether the state's slot policy may leave the dead in its table; one that is not known here may not."""
-    policy = policies.get(state.policy.slot_policy)
+    policy = policies.get(state.cluster.policy.slot_policy)
     return policy is not None and policy.dead_may_hold
 
 
 def _dead_holders(state: State, slot: Slot, excused: tuple[NodeId, ...] = ()) -> Iterator[str]:
     for node_id in slot.replicas:
-        node = state.nodes.get(node_id)
+        node = state.membership.nodes.get(node_id)
         if node_id not in excused and (node is None or not node.may_hold):
             yield f"slot {slot.slot_id} is held by {node_id!r}, which is {node.status.value if node else 'unknown'}"
 
 
 def _slot_leader_problems(before: State, after: State, changed: tuple[Slot, ...]) -> Iterator[str]:
     for slot in changed:
-        if slot.slot_id >= len(before.slots):
+        if slot.slot_id >= len(before.slots.table):
             continue
-        old, new = before.slots[slot.slot_id], after.slots[slot.slot_id]
+        old, new = before.slots.table[slot.slot_id], after.slots.table[slot.slot_id]
         if new.leader_epoch < old.leader_epoch:
             yield f"slot {slot.slot_id}: slot leader epoch falls from {old.leader_epoch} to {new.leader_epoch}"
         if new.leader != old.leader and new.leader is not None and new.leader_epoch != after.epoch:
@@ -136,35 +145,37 @@ def _slot_leader_problems(before: State, after: State, changed: tuple[Slot, ...]
 def owner_problems(state: State, bundles: tuple[Bundle, ...]) -> Iterator[str]:
     """Each of these bundles whose owner is no living data node, in a sentence."""
     for bundle in bundles:
-        node = state.nodes.get(bundle.owner) if bundle.owner is not None else None
+        node = state.membership.nodes.get(bundle.owner) if bundle.owner is not None else None
         if bundle.owner is not None and (node is None or not node.may_hold):
             yield f"bundle {bundle.bundle_id} is owned by {bundle.owner!r}, which does not live"
 
 
 def _order_problems(state: State) -> Iterator[str]:
-    pairs = [(pin.slot_id, pin.node_id) for pin in state.pins]
-    if pairs != sorted(set(pairs)) or list(state.exclusions) != sorted(set(state.exclusions)):
+    pairs = [(pin.slot_id, pin.node_id) for pin in state.slots.pins]
+    if pairs != sorted(set(pairs)) or list(state.slots.exclusions) != sorted(set(state.slots.exclusions)):
         yield "pins or exclusions are not sorted, or one stands twice"
-    slots = [pin.slot_id for pin in state.pins] + [exclusion.slot_id for exclusion in state.exclusions]
-    beyond = [slot_id for slot_id in slots if not 0 <= slot_id < len(state.slots)]
+    slots = [pin.slot_id for pin in state.slots.pins] + [exclusion.slot_id for exclusion in state.slots.exclusions]
+    beyond = [slot_id for slot_id in slots if not 0 <= slot_id < len(state.slots.table)]
     if beyond:
         yield f"slots {beyond[:10]} are not in the table, but orders stand on them"
-    yield from (f"an empty order is kept for {name!r}" for name, order in state.orders.items() if order == NO_ORDER)
-    former = state.former_silence_limit
-    if former is not None and former.limit_ms <= state.policy.silence_limit_ms:
+    yield from (
+        f"an empty order is kept for {name!r}" for name, order in state.membership.orders.items() if order == NO_ORDER
+    )
+    former = state.cluster.former_silence_limit
+    if former is not None and former.limit_ms <= state.cluster.policy.silence_limit_ms:
         yield f"a former silence limit of {former.limit_ms} ms does not exceed the policy's"
 
 
 def _bundle_problems(state: State) -> Iterator[str]:
-    yield from owner_problems(state, tuple(state.bundles.values()))
-    for bundle_id, bundle in state.bundles.items():
-        if bundle_id != bundle.bundle_id or bundle.namespace not in state.namespaces:
+    yield from owner_problems(state, tuple(state.bundles.by_id.values()))
+    for bundle_id, bundle in state.bundles.by_id.items():
+        if bundle_id != bundle.bundle_id or bundle.namespace not in state.bundles.namespaces:
             yield f"bundle {bundle_id} is filed wrongly or has no namespace"
 
 
 def _namespace_problems(state: State) -> Iterator[str]:
-    ranges: dict[str, list[tuple[int, int]]] = {name: [] for name in state.namespaces}
-    for bundle in state.bundles.values():
+    ranges: dict[str, list[tuple[int, int]]] = {name: [] for name in state.bundles.namespaces}
+    for bundle in state.bundles.by_id.values():
         ranges.setdefault(bundle.namespace, []).append((bundle.lower, bundle.upper))
     for name, bounds in ranges.items():
         bounds.sort()

@@ -8,13 +8,15 @@ here again, apart from the planner's code: a planner that left a node out must n
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from controlplane.core.cluster.events import FeatureLevelRaised
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import CauseKind, Decision
-from controlplane.core.log.events import FeatureLevelRaised, PlanDropped, SlotsAssigned, renewed_by
 from controlplane.core.log.row_changes import changed_rows
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import renewed_by
 from controlplane.core.slots.certificate import Certificate
+from controlplane.core.slots.events import PlanDropped, SlotsAssigned
 from controlplane.core.slots.minimal.contract import PlacementProblem, PlacementRules
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policies.sofa import POLICY_NAME as SOFA
@@ -95,7 +97,7 @@ class LogVerification:
             self.broken = True
             return [Complaint(decision.seq, decision.epoch, str(error))]
         self.state = after
-        self.unknown_slot_policies |= {after.policy.slot_policy} - self._policies.keys()
+        self.unknown_slot_policies |= {after.cluster.policy.slot_policy} - self._policies.keys()
         sentences = _invariant_complaints(lambda: check_step(before, decision, after, self._policies))
         sentences += _field_complaints(before, decision, after)
         sentences += _number_complaints(before, decision, after)
@@ -129,8 +131,8 @@ def _field_complaints(before: State, decision: Decision, after: State) -> list[s
     """What the decision says of itself against what it does."""
     republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
     epoch = before.epoch + bool(republished or changed_rows(before, after, decision.events))
-    feature_level = after.feature_level or FEATURE_LEVEL
-    fingerprint = after.policy.fingerprint()
+    feature_level = after.cluster.feature_level or FEATURE_LEVEL
+    fingerprint = after.cluster.policy.fingerprint()
     return [
         sentence
         for holds, sentence in (
@@ -141,8 +143,10 @@ def _field_complaints(before: State, decision: Decision, after: State) -> list[s
             ),
             (decision.controller_id == after.leader, f"{decision.controller_id!r} decided, {after.leader!r} leads"),
             (
-                not before.log_id or before.feature_level == after.feature_level or _is_raised(decision, after),
-                f"feature level {after.feature_level} after {before.feature_level}, and nobody raised it",
+                not before.log_id
+                or before.cluster.feature_level == after.cluster.feature_level
+                or _is_raised(decision, after),
+                f"feature level {after.cluster.feature_level} after {before.cluster.feature_level}, without its event",
             ),
             (decision.feature_level == feature_level, f"feature level {decision.feature_level}, not {feature_level}"),
             (
@@ -157,24 +161,24 @@ def _field_complaints(before: State, decision: Decision, after: State) -> list[s
 def _is_raised(decision: Decision, after: State) -> bool:
     """Whether an event raises the level, and not only a term that opens with another one."""
     raised = [event.feature_level for event in decision.events if isinstance(event, FeatureLevelRaised)]
-    return raised[-1:] == [after.feature_level]
+    return raised[-1:] == [after.cluster.feature_level]
 
 
 def _number_complaints(before: State, decision: Decision, after: State) -> list[str]:
     """The numbers of what it carried out, against the whole tables before and after it."""
     first = _begun(before, after)
-    if len(split_table(first, decision)) != len(after.slots):
+    if len(split_table(first, decision)) != len(after.slots.table):
         return []  # what the table begins with is not known, and is complained of elsewhere
     pairs: list[tuple[Slot, Slot]] = []
-    if renewed_by(decision.events) or after.slots is not before.slots:
-        pairs = list(zip(planned_from(first, decision, after), after.slots, strict=True))
+    if renewed_by(decision.events) or after.slots.table is not before.slots.table:
+        pairs = list(zip(planned_from(first, decision, after), after.slots.table, strict=True))
     counted = {
         "moves_carried_out": sum(len(set(new.replicas).difference(old.replicas)) for old, new in pairs),
         "leader_changes_carried_out": sum(old.leader != new.leader for old, new in pairs),
         "moves_left": sum(
-            len(set(planned.replicas).difference(after.slots[slot_id].replicas))
-            for slot_id, planned in after.planned.items()
-            if 0 <= slot_id < len(after.slots)
+            len(set(planned.replicas).difference(after.slots.table[slot_id].replicas))
+            for slot_id, planned in after.slots.planned.items()
+            if 0 <= slot_id < len(after.slots.table)
         ),
     }
     return [
@@ -189,29 +193,32 @@ def _plan_complaints(before: State, decision: Decision, after: State, *, dead_ma
 
     Where the dead may stay in the table, that nobody is given a slot after his death is judged with the invariants.
     """
-    if len(after.slots) != len(split_table(before, decision)):
+    if len(after.slots.table) != len(split_table(before, decision)):
         return []  # what the table begins with is not known, and has been complained of
-    if after.paused and dead_may_stay:
-        changed = after.slots != split_table(before, decision)
+    if after.slots.paused and dead_may_stay:
+        changed = after.slots.table != split_table(before, decision)
         return ["the table changes while reconciliation is paused"] if changed else []
-    if after.paused:
-        return [*owner_problems(after, tuple(after.bundles.values())), *pause_complaints(before, decision, after)]
-    if after.policy.slot_policy == SOFA:
+    if after.slots.paused:
         return [
-            *owner_problems(after, tuple(after.bundles.values())),
+            *owner_problems(after, tuple(after.bundles.by_id.values())),
+            *pause_complaints(before, decision, after),
+        ]
+    if after.cluster.policy.slot_policy == SOFA:
+        return [
+            *owner_problems(after, tuple(after.bundles.by_id.values())),
             *tick_complaints(before, decision, after, expected_owners(after)),
         ]
     if _only_continues(before, decision):
-        return [*owner_problems(after, tuple(after.bundles.values())), *_step_complaints(before, decision)]
+        return [*owner_problems(after, tuple(after.bundles.by_id.values())), *_step_complaints(before, decision)]
     if decision.certificate is None:
         uncertified = [type(event).__name__ for event in decision.events if isinstance(event, CALL_FOR_A_PLAN)]
-        if after.policy.slot_policy in CERTIFYING_POLICIES:
+        if after.cluster.policy.slot_policy in CERTIFYING_POLICIES:
             return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
-        holders_left = () if dead_may_stay else slot_problems(after, after.slots)
-        owners = [*holders_left, *owner_problems(after, tuple(after.bundles.values()))]
+        holders_left = () if dead_may_stay else slot_problems(after, after.slots.table)
+        owners = [*holders_left, *owner_problems(after, tuple(after.bundles.by_id.values()))]
         return [*owners, *taken_last_copies(before, decision, after)] if uncertified else []
     return [
-        *owner_problems(after, tuple(after.bundles.values())),
+        *owner_problems(after, tuple(after.bundles.by_id.values())),
         *_plan_in_flight_complaints(decision, after),
         *_proof_complaints(before, decision, after, decision.certificate),
     ]
@@ -222,20 +229,20 @@ def _waiting_complaints(before: State, decision: Decision, after: State, *, dead
 
     The plan is judged by its own rows: what stands in the table meanwhile, nobody else looks at.
     """
-    if after.plan is None:
+    if after.slots.plan is None:
         return []
     assigned = {slot.slot_id for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots}
     called_for = any(isinstance(event, CALL_FOR_A_PLAN) for event in decision.events)
     table = split_table(_begun(before, after), decision)
-    if len(table) != len(after.slots):
+    if len(table) != len(after.slots.table):
         return []  # what the table begins with is not known, and is complained of elsewhere
     survivors = survivors_of(decision, after)
     found = []
-    for slot_id in after.planned:
+    for slot_id in after.slots.planned:
         if not 0 <= slot_id < len(table):
             found.append(f"slot {slot_id} waits for its planned row, the table has {len(table)} slots")
             continue
-        row = after.slots[slot_id]
+        row = after.slots.table[slot_id]
         if slot_id in assigned and row != table[slot_id]:
             found.append(f"slot {slot_id} waits for its planned row, and changes meanwhile to {row.replicas}")
         elif called_for and not dead_may_stay and not survivors.issuperset(row.replicas):
@@ -245,13 +252,15 @@ def _waiting_complaints(before: State, decision: Decision, after: State, *, dead
 
 def _begun(before: State, after: State) -> State:
     """The state before a decision, with the empty table that the first one begins with."""
-    return before if before.slots else replace(before, slots=empty_table(len(after.slots)))
+    if before.slots.table:
+        return before
+    return replace(before, slots=before.slots.with_rows(empty_table(len(after.slots.table))))
 
 
 def _proof_complaints(before: State, decision: Decision, after: State, certificate: Certificate) -> Iterator[str]:
     """What is wrong with a plan: slots that nobody may be given stay, and of the others it has to be proven."""
-    planned = after.planned
-    rows = [planned.get(slot.slot_id, slot) for slot in after.slots]
+    planned = after.slots.planned
+    rows = [planned.get(slot.slot_id, slot) for slot in after.slots.table]
     table = planned_from(before, decision, after)
     staying = immovable(after, table)
     kept = [row for row in rows if row.slot_id in staying]
@@ -269,7 +278,7 @@ def _only_continues(before: State, decision: Decision) -> bool:
     called_for = [event for event in decision.events if isinstance(event, CALL_FOR_A_PLAN)]
     return (
         decision.certificate is None
-        and before.plan is not None
+        and before.slots.plan is not None
         and bool(called_for)
         # What takes the place of a plan is a plan, also one that nobody proves: a refresh asks for one at any time.
         and not any(isinstance(event, PlanDropped) for event in decision.events)
@@ -280,7 +289,7 @@ def _only_continues(before: State, decision: Decision) -> bool:
 def _step_complaints(before: State, decision: Decision) -> list[str]:
     """The rows that are assigned have to be rows of the plan, with nothing changed but leader epochs."""
     rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
-    left = before.planned
+    left = before.slots.planned
     return [
         f"slot {slot.slot_id} is assigned otherwise than the plan in flight says"
         for slot in rows
@@ -290,14 +299,14 @@ def _step_complaints(before: State, decision: Decision) -> list[str]:
 
 
 def _plan_in_flight_complaints(decision: Decision, after: State) -> list[str]:
-    if after.plan is None or after.plan.plan_id == decision.seq:
+    if after.slots.plan is None or after.slots.plan.plan_id == decision.seq:
         return []
-    return [f"it plans, and leaves the plan of decision {after.plan.plan_id} in flight"]
+    return [f"it plans, and leaves the plan of decision {after.slots.plan.plan_id} in flight"]
 
 
 def _problem(decision: Decision, after: State, rows: tuple[Slot, ...]) -> PlacementProblem:
     """What the planner had to be asked of these rows; who was ready is only in the certificate."""
-    policy = after.policy
+    policy = after.cluster.policy
     known = {slot.slot_id for slot in rows}
     return PlacementProblem(
         rows,

@@ -7,27 +7,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from controlplane.core.cluster.events import PolicyChanged, SilenceLimitSettled
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import (
+from controlplane.core.log.state import State
+from controlplane.core.membership.events import (
     NodeAdmitted,
     NodeDraining,
     NodeFenced,
     NodeOrdered,
     NodeRemoved,
     NodeUndrained,
-    PolicyChanged,
+    renewed_by,
+)
+from controlplane.core.operations.order_checks import new_problems
+from controlplane.core.slots.events import (
     ReconciliationResumed,
-    SilenceLimitSettled,
     SlotsAssigned,
     SlotsExcluded,
     SlotsIncluded,
     SlotsPinned,
     SlotsSplit,
     SlotsUnpinned,
-    renewed_by,
 )
-from controlplane.core.log.state import State
-from controlplane.core.operations.order_checks import new_problems
 from controlplane.core.slots.table import Slot, without_nodes
 from controlplane.core.values.identifiers import Epoch, NodeId
 
@@ -53,7 +54,7 @@ _ORDERS = (NodeOrdered, SlotsPinned, SlotsExcluded, PolicyChanged)
 def split_table(before: State, decision: Decision) -> tuple[Slot, ...]:
     """The slot table before the decision, with the parts that it says it split from it."""
     parts = [slot for event in decision.events if isinstance(event, SlotsSplit) for slot in event.slots]
-    return (*before.slots, *parts)
+    return (*before.slots.table, *parts)
 
 
 def planned_from(before: State, decision: Decision, after: State) -> tuple[Slot, ...]:
@@ -63,15 +64,15 @@ def planned_from(before: State, decision: Decision, after: State) -> tuple[Slot,
     cannot rise when its leader changes in the same decision, or is planned to; the verifier, which asks for that, is
     shown an older one.
     """
-    planned = after.planned
-    count = len(before.slots)
+    planned = after.slots.planned
+    count = len(before.slots.table)
     renewed = renewed_by(decision.events)
     table = without_nodes(split_table(before, decision), renewed)
     return tuple(
         replace(slot, leader_epoch=Epoch(decision.epoch - 1))
         if slot.slot_id >= count and slot.leader != planned.get(slot.slot_id, new).leader
         else slot
-        for slot, new in zip(table, after.slots, strict=True)
+        for slot, new in zip(table, after.slots.table, strict=True)
     )
 
 
@@ -80,9 +81,11 @@ def order_complaints(before: State, decision: Decision, after: State) -> Iterato
     settled = any(isinstance(event, SilenceLimitSettled) for event in decision.events)
     for event in decision.events:
         match event:
-            case NodeUndrained(node_id=node_id) if node_id in before.nodes and before.nodes[node_id].leaving:
+            case NodeUndrained(node_id=node_id) if (
+                node_id in before.membership.nodes and before.membership.nodes[node_id].leaving
+            ):
                 yield f"node {node_id!r} asked to leave and is undrained"
-            case SilenceLimitSettled() if before.former_silence_limit is None:
+            case SilenceLimitSettled() if before.cluster.former_silence_limit is None:
                 yield "a silence limit is settled, but none was shortened"
             case PolicyChanged():
                 yield from _policy_complaints(before, event, settled=settled)
@@ -99,7 +102,7 @@ def pause_complaints(before: State, decision: Decision, after: State) -> Iterato
     """Whether a pause changed nothing but that the dead were taken out, and survivors promoted."""
     if decision.certificate is not None:
         yield "it has a certificate, but reconciliation is paused and nothing is planned"
-    yield from survivor_complaints(before, decision, after.slots, after, "while reconciliation is paused")
+    yield from survivor_complaints(before, decision, after.slots.table, after, "while reconciliation is paused")
 
 
 def survivor_complaints(
@@ -132,8 +135,8 @@ def survivor_complaints(
 def taken_last_copies(before: State, decision: Decision, after: State) -> Iterator[str]:
     """The slots that a policy without proofs leaves to nobody, although a living node has the data."""
     living = survivors_of(decision, after)
-    planned = after.planned
-    for old, row in zip(split_table(before, decision), after.slots, strict=True):
+    planned = after.slots.planned
+    for old, row in zip(split_table(before, decision), after.slots.table, strict=True):
         survivors = sorted(living.intersection(old.replicas))
         if survivors and not planned.get(row.slot_id, row).replicas:
             yield f"slot {row.slot_id} is left to nobody, although {survivors} have its data"
@@ -141,23 +144,23 @@ def taken_last_copies(before: State, decision: Decision, after: State) -> Iterat
 
 def survivors_of(decision: Decision, after: State) -> set[NodeId]:
     """Who has what the table said before the decision: data nodes that live, with the process that the table knew."""
-    return {node_id for node_id, node in after.nodes.items() if node.may_hold} - renewed_by(decision.events)
+    return {node_id for node_id, node in after.membership.nodes.items() if node.may_hold} - renewed_by(decision.events)
 
 
 def _policy_complaints(before: State, event: PolicyChanged, *, settled: bool) -> Iterator[str]:
     policy = event.policy
-    relied_on_ms = before.policy.silence_limit_ms if settled else before.silence_limit_ms
-    if before.log_id and policy.hash_function is not before.policy.hash_function:
+    relied_on_ms = before.cluster.policy.silence_limit_ms if settled else before.cluster.silence_limit_ms
+    if before.log_id and policy.hash_function is not before.cluster.policy.hash_function:
         yield f"the hash function changes to {policy.hash_function.value} while the cluster lives"
-    if policy.slot_count < before.policy.slot_count:
-        yield f"slot_count falls from {before.policy.slot_count} to {policy.slot_count}"
+    if policy.slot_count < before.cluster.policy.slot_count:
+        yield f"slot_count falls from {before.cluster.policy.slot_count} to {policy.slot_count}"
     former_ms = event.former_silence_limit.limit_ms if event.former_silence_limit else policy.silence_limit_ms
     if former_ms < relied_on_ms and policy.silence_limit_ms < relied_on_ms:
         yield f"the silence limit falls below {relied_on_ms} ms at once: nodes may still rely on it"
 
 
 def _split_complaints(before: State, decision: Decision) -> Iterator[str]:
-    rows = before.slots
+    rows = before.slots.table
     count = len(rows)
     for event in decision.events:
         match event:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from controlplane.core.cluster.events import ClusterCreated, PolicyChanged, TermOpened
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.intents.rights import may_ask
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import ClusterCreated, IntentAnswered, IntentOutcome, PolicyChanged, TermOpened
 from controlplane.core.log.state import State
 
 
@@ -15,13 +16,13 @@ def right_complaints(before: State, decision: Decision) -> Iterator[str]:
     The events of an intent stand before its answer: a change of rights counts from the next answer on, and for an
     override, which works before every other intent, from the next decision on.
     """
-    ruling = latest = before.policy
+    ruling = latest = before.cluster.policy
     for event in decision.events:
         if isinstance(event, ClusterCreated | TermOpened | PolicyChanged):
             latest = event.policy
         elif isinstance(event, IntentAnswered):
             overrides = event.kind == IntentKind.OVERRIDE_SELF_PRESERVATION.value
-            policy = before.policy if overrides else ruling
+            policy = before.cluster.policy if overrides else ruling
             if event.outcome is IntentOutcome.DONE and not may_ask(policy, event.principal, event.kind):
                 yield f"intent {event.intent_id} is done, and {event.principal!r} had no right to ask for {event.kind}"
             ruling = latest

@@ -5,10 +5,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.core.cluster.events import PolicyChanged
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import CauseKind, Decision
-from controlplane.core.log.events import NodeFenced, NodeOrdered, PolicyChanged, renewed_by
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeFenced, NodeOrdered, renewed_by
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.slots.pins import Exclusion
 from controlplane.core.slots.table import Slot, empty_table, split_parts
@@ -52,24 +53,24 @@ class RowHistory:
             LogContinuityError: it does not follow the one before.
         """
         before, self.state = self.state, follow(self.state, decision)
-        if self.state.plan is not None and self.state.plan.plan_id == decision.seq:
+        if self.state.slots.plan is not None and self.state.slots.plan.plan_id == decision.seq:
             self._plan_causes = ", ".join(f"{cause.kind.value} {cause.subject}" for cause in decision.causes)
         return tuple(_row_changes(before, decision, self.state, self._plan_causes))
 
 
 def _row_changes(before: State, decision: Decision, after: State, plan_causes: str) -> Iterator[RowChange]:
     renewed = renewed_by(decision.events)
-    if before.slots == after.slots and not renewed:
+    if before.slots.table == after.slots.table and not renewed:
         return  # most decisions touch no row
-    held = before.slots or empty_table(len(after.slots))
-    held = (*held, *split_parts(held, len(after.slots), decision.epoch))
-    for old, new in zip(held, after.slots, strict=True):
+    held = before.slots.table or empty_table(len(after.slots.table))
+    held = (*held, *split_parts(held, len(after.slots.table), decision.epoch))
+    for old, new in zip(held, after.slots.table, strict=True):
         if old == new and renewed.isdisjoint(new.replicas):
             continue
         reasons = dict.fromkeys(_reasons(old, new, decision, after, renewed))
         cause = ", ".join(reasons) or _cause_of_all(decision)
-        if before.plan is not None and _continues(decision):
-            cause = f"{cause} (plan of decision {before.plan.plan_id}: {plan_causes})"
+        if before.slots.plan is not None and _continues(decision):
+            cause = f"{cause} (plan of decision {before.slots.plan.plan_id}: {plan_causes})"
         yield RowChange(old, new, cause)
 
 
@@ -80,7 +81,7 @@ def _reasons(old: Slot, new: Slot, decision: Decision, after: State, renewed: Ab
             yield f"{node_id} came back and holds nothing"
         elif node_id not in new.replicas:
             yield from _why_given_up(node_id, new, decision, after)
-    for pin in after.pins:
+    for pin in after.slots.pins:
         stood = pin.node_id in old.replicas and (not pin.leads or old.leader == pin.node_id)
         if pin.slot_id == new.slot_id and not stood:
             yield f"pinned to {pin.node_id}"
@@ -90,16 +91,16 @@ def _reasons(old: Slot, new: Slot, decision: Decision, after: State, renewed: Ab
 
 
 def _why_given_up(node_id: NodeId, new: Slot, decision: Decision, after: State) -> Iterator[str]:
-    node = after.nodes.get(node_id)
+    node = after.membership.nodes.get(node_id)
     if any(isinstance(event, NodeFenced) and event.node_id == node_id for event in decision.events):
         yield f"{node_id} was fenced"
     elif node is None or not node.lives:
         yield f"{node_id} is gone"
     elif node.status is NodeStatus.DRAINING:
         yield f"{node_id} drains"
-    elif after.order(node_id).excluded:
+    elif after.membership.order(node_id).excluded:
         yield f"{node_id} is excluded"
-    elif Exclusion(new.slot_id, node_id) in after.exclusions:
+    elif Exclusion(new.slot_id, node_id) in after.slots.exclusions:
         yield f"{node_id} must not hold it"
 
 

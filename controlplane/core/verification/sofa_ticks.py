@@ -9,16 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.core.bundles.events import NamespaceCreated
+from controlplane.core.cluster.events import PolicyChanged, TermOpened
 from controlplane.core.log.decision import CauseKind, Decision
-from controlplane.core.log.events import (
-    NamespaceCreated,
-    PolicyChanged,
-    PolicyRemembered,
-    SlotsAssigned,
-    TermOpened,
-    renewed_by,
-)
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import renewed_by
+from controlplane.core.slots.events import PolicyRemembered, SlotsAssigned
 from controlplane.core.slots.policies.sofa import POLICY_NAME, REFRESH, known_nodes, sofa_options
 from controlplane.core.slots.policies.sofa_memory import greatest_epoch, sofa_table, with_ranks
 from controlplane.core.slots.sofa.arranger import ArrangeSettings, TickAction, arrange
@@ -69,24 +65,24 @@ def recorded_tick(before: State, decision: Decision, after: State, living: Seque
         living: the nodes that may hold slots after it, by name.
     """
     action = _action(decision)
-    if after.policy.slot_policy != POLICY_NAME or action is None:
+    if after.cluster.policy.slot_policy != POLICY_NAME or action is None:
         return None
     renewed = renewed_by(decision.events)
-    options = sofa_options(after.policy.slot_policy_options)
+    options = sofa_options(after.cluster.policy.slot_policy_options)
     # What another policy remembered is no memory of this one, and another one may also have ruled in between.
     changes = [event.policy for event in decision.events if isinstance(event, PolicyChanged)]
-    rules_on = all(policy.slot_policy == POLICY_NAME for policy in (before.policy, *changes))
-    memory = before.policy_memory if rules_on else {}
+    rules_on = all(policy.slot_policy == POLICY_NAME for policy in (before.cluster.policy, *changes))
+    memory = before.slots.memory if rules_on else {}
     begun = split_table(before, decision)
     return RecordedTick(
         action,
         sofa_table(begun, memory, before.epoch),
         tuple(known_nodes(living, renewed, begun)),
-        options.settings(after.policy.slot_count, after.policy.replica_count),
+        options.settings(after.cluster.policy.slot_count, after.cluster.policy.replica_count),
         action == TickAction.BALANCE.value,
         any(isinstance(event, SlotsAssigned | PolicyRemembered) for event in decision.events),
         # Before its first tick the arranger has no epochs of its own: ours would differ for other reasons.
-        sofa_table(after.slots, after.policy_memory, after.epoch if after.policy_memory else before.epoch),
+        sofa_table(after.slots.table, after.slots.memory, after.epoch if after.slots.memory else before.epoch),
         _is_refresh(decision),
     )
 

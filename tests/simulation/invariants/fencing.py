@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
+from controlplane.core.cluster.events import SilenceLimitSettled, TermOpened
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import FencingCause, NodeAdmitted, NodeFenced, SilenceLimitSettled, TermOpened
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeFenced
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.errors import InvalidInputError
@@ -93,7 +94,7 @@ class FencingWatch:
             if isinstance(event, NodeFenced) and event.cause is FencingCause.SILENCE:
                 # A decision that settles a shorter limit goes by it already, one that lengthens the limit not yet.
                 settled = [each.silence_limit_ms for each in decision.events if isinstance(each, SilenceLimitSettled)]
-                self._judge_fencing(decision, event, (settled or [before.silence_limit_ms])[0])
+                self._judge_fencing(decision, event, (settled or [before.cluster.silence_limit_ms])[0])
             elif isinstance(event, NodeAdmitted):
                 member = event.node.node_id, event.node.incarnation
                 # When it was decided, not when it was committed: an answer may be long in coming.
@@ -102,7 +103,7 @@ class FencingWatch:
                 )
                 for partition in self._partitions:
                     partition.heard[member] = partition.clock_ms
-        if not after.evictions_frozen:
+        if not after.membership.evictions_frozen:
             self._judge_living(decision, after)
 
     def _judge_fencing(self, decision: Decision, event: NodeFenced, limit_ms: int) -> None:
@@ -123,7 +124,7 @@ class FencingWatch:
         that says in the log that it began after the last sign counts from there: its clock was ahead, or a partition
         away, when it started.
         """
-        for node_id, node in after.nodes.items():
+        for node_id, node in after.membership.nodes.items():
             if not node.lives:
                 continue
             member = node_id, node.incarnation
@@ -136,7 +137,7 @@ class FencingWatch:
             silence_ms = min(silences_ms)
             self._verdicts.judge(
                 DEAD_ARE_FENCED,
-                silence_ms <= after.silence_limit_ms + _SLACK_MS,
+                silence_ms <= after.cluster.silence_limit_ms + _SLACK_MS,
                 f"decision {decision.seq} leaves {node_id} a member after {silence_ms} ms of silence",
             )
 

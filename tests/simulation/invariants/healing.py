@@ -14,7 +14,7 @@ def what_did_not_heal(world: World, watch: LogWatch) -> Iterator[str]:
     """What is not as it has to be, one sentence each."""
     state = watch.state
     for name, agent in sorted(world.agents.items()):
-        node = state.nodes.get(name)
+        node = state.membership.nodes.get(name)
         if node is None or node.status is not NodeStatus.ACTIVE:
             status = node and node.status.value
             yield f"{name} lives and is not active in the log: {status}, its agent says {agent.state.value}"
@@ -23,13 +23,13 @@ def what_did_not_heal(world: World, watch: LogWatch) -> Iterator[str]:
     for name, client in sorted(world.clients.items()):
         if client.table is None or client.table.epoch != state.epoch:
             yield f"{name} has the table of epoch {client.table and client.table.epoch}, the log is at {state.epoch}"
-    for name, node in sorted(state.nodes.items()):
+    for name, node in sorted(state.membership.nodes.items()):
         if node.lives and name not in world.agents:
             yield f"{name} is dead, and {node.status.value} in the log"
-    unserved = [slot.slot_id for slot in state.slots if slot.leader is None]
+    unserved = [slot.slot_id for slot in state.slots.table if slot.leader is None]
     if unserved:
         yield f"slots {unserved[:8]} have no leader"
-    if state.evictions_frozen:
+    if state.membership.evictions_frozen:
         yield "evictions are frozen"
     unanswered = sorted(world.intents_sent - watch.answers.keys())
     if unanswered:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from controlplane.adapters.memory import MemoryLogReader
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
+from controlplane.core.cluster.events import TermOpened
+from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import IntentAnswered, TermOpened
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import ControllerId, Epoch, IntentId, Term, TopicPartition
 from controlplane.core.verification.invariants import check

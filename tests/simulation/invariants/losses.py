@@ -31,10 +31,10 @@ class LossWatch:
     def see(self, _before: State, _decision: Decision, after: State) -> None:
         """A decision was committed."""
         # A node goes by the limit of the table that it knows, which may be an earlier one.
-        self._longest_limit_ms = max(self._longest_limit_ms, after.silence_limit_ms)
+        self._longest_limit_ms = max(self._longest_limit_ms, after.cluster.silence_limit_ms)
         for key in self._keys:
             former = self._owners[key]
-            owner = after.slots[slot_of(key, len(after.slots), after.policy.hash_function)].leader
+            owner = after.slots.table[slot_of(key, len(after.slots.table), after.cluster.policy.hash_function)].leader
             if owner == former:
                 continue
             if former is not None:

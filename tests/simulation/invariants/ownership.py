@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Final
 
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import NodeAdmitted
 from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeAdmitted
 from controlplane.core.values.identifiers import NodeId
 from controlplane.node import FencingToken
 from tests.simulation.invariants.verdicts import Verdicts

@@ -79,8 +79,8 @@ MUTANTS: Final = (
     Mutant(
         "counts an intent again that was answered",
         "controlplane.core.operations.intents:take_intents",
-        "not in draft.state.answered_intents",
-        "not in ()",
+        "not draft.state.intents.has_answered(intent.intent_id)",
+        "intent.intent_id",
     ),
     Mutant(
         "fences by the wall clock",

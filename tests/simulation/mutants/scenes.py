@@ -10,7 +10,7 @@ def let_reader_lag_over_compaction(script: Script, *, drop_tombstones: bool) -> 
     """Client r0 is cut off while node n4 leaves and the routing table is compacted; it still is when this returns."""
     script.world.machines["r0"].network.kafka = False
     script.world.stop_node("n4", drain=True)
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.LEFT, 5_000)
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.LEFT, 5_000)
     script.ask("something-newer", "create_namespace", namespace="tenant-a")
     script.go_on_until(lambda: script.answered("something-newer"), 1_000)
     script.world.compact_table(drop_tombstones=drop_tombstones)
@@ -42,7 +42,7 @@ def a_node_hears_nothing_of_a_move() -> None:
     network.hold_back(TABLE)
     network.peers = False
     script.ask("move-away", "exclude_node", node="n4")
-    script.go_on(4 * script.state.silence_limit_ms)
+    script.go_on(4 * script.state.cluster.silence_limit_ms)
     script.ask("move-back", "include_node", node="n4")
     network.let_through(TABLE)
     network.peers = True
@@ -56,7 +56,7 @@ def a_node_is_heard_again_before_it_reads() -> None:
     script.go_on(1_000)
     network = script.world.machines["n4"].network
     network.kafka = False
-    script.go_on_until(lambda: script.state.nodes["n4"].status is NodeStatus.FENCED, 6_000)
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 6_000)
     script.go_on(1_000)
     network.hold_back(TABLE)
     network.kafka = True

@@ -111,11 +111,11 @@ def test_fewer_decisions_than_asked_for() -> None:
 def test_table_is_the_state_also_after_compaction() -> None:
     """Compaction leaves the last row of each key, and the digest says that nothing is missing."""
     world = PublishedWorld(CLUSTER)
-    assert _slots(world) == world.state.slots
+    assert _slots(world) == world.state.slots.table
     world.admit("n1", "n2", "n3")
     world.run(5_000, ("n1", "n2"))
     world.broker.compact(CLUSTER.topic(ROUTING_TABLE), drop_tombstones=True)
-    assert _slots(world) == world.state.slots
+    assert _slots(world) == world.state.slots.table
 
 
 def test_no_table_before_the_first_leader() -> None:

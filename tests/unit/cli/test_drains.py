@@ -8,7 +8,7 @@ from controlplane.bootstrap import states
 from controlplane.bootstrap.readers import DecisionFollower, LoggedDecision
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import MEMBERSHIP
-from controlplane.core.log.events import NodeUndrained
+from controlplane.core.membership.events import NodeUndrained
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.observations import Observations
@@ -31,7 +31,7 @@ def test_drain_waits_until_the_node_holds_nothing(cluster_command: RunCommand, p
         ran = cluster_command("nodes", "drain", "n1", "--reason", "disk", "--format", "json")
     assert (ran.status, json.loads(ran.out)["outcome"]) == (ExitStatus.DONE, "done")
     assert "n1 holds nothing any more" in ran.err
-    assert played.state.nodes["n1"].status is NodeStatus.DRAINING
+    assert played.state.membership.nodes["n1"].status is NodeStatus.DRAINING
     shown = cluster_command("log", "show", "--last", "1").out
     assert "drain_node by" in shown
     assert "(reason given: disk)" in shown
@@ -135,7 +135,7 @@ def test_drain_that_leaves_slots_to_nobody_is_no_success(
     for name in ("n1", "n2"):
         world.append(MEMBERSHIP, 0, NodeJoined(name, 1, NodeRole.DATA, (), "", 1, 8, "1", world.now_ms))
         world.heartbeat(name)
-    world.run(world.state.policy.join_linger_ms + 100)
+    world.run(world.state.cluster.policy.join_linger_ms + 100)
     own = sorted(world.held("n2"))
     assert len(own) == 8
     world.ask("drain_node", node="n2")

@@ -52,10 +52,18 @@ def test_every_operation_reaches_the_leader(cluster_command: RunCommand, played:
             ran = cluster_command(*words)
             assert ran.status == ExitStatus.DONE, (words, ran)
     state = played.state
-    assert dict(state.orders) == {"n2": StandingOrder(weight=3, zone="b"), "n9": StandingOrder(excluded=True)}
-    assert state.pins == (Pin(3, "n1", leads=True), Pin(4, "n1"), Pin(7, "n1", leads=True), Pin(9, "n1", leads=True))
-    assert state.exclusions == (Exclusion(5, "n1"),)
-    assert (state.policy.tolerance_percent, state.paused) == (50, True)
+    assert dict(state.membership.orders) == {
+        "n2": StandingOrder(weight=3, zone="b"),
+        "n9": StandingOrder(excluded=True),
+    }
+    assert state.slots.pins == (
+        Pin(3, "n1", leads=True),
+        Pin(4, "n1"),
+        Pin(7, "n1", leads=True),
+        Pin(9, "n1", leads=True),
+    )
+    assert state.slots.exclusions == (Exclusion(5, "n1"),)
+    assert (state.cluster.policy.tolerance_percent, state.slots.paused) == (50, True)
     table = json.loads(cluster_command("table", "show", "--format", "json").out)
     assert table["paused"]
     assert table["slots"][3]["orders"] == ["n1 leads"]
@@ -67,7 +75,7 @@ def test_every_operation_reaches_the_leader(cluster_command: RunCommand, played:
     assert cluster_command("log", "verify").status == ExitStatus.DONE
     with answering_leader(played):
         assert cluster_command("table", "resume").status == ExitStatus.DONE
-    assert not played.state.paused
+    assert not played.state.slots.paused
 
 
 def test_orders_for_names_that_are_no_members_are_listed(cluster_command: RunCommand, played: PublishedWorld) -> None:
@@ -102,7 +110,7 @@ def test_dry_run_touches_nothing(cluster_command: RunCommand, played: PublishedW
 
 def test_refused_dry_run_prints_the_refusal_only(cluster_command: RunCommand, played: PublishedWorld) -> None:
     """A table of nodes to which nothing happens would say nothing."""
-    assert played.state.slots
+    assert played.state.slots.table
     ran = cluster_command("policy", "set", "slot_count=8", "--dry-run")
     first, last = ran.out.splitlines()
     assert (ran.status, last) == (ExitStatus.FAILED, "nothing was planned")
@@ -124,7 +132,7 @@ def test_suppositions_that_cannot_be_together_are_refused_together(
     cluster_command: RunCommand, played: PublishedWorld, suppositions: tuple[str, str], said: str
 ) -> None:
     """Half of what was supposed is not what was asked."""
-    assert played.state.slots
+    assert played.state.slots.table
     ran = cluster_command("table", "plan", *(word for text in suppositions for word in ("--with", text)))
     assert ran.status == ExitStatus.FAILED
     assert said in ran.out

@@ -63,9 +63,9 @@ def test_a_decision_and_its_offset_name_the_same_moment(
         ).out
         assert by_seq == by_offset
         shown = json.loads(by_seq)
-        assert (shown["seq"], shown["paused"]) == (point.state.seq, point.state.paused)
+        assert (shown["seq"], shown["paused"]) == (point.state.seq, point.state.slots.paused)
         assert shown["digest"] == table_of(point.state).digest
-    assert {point.state.paused for point in points} == {True, False}
+    assert {point.state.slots.paused for point in points} == {True, False}
 
 
 def test_a_table_of_the_past_names_its_moment(cluster_command: RunCommand, points: list[LogPoint]) -> None:

@@ -44,10 +44,10 @@ def test_table_by_slot_is_the_state(cluster_command: RunCommand, played: Publish
     state = played.state
     assert (shown["epoch"], shown["term"], shown["seq"]) == (state.epoch, state.term, state.seq)
     assert [(row["slot"], row["leader"], tuple(row["followers"])) for row in shown["slots"]] == [
-        (slot.slot_id, slot.leader, slot.followers) for slot in state.slots
+        (slot.slot_id, slot.leader, slot.followers) for slot in state.slots.table
     ]
     assert {row["bundle"]: row["owner"] for row in shown["bundles"]} == {
-        bundle_id: bundle.owner for bundle_id, bundle in state.bundles.items()
+        bundle_id: bundle.owner for bundle_id, bundle in state.bundles.by_id.items()
     }
 
 
@@ -55,9 +55,9 @@ def test_table_by_node_counts_each_replica_once(cluster_command: RunCommand, pla
     """The inverted table loses and doubles nothing; a fenced node is shown with nothing."""
     rows = json.loads(cluster_command("table", "show", "--by", "node", "--format", "json").out)["nodes"]
     assert {row["node"]: row["status"] for row in rows} == {"n1": "active", "n2": "active", "n3": "fenced"}
-    assert sum(row["leads"] for row in rows) == len(played.state.slots)
-    assert sum(row["follows"] for row in rows) == sum(len(slot.followers) for slot in played.state.slots)
-    assert sum(len(row["bundles"]) for row in rows) == len(played.state.bundles)
+    assert sum(row["leads"] for row in rows) == len(played.state.slots.table)
+    assert sum(row["follows"] for row in rows) == sum(len(slot.followers) for slot in played.state.slots.table)
+    assert sum(len(row["bundles"]) for row in rows) == len(played.state.bundles.by_id)
     assert next(row["leads"] + row["follows"] for row in rows if row["node"] == "n3") == 0
 
 
@@ -65,8 +65,8 @@ def test_table_text_has_a_line_for_each_slot(cluster_command: RunCommand, played
     """Away from a terminal the table is plain text that other programs cut up."""
     lines = cluster_command("table", "show").out.splitlines()
     assert lines[0].startswith(f"epoch {played.state.epoch}, term 1, seq {played.state.seq}, log log, digest ")
-    slot_lines = lines[2 : 2 + len(played.state.slots)]
-    assert [line.split()[0] for line in slot_lines] == [str(slot.slot_id) for slot in played.state.slots]
+    slot_lines = lines[2 : 2 + len(played.state.slots.table)]
+    assert [line.split()[0] for line in slot_lines] == [str(slot.slot_id) for slot in played.state.slots.table]
     assert lines[1].split() == ["slot", "leader", "followers", "leader", "epoch", "orders"]
 
 
@@ -101,7 +101,7 @@ def test_nodes_show_lag_and_time_since_heartbeat(cluster_command: RunCommand, pl
     assert rows["n3"]["status"] == "fenced"
     assert rows["n3"]["since_heartbeat_ms"] > 4_000
     assert rows["n1"]["addresses"] == ["kv=localhost:4000"]
-    assert rows["n1"]["slots_led"] + rows["n2"]["slots_led"] == len(played.state.slots)
+    assert rows["n1"]["slots_led"] + rows["n2"]["slots_led"] == len(played.state.slots.table)
 
 
 def test_nodes_text_says_of_which_log_time_it_is(cluster_command: RunCommand, played: PublishedWorld) -> None:
@@ -130,7 +130,7 @@ def test_session_nodes_are_shown_with_their_lag_and_own_nothing(
     assert (shown["role"], shown["status"], shown["epoch_in_use"]) == ("session", "active", known)
     assert shown["epoch_lag"] == world.state.epoch - known > 0
     assert (shown["slots_led"], shown["slots_followed"], shown["bundles"]) == (0, 0, 0)
-    assert (rows["n1"]["slots_led"], rows["n1"]["bundles"]) == (len(world.state.slots), 4)
+    assert (rows["n1"]["slots_led"], rows["n1"]["bundles"]) == (len(world.state.slots.table), 4)
 
 
 def test_heartbeats_in_confluents_framing_are_shown_where_their_ids_are_named(

@@ -131,7 +131,7 @@ class TestPaced:
         waiting = {row["slot"]: row["for"] for row in shown["waiting"]}  # type: ignore[attr-defined]
         rest_s = (made_at_ms + 60_000 - world.now_ms) // 1_000
         reason = f"cool_down_ms is 60,000, {rest_s} s left"
-        assert waiting == dict.fromkeys(world.state.planned, reason)
+        assert waiting == dict.fromkeys(world.state.slots.planned, reason)
         assert shown["rows_left"] == len(waiting) > 0
         text = cluster_command("table", "status").out
         assert f"slots {slot_ranges(waiting)} wait: {reason}" in text
@@ -176,7 +176,7 @@ class TestWhatIsMissing:
 
     def test_slots_without_a_node_are_counted(self, cluster_command: RunCommand, world: PublishedWorld) -> None:
         """Nobody joined yet."""
-        assert world.state.slots
+        assert world.state.slots.table
         shown = status(cluster_command)
         assert (shown["replicas_missing"], shown["slots_without_a_node"]) == (48, 16)
 

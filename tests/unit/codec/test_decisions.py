@@ -12,10 +12,13 @@ from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import CUT_LISTS, DecisionAssembler, decision_key, encode_decision
 from controlplane.codec.framing import Framing, default_framing
 from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
+from controlplane.core.bundles.events import BundlesAssigned
 from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
 from controlplane.core.log.decision import Cause, CauseKind, Decision
-from controlplane.core.log.events import EVENT_TYPES, BundlesAssigned, EvictionsResumed, NodeDraining, SlotsAssigned
+from controlplane.core.log.events import EVENT_TYPES
+from controlplane.core.membership.events import EvictionsResumed, NodeDraining
 from controlplane.core.slots.certificate import Certificate
+from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Epoch, Seq, Term

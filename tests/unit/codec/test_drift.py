@@ -81,6 +81,9 @@ class Comparison:
         if optional != (branches[:1] == ["null"]) or len(branches) != len(kinds) + optional:
             yield f"{path}: {members} is {schema} in the schema"
             return
+        names = [branch["name"] if isinstance(branch, dict) else branch for branch in branches[optional:]]
+        if {getattr(kind, "__name__", "") for kind in kinds} == {*names}:
+            kinds.sort(key=lambda kind: names.index(kind.__name__))  # the order of a union's members says nothing
         for kind, branch in zip(kinds, branches[optional:], strict=True):
             yield from self.differences(kind, branch, path)
 

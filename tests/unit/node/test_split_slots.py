@@ -58,7 +58,7 @@ def test_client_routes_right_over_a_split(keys: list[str], slot_count: int) -> N
     assert table.settings.slot_count == len(table.slots) == slot_count
     for key in keys:
         route = client.route(key)
-        assert route.node_id == world.state.slots[route.slot_id].leader
+        assert route.node_id == world.state.slots.table[route.slot_id].leader
     client.close()
 
 
@@ -72,7 +72,7 @@ def test_late_client_reads_the_split_table() -> None:
     )
     client.step(0)
     assert client.table is not None
-    assert client.table.slots == world.state.slots
+    assert client.table.slots == world.state.slots.table
     client.close()
 
 
@@ -86,7 +86,7 @@ def test_holder_is_told_of_which_slot_a_part_is() -> None:
             book.follow(table, 1)
         for slot_id in world.held(name):
             book.mark_ready(slot_id, None, 1)
-    before = world.state.slots
+    before = world.state.slots.table
     world.ask("change_policy", slot_count="16")
     for name, book in books.items():
         (table,) = followers[name].step(0).tables
@@ -103,7 +103,7 @@ def test_holder_is_told_of_which_slot_a_part_is() -> None:
         assert all(book.ownership(slot_id).access is Access.ACCEPT for slot_id in kept)
         statuses = {status.slot_id: status.status for status in book.statuses(wall_ms=1)[0]}
         assert all(statuses[slot_id] is ReplicaStatus.MIGRATING for slot_id in gained)
-    moved = [slot for slot in world.state.slots if slot.leader != before[slot.slot_id % 8].leader]
+    moved = [slot for slot in world.state.slots.table if slot.leader != before[slot.slot_id % 8].leader]
     assert moved, "the case has to have a part that moves"
 
 

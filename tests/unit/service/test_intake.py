@@ -97,7 +97,7 @@ def test_of_the_heartbeats_that_wait_for_a_join_for_long_only_the_newest_does() 
         standby.append(HEARTBEATS, Heartbeat("n1", 1, number, Epoch(0), NodeRole.DATA))
         standby.look()
     strangers = standby.intake.observations.strangers
-    limit_ms = standby.state.silence_limit_ms
+    limit_ms = standby.state.cluster.silence_limit_ms
     assert len(strangers) <= limit_ms // 400 + 2
     assert standby.intake.refusals == []
     assert strangers[-1].payload == Heartbeat("n1", 1, 99, Epoch(0), NodeRole.DATA)

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import structlog
 from prometheus_client import CollectorRegistry
 
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import TermOpened
 from controlplane.core.membership.observations import observe
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.values.identifiers import Term
@@ -27,7 +27,7 @@ def refusing_fleet() -> SofaFleet:
     world = fleet.world
     draft = Draft(world.state)
     draft.because(CauseKind.TERM_OPENED, "c2", "term 2")
-    draft.add(TermOpened(Term(2), "c2", "test", FEATURE_LEVEL, replace(world.state.policy, replica_count=2)))
+    draft.add(TermOpened(Term(2), "c2", "test", FEATURE_LEVEL, replace(world.state.cluster.policy, replica_count=2)))
     world.commit(draft.seal(world.now_ms, {}))
     return fleet
 
@@ -36,7 +36,7 @@ def test_a_refusal_is_said_once_and_shown_and_changes_nothing() -> None:
     """A controller that said it with every tick would bury everything else; one that stopped would help nobody."""
     fleet = refusing_fleet()
     world = fleet.world
-    slots = world.state.slots
+    slots = world.state.slots.table
     intake = SimpleNamespace(observations=world.observations, take_refusals=list)
     letters = SimpleNamespace(write=lambda refusals: None)
     registry = CollectorRegistry()
@@ -52,7 +52,7 @@ def test_a_refusal_is_said_once_and_shown_and_changes_nothing() -> None:
     (error,) = [line for line in said if line["log_level"] == "error"]
     assert "has more than 1 followers" in error["reason"]
     assert registry.get_sample_value("controlplane_slots_refused") == 1
-    assert leadership.state.slots == slots
+    assert leadership.state.slots.table == slots
 
 
 def test_a_decision_about_something_else_says_that_the_slots_were_left_alone() -> None:

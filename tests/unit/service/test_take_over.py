@@ -16,7 +16,7 @@ from controlplane.adapters.memory import (
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, SNAPSHOTS, ClusterConfig
 from controlplane.core.intents.intent import IntentKind
-from controlplane.core.log.events import NodeAdmitted, NodeFenced
+from controlplane.core.membership.events import NodeAdmitted, NodeFenced
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.identifiers import Epoch, TopicPartition

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import IntentAnswered, IntentOutcome
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq
 

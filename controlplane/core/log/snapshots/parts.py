@@ -6,23 +6,22 @@ whoever writes it beside a leader pauses between pieces, and never keeps the int
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
-from typing import Final, TypeVar
+from typing import Any, Final
 
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
-from controlplane.core.log.state import State, entries_digest
-from controlplane.core.values.canonical import Plain, canonical_bytes, from_plain
+from controlplane.core.log.state import Image, State
+from controlplane.core.values.canonical import canonical_bytes, from_plain
+from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import ConfigurationError, InvalidInputError
-
-T = TypeVar("T")
 
 PART_BYTES: Final = 256 * 1024
 """The longest body of a part: far below what a broker takes."""
 PIECE_ENTRIES: Final = 64
-"""How many entries of a list or map make a piece: about half a millisecond's work."""
+"""How many entries make a piece: about half a millisecond's work."""
 DAMAGED: Final = "damaged_snapshot"
 """The reason with which a snapshot is refused that is not what was written."""
 
@@ -35,33 +34,28 @@ def snapshot_id(seq: Seq, term: Term, attempt: int) -> str:
     return f"{seq:019}-{term:010}-{attempt}"
 
 
-def pieces_of(state: State) -> Iterator[bytes]:
+def pieces_of(value: Any) -> Iterator[bytes]:  # noqa: ANN401 - a state, or anything in it
     """The canonical plain form of a state, in pieces to be joined."""
-    opening = b"{"
-    for name in sorted(field.name for field in fields(state)):
-        yield opening + canonical_bytes(name) + b":"
-        value = getattr(state, name)
-        if isinstance(value, Mapping):
-            items = sorted(value.items())
-            yield from _in_pieces(b"{", (canonical_bytes(dict(some)) for some in _some(items)), b"}")
-        elif isinstance(value, tuple):
-            yield from _in_pieces(b"[", (canonical_bytes(some) for some in _some(value)), b"]")
-        else:
-            yield canonical_bytes(value)
-        opening = b","
-    yield b"}"
+    if isinstance(value, State | Image):
+        opening = b"{"
+        for name in sorted(field.name for field in fields(value)):
+            yield opening + canonical_bytes(name) + b":"
+            yield from pieces_of(getattr(value, name))
+            opening = b","
+        yield b"}"
+    elif isinstance(value, Entries):
+        yield from _in_pieces(list(value.items()))
+    else:
+        yield canonical_bytes(value)
 
 
-def _some(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    return (items[start : start + PIECE_ENTRIES] for start in range(0, len(items), PIECE_ENTRIES))
-
-
-def _in_pieces(opening: bytes, collections: Iterable[bytes], closing: bytes) -> Iterator[bytes]:
-    """One collection out of several: each has its own brackets, which are left away."""
-    yield opening
-    for number, collection in enumerate(collections):
-        yield collection[1:-1] if number == 0 else b"," + collection[1:-1]
-    yield closing
+def _in_pieces(items: Sequence[tuple[object, object]]) -> Iterator[bytes]:
+    """One list out of several: each has its own brackets, which are left away."""
+    yield b"["
+    for start in range(0, len(items), PIECE_ENTRIES):
+        some = canonical_bytes(items[start : start + PIECE_ENTRIES])[1:-1]
+        yield b"," + some if start else some
+    yield b"]"
 
 
 def parts_of(
@@ -93,7 +87,7 @@ def parts_of(
             body=body[number * part_bytes : (number + 1) * part_bytes],
             last_decision_offset=point.last_decision_offset,
             decided_at_ms=state.decided_at_ms,
-            feature_level=state.feature_level,
+            feature_level=state.cluster.feature_level,
             code_version=code_version,
             body_digest=digest,
         )
@@ -124,21 +118,6 @@ def body_of(parts: Sequence[SnapshotPart]) -> bytes:
     return body
 
 
-def state_from_plain(plain: Plain) -> State:
-    """The state of a plain form, checked against the digest that it carries.
-
-    Raises:
-        InvalidInputError: a field is missing or has another type, or ``damaged_snapshot``: the entries do not have the
-            digest that stands beside them.
-    """
-    state = from_plain(State, plain)
-    if entries_digest(state) != state.entries_digest:
-        raise InvalidInputError(
-            DAMAGED, f"the entries of the state of seq {state.seq} do not have the digest that it names"
-        )
-    return state
-
-
 def restored(parts: Sequence[SnapshotPart]) -> State:
     """The state of a snapshot, checked in itself; whether the log agrees is for its reader to ask.
 
@@ -147,7 +126,7 @@ def restored(parts: Sequence[SnapshotPart]) -> State:
     """
     header = parts[0]
     try:
-        state = state_from_plain(json.loads(body_of(parts)))
+        state = from_plain(State, json.loads(body_of(parts)))
     except (ValueError, ConfigurationError) as error:
         raise InvalidInputError(DAMAGED, f"its body is not the plain form of a state: {error}") from error
     said = (header.log_id, header.term, header.seq, header.epoch, header.decided_at_ms, header.state_digest)

@@ -4,9 +4,10 @@ import pytest
 
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.decide import decide, settle
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.decision import CauseKind
-from controlplane.core.log.events import FencingCause, IntentAnswered, IntentOutcome, NodeFenced
+from controlplane.core.membership.events import FencingCause, NodeFenced
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.slots.table import by_node
@@ -31,7 +32,9 @@ def test_a_burst_of_joins_becomes_one_epoch() -> None:
     taken = world.run(200, ("n1", "n2", "n3"))
     assert [causes(decision) for decision in taken] == [[CauseKind.NODE_JOINED] * 3]
     assert world.state.epoch == 2
-    assert {node_id: len(held.leads) + len(held.follows) for node_id, held in by_node(world.state.slots).items()} in (
+    assert {
+        node_id: len(held.leads) + len(held.follows) for node_id, held in by_node(world.state.slots.table).items()
+    } in (
         {"n1": 11, "n2": 11, "n3": 10},
         {"n1": 11, "n2": 10, "n3": 11},
         {"n1": 10, "n2": 11, "n3": 11},
@@ -42,29 +45,29 @@ def test_a_silent_node_is_fenced_and_its_slots_move() -> None:
     """Silence over the limit fences; the certificate says that no more moved than had to."""
     world = World()
     world.admit("n1", "n2", "n3")
-    held = by_node(world.state.slots)["n3"]
+    held = by_node(world.state.slots.table)["n3"]
     taken = world.run(4_000, ("n1", "n2"))
     assert [causes(decision) for decision in taken] == [[CauseKind.NODE_EXPIRED]]
-    assert world.state.nodes["n3"].status is NodeStatus.FENCED
+    assert world.state.membership.nodes["n3"].status is NodeStatus.FENCED
     certificate = taken[0].certificate
     assert certificate is not None
     assert certificate.moved == certificate.least_moved == len(held.leads) + len(held.follows)
-    assert "n3" not in by_node(world.state.slots)
+    assert "n3" not in by_node(world.state.slots.table)
 
 
 def test_node_that_left_and_came_back_at_once_holds_nothing_of_before() -> None:
     """Its new process has no data, also where its leaving and its join are taken up in one decision."""
     world = World()
     world.admit("n1", "n2", "n3")
-    before = world.state.slots
+    before = world.state.slots.table
     world.left("n1")
     world.join("n1", incarnation=2)
     (taken,) = world.run(400, ("n2", "n3"))
     assert causes(taken) == [CauseKind.NODE_LEFT, CauseKind.NODE_JOINED]
-    for old, new in zip(before, world.state.slots, strict=True):
+    for old, new in zip(before, world.state.slots.table, strict=True):
         if old.leader == "n1":
             assert new.leader in old.followers or new.leader_epoch == taken.epoch
-    held = by_node(world.state.slots)["n1"]
+    held = by_node(world.state.slots.table)["n1"]
     assert taken.certificate is not None
     assert taken.certificate.moved == len(held.leads) + len(held.follows)
 
@@ -77,7 +80,11 @@ def test_detection_takes_the_silence_limit_and_no_more_than_two_ticks() -> None:
     heard_at_ms = world.now_ms
     world.run(4_000, ("n1", "n2"))
     fenced = next(e for e in world.decisions[-1].events if isinstance(e, NodeFenced))
-    assert world.state.policy.silence_limit_ms < fenced.at_ms - heard_at_ms <= world.state.policy.silence_limit_ms + 200
+    assert (
+        world.state.cluster.policy.silence_limit_ms
+        < fenced.at_ms - heard_at_ms
+        <= world.state.cluster.policy.silence_limit_ms + 200
+    )
 
 
 def test_an_outage_makes_nobody_silent() -> None:
@@ -111,11 +118,11 @@ def test_a_fenced_node_has_to_join_again() -> None:
     world.admit("n1", "n2", "n3")
     world.run(4_000, ("n1", "n2"))
     world.run(4_000, ("n1", "n2", "n3"))
-    assert world.state.nodes["n3"].status is NodeStatus.FENCED
+    assert world.state.membership.nodes["n3"].status is NodeStatus.FENCED
     assert "fenced" in world.reasons()
     world.join("n3")
     world.run(3_000, ("n1", "n2", "n3"))
-    assert world.state.nodes["n3"].status is NodeStatus.ACTIVE
+    assert world.state.membership.nodes["n3"].status is NodeStatus.ACTIVE
 
 
 def test_an_older_incarnation_is_refused() -> None:
@@ -128,7 +135,7 @@ def test_an_older_incarnation_is_refused() -> None:
     world.heartbeat("n1", incarnation=4)
     world.run(300)
     assert world.reasons() == ["older_incarnation", "older_incarnation"]
-    assert world.state.nodes["n1"].incarnation == 5
+    assert world.state.membership.nodes["n1"].incarnation == 5
 
 
 def test_a_heartbeat_without_a_join_waits_one_silence_limit() -> None:
@@ -146,11 +153,11 @@ def test_a_greater_incarnation_replaces_the_process_and_it_begins_empty() -> Non
     """The new process holds nothing of what the old one held, so its slots get leaders that have the data."""
     world = World()
     world.admit("n1", "n2")
-    led = by_node(world.state.slots)["n1"].leads
+    led = by_node(world.state.slots.table)["n1"].leads
     world.join("n1", incarnation=2)
     (decision,) = world.run(300, ("n1", "n2"))
     assert [event.cause for event in decision.events if isinstance(event, NodeFenced)] == [FencingCause.SUPERSEDED]
-    epochs = {world.state.slots[slot_id].leader_epoch for slot_id in led}
+    epochs = {world.state.slots.table[slot_id].leader_epoch for slot_id in led}
     assert epochs == {decision.epoch}
 
 
@@ -161,10 +168,10 @@ def test_a_leaving_node_is_relieved_and_then_forgotten_by_the_table() -> None:
     world.leave("n3")
     (relieved,) = world.run(100)
     assert causes(relieved) == [CauseKind.NODE_LEAVING]
-    assert "n3" not in by_node(world.state.slots)
+    assert "n3" not in by_node(world.state.slots.table)
     world.left("n3")
     world.run(100)
-    assert world.state.nodes["n3"].status is NodeStatus.LEFT
+    assert world.state.membership.nodes["n3"].status is NodeStatus.LEFT
 
 
 def test_the_last_node_that_leaves_keeps_its_slots_until_it_has_left() -> None:
@@ -173,10 +180,10 @@ def test_the_last_node_that_leaves_keeps_its_slots_until_it_has_left() -> None:
     world.admit("n1")
     world.leave("n1")
     world.run(100)
-    assert len(by_node(world.state.slots)["n1"].leads) == 16
+    assert len(by_node(world.state.slots.table)["n1"].leads) == 16
     world.left("n1")
     world.run(100)
-    assert all(slot.leader is None for slot in world.state.slots)
+    assert all(slot.leader is None for slot in world.state.slots.table)
 
 
 def test_session_nodes_own_nothing() -> None:
@@ -184,8 +191,8 @@ def test_session_nodes_own_nothing() -> None:
     world = World()
     world.join("s1", role=NodeRole.SESSION)
     world.admit("n1")
-    assert set(by_node(world.state.slots)) == {"n1"}
-    assert world.state.nodes["s1"].status is NodeStatus.ACTIVE
+    assert set(by_node(world.state.slots.table)) == {"n1"}
+    assert world.state.membership.nodes["s1"].status is NodeStatus.ACTIVE
 
 
 def test_too_many_silent_nodes_freeze_evictions_until_they_are_back() -> None:
@@ -195,10 +202,10 @@ def test_too_many_silent_nodes_freeze_evictions_until_they_are_back() -> None:
     world.admit(*nodes)
     taken = world.run(5_000, ("n1",))
     assert [causes(decision) for decision in taken] == [[CauseKind.EVICTIONS_FROZEN]]
-    assert world.state.evictions_frozen
+    assert world.state.membership.evictions_frozen
     taken = world.run(3_000, nodes)
     assert [causes(decision) for decision in taken] == [[CauseKind.EVICTIONS_RESUMED]]
-    assert all(node.status is NodeStatus.ACTIVE for node in world.state.nodes.values())
+    assert all(node.status is NodeStatus.ACTIVE for node in world.state.membership.nodes.values())
 
 
 def test_an_operator_overrides_self_preservation() -> None:
@@ -209,8 +216,8 @@ def test_an_operator_overrides_self_preservation() -> None:
     world.intent("i1", IntentKind.OVERRIDE_SELF_PRESERVATION.value)
     (decision,) = world.run(100)
     assert causes(decision).count(CauseKind.NODE_EXPIRED) == 3
-    assert world.state.answered_intents == ("i1",)
-    assert not world.state.evictions_frozen
+    assert world.state.intents.has_answered("i1")
+    assert not world.state.membership.evictions_frozen
     told = [event.detail for event in decision.events if isinstance(event, IntentAnswered)]
     assert told == ["3 silent nodes fenced: n2, n3, n4"]
     assert world.ask("override_self_preservation").detail == "nobody was silent: nobody is fenced"
@@ -222,15 +229,15 @@ def test_a_namespace_gets_four_equal_bundles_with_owners() -> None:
     world.admit("n1", "n2")
     world.intent("i1", IntentKind.CREATE_NAMESPACE.value, namespace="kv")
     world.run(100, ("n1", "n2"))
-    owners = [bundle.owner for bundle in world.state.bundles.values()]
+    owners = [bundle.owner for bundle in world.state.bundles.by_id.values()]
     assert sorted(owners) == ["n1", "n1", "n2", "n2"]
-    before = dict(world.state.bundles)
+    before = dict(world.state.bundles.by_id)
     world.admit("n3")
-    assert world.state.bundles == before
+    assert world.state.bundles.by_id == before
     world.leave("n1")
     world.run(100)
-    assert {bundle.owner for bundle in world.state.bundles.values()} <= {"n2", "n3"}
-    assert all(world.state.bundles[key].owner == "n2" for key, old in before.items() if old.owner == "n2")
+    assert {bundle.owner for bundle in world.state.bundles.by_id.values()} <= {"n2", "n3"}
+    assert all(world.state.bundles.by_id[key].owner == "n2" for key, old in before.items() if old.owner == "n2")
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import pytest
 
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.table_status import table_status
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.decision import CauseKind
-from controlplane.core.log.events import IntentOutcome, SlotsAssigned
 from controlplane.core.slots.answers import ask
+from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.pins import Exclusion
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
@@ -29,7 +30,7 @@ def stranded_world(**settings: int) -> World:
     world.ask("exclude_slots", slots="6", node="n1")
     world.run(4_000, ("n1", "n2", "n3"))
     world.ask("drain_node", node="n2")
-    assert world.state.slots[6].replicas == ("n3",)
+    assert world.state.slots.table[6].replicas == ("n3",)
     return world
 
 
@@ -39,7 +40,7 @@ def test_last_copy_stays_where_it_is() -> None:
     answer = world.ask("drain_node", node="n3")
     assert "it keeps slot 6: no other node may hold it" in answer.detail
     assert world.held("n3") == {6}
-    assert world.state.slots[6].leader == "n3"
+    assert world.state.slots.table[6].leader == "n3"
     certificate = world.decisions[-1].certificate
     assert certificate is not None
     assert certificate.shortfalls == (
@@ -49,7 +50,7 @@ def test_last_copy_stays_where_it_is() -> None:
     assert certificate.lost_slots == ()
     assert table_status(world.state, world.observations).shortfalls == certificate.shortfalls
     world.ask("undrain_node", node="n2")
-    assert world.state.slots[6].leader == "n2"
+    assert world.state.slots.table[6].leader == "n2"
     assert complaints_of(world.decisions) == []
 
 
@@ -78,12 +79,12 @@ def test_holder_that_dies_leaves_the_slot_to_the_other_one() -> None:
     world.ask("exclude_slots", slots="all", node="n1")
     world.intent("first", "drain_node", node="n2")
     world.ask("drain_node", node="n3")
-    assert all(set(slot.replicas) == {"n2", "n3"} for slot in world.state.slots)
+    assert all(set(slot.replicas) == {"n2", "n3"} for slot in world.state.slots.table)
     world.run(4_000, ("n1", "n2"))
-    assert all(slot.replicas == ("n2",) for slot in world.state.slots)
+    assert all(slot.replicas == ("n2",) for slot in world.state.slots.table)
     world.join("n2", incarnation=2)
     world.run(400)
-    assert world.state.slots[6].replicas == ("n2",)
+    assert world.state.slots.table[6].replicas == ("n2",)
     assert complaints_of(world.decisions) == []
 
 
@@ -107,7 +108,7 @@ def test_verification_refuses_a_log_that_empties_such_a_slot() -> None:
     world = stranded_world()
     world.ask("drain_node", node="n3")
     last = world.decisions[-1]
-    row = world.state.slots[6]
+    row = world.state.slots.table[6]
     emptied = replace(row, leader=None, leader_epoch=last.epoch)
 
     def forged(event: object) -> object:
@@ -186,7 +187,7 @@ def test_user_policy_that_empties_slots_harms_nobody_in_a_cluster() -> None:
     world.admit("n1", "n2")
     world.ask("change_policy", slot_policy="emptying")
     assert any(cause.kind is CauseKind.PLACEMENT_REFUSED for cause in world.decisions[-1].causes)
-    assert all(slot.replicas for slot in world.state.slots)
+    assert all(slot.replicas for slot in world.state.slots.table)
     assert complaints_of(world.decisions, policies) == []
 
 
@@ -218,9 +219,9 @@ def test_orders_never_take_a_last_copy_in_random_histories() -> None:
         world.admit(*names[:3])
         for _ in range(25):
             name, slots = choose.choice(names), f"0-{choose.randrange(8)}"
-            node = world.state.nodes.get(name)
-            before = world.state.slots
-            for each, known in world.state.nodes.items():
+            node = world.state.membership.nodes.get(name)
+            before = world.state.slots.table
+            for each, known in world.state.membership.nodes.items():
                 world.heartbeat(each, known.incarnation)
             match choose.choice(("drain", "undrain", "exclude", "include", "bar", "allow", "bar", "drain", "end")):
                 case "end" if node is not None and node.lives:
@@ -235,6 +236,6 @@ def test_orders_never_take_a_last_copy_in_random_histories() -> None:
                     world.ask(f"{kind}_node", node=name)
             world.tick()
             world.decide()
-            for old, new in zip(before, world.state.slots, strict=True):
-                assert new.replicas or not any(world.state.nodes[holder].lives for holder in old.replicas)
+            for old, new in zip(before, world.state.slots.table, strict=True):
+                assert new.replicas or not any(world.state.membership.nodes[holder].lives for holder in old.replicas)
         assert complaints_of(world.decisions) == []

@@ -24,7 +24,7 @@ def test_a_pin_does_not_fill_a_node_above_its_capacity() -> None:
     waiting = {each.slot_id: each.reason for each in table_status(world.state, world.observations).waiting}
     assert waiting[slot_id] == "n1 has no room before rows are carried out that wait"
     world.run(61_000, ("n1", "n2"))
-    assert world.state.slots[slot_id].leader == "n1"
+    assert world.state.slots.table[slot_id].leader == "n1"
     assert len(world.held("n1")) == 4
     assert complaints_of(world.decisions) == []
 
@@ -51,5 +51,5 @@ def test_slots_that_are_kept_leave_a_log_that_can_be_verified() -> None:
     world.ask("pin_slots", slots="15", node="n1", leads="true")
     for name in ("n2", "n3", "n4"):
         world.ask("drain_node", node=name)
-    assert [slot.slot_id for slot in world.state.slots if "n1" not in slot.replicas] == [6]
+    assert [slot.slot_id for slot in world.state.slots.table if "n1" not in slot.replicas] == [6]
     assert complaints_of(world.decisions) == []

@@ -7,10 +7,10 @@ import pytest
 
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import CauseKind
-from controlplane.core.log.events import PlanDropped, PlanMade, ReplicasLeft
-from controlplane.core.log.snapshots.parts import state_from_plain
+from controlplane.core.log.state import State
+from controlplane.core.slots.events import PlanDropped, PlanMade, ReplicasLeft
 from controlplane.core.slots.policies.minimal import MinimalPolicy
-from controlplane.core.values.canonical import to_plain
+from controlplane.core.values.canonical import from_plain, to_plain
 from tests.helpers.logs import complaints_of
 from tests.helpers.paced_worlds import carry_on, fourth_joins, look, moved, moves_of, paced_world, report, start
 from tests.helpers.world import World
@@ -22,23 +22,23 @@ def test_a_plan_goes_on_as_its_moves_get_ready_and_ends_where_it_would_have_at_o
     for each in (world, at_once):
         start(each, "n1", "n2", "n3")
         fourth_joins(each)
-    before = world.state.slots
+    before = world.state.slots.table
     first = look(world)
     look(at_once)
     assert first is not None
     assert first.certificate is not None
-    assert first.certificate.moved == moved(before, at_once.state.slots) == 8
+    assert first.certificate.moved == moved(before, at_once.state.slots.table) == 8
     assert moves_of(first, before) <= 2
-    assert world.state.plan is not None
+    assert world.state.slots.plan is not None
     for _ in range(3):  # nobody is ready in what it got: nothing more moves
         report(world, "n1", "n2", "n3")
         report(world, "n4", ready=False)
         assert look(world) is None
     steps = carry_on(world, "n1", "n2", "n3", "n4")
-    assert world.state.plan is None
-    assert world.state.planned == {}
-    assert [(slot.leader, slot.followers) for slot in world.state.slots] == [
-        (slot.leader, slot.followers) for slot in at_once.state.slots
+    assert world.state.slots.plan is None
+    assert world.state.slots.planned == {}
+    assert [(slot.leader, slot.followers) for slot in world.state.slots.table] == [
+        (slot.leader, slot.followers) for slot in at_once.state.slots.table
     ]
     for step in steps:
         assert [(cause.kind, cause.subject) for cause in step.causes] == [(CauseKind.PLAN_CONTINUED, str(first.seq))]
@@ -53,7 +53,7 @@ def test_a_death_does_not_wait_for_the_plan_in_flight() -> None:
     start(world, "n1", "n2", "n3")
     fourth_joins(world)
     look(world)
-    plan = world.state.plan
+    plan = world.state.slots.plan
     assert plan is not None
     for _ in range(35):
         report(world, "n2", "n3", "n4", ready=False)
@@ -64,9 +64,9 @@ def test_a_death_does_not_wait_for_the_plan_in_flight() -> None:
     assert any(cause.kind is CauseKind.NODE_EXPIRED for cause in decision.causes)
     assert PlanDropped(plan.plan_id, "a new plan takes its place") in decision.events
     assert world.held("n1") == set()
-    assert all(len(slot.replicas) == 2 for slot in world.state.slots)
+    assert all(len(slot.replicas) == 2 for slot in world.state.slots.table)
     carry_on(world, "n2", "n3", "n4")
-    assert world.state.plan is None
+    assert world.state.slots.plan is None
     assert complaints_of(world.decisions) == []
 
 
@@ -84,7 +84,7 @@ def test_nothing_but_emergencies_is_carried_out_during_the_cool_down() -> None:
     assert decided == [None] * 9
     done = look(world)
     assert done is not None
-    assert world.state.plan is None
+    assert world.state.slots.plan is None
     assert len(world.held("n4")) == 8
     assert world.state.epoch > epoch
     assert complaints_of(world.decisions) == []
@@ -94,26 +94,26 @@ def test_a_replica_does_not_come_back_within_the_window() -> None:
     """Weights that go to and fro: what the first change took away comes back when the window is over, not before."""
     world = paced_world(return_window_ms=5_000)
     start(world, "n1", "n2", "n3", "n4")
-    first = world.state.slots
+    first = world.state.slots.table
     assert world.ask("set_node", node="n1", weight="3").outcome.value == "done"
     taken_ms = world.now_ms
-    middle = world.state.slots
+    middle = world.state.slots.table
     assert moved(first, middle) > 0
     assert world.ask("set_node", node="n1", weight="1").outcome.value == "done"
-    wanted = world.state.plan
+    wanted = world.state.slots.plan
     assert wanted is not None
-    left = {(each.slot_id, each.node_id) for each in world.state.departures if each.left_at_ms == taken_ms}
+    left = {(each.slot_id, each.node_id) for each in world.state.slots.departures if each.left_at_ms == taken_ms}
     while world.now_ms + 100 < taken_ms + 5_000:
         report(world, "n1", "n2", "n3", "n4")
         look(world)
         back = {
             (slot.slot_id, name)
-            for slot, old in zip(world.state.slots, middle, strict=True)
+            for slot, old in zip(world.state.slots.table, middle, strict=True)
             for name in set(slot.replicas) - set(old.replicas)
         }
         assert not back & left
     carry_on(world, "n1", "n2", "n3", "n4")
-    assert world.state.plan is None
+    assert world.state.slots.plan is None
     assert sorted(len(world.held(name)) for name in ("n1", "n2", "n3", "n4")) == [8, 8, 8, 8]
     assert complaints_of(world.decisions) == []
 
@@ -124,14 +124,14 @@ def test_a_pause_drops_the_plan_and_a_resume_makes_a_new_one() -> None:
     start(world, "n1", "n2", "n3")
     fourth_joins(world)
     look(world)
-    assert world.state.plan is not None
+    assert world.state.slots.plan is not None
     world.ask("pause_reconciliation")
-    assert world.state.plan is None
-    slots = world.state.slots
+    assert world.state.slots.plan is None
+    slots = world.state.slots.table
     for _ in range(5):
         report(world, "n1", "n2", "n3", "n4")
         look(world)
-    assert world.state.slots == slots
+    assert world.state.slots.table == slots
     world.ask("resume_reconciliation")
     carry_on(world, "n1", "n2", "n3", "n4")
     assert len(world.held("n4")) == 8
@@ -149,9 +149,9 @@ def test_an_operator_can_have_it_all_at_once(kind: str, arguments: dict[str, str
     start(world, "n1", "n2", "n3")
     fourth_joins(world)
     look(world)
-    assert world.state.plan is not None
+    assert world.state.slots.plan is not None
     assert world.ask(kind, **arguments).outcome.value == "done"
-    assert world.state.plan is None
+    assert world.state.slots.plan is None
     assert len(world.held("n4")) == 8
     assert complaints_of(world.decisions) == []
 
@@ -162,7 +162,7 @@ def test_nodes_that_never_speak_of_slots_are_not_waited_for() -> None:
     world.admit("n1", "n2", "n3")
     world.admit("n4")
     world.run(3_000, ("n1", "n2", "n3", "n4"))
-    assert world.state.plan is None
+    assert world.state.slots.plan is None
     assert len(world.held("n4")) == 8
 
 
@@ -170,7 +170,7 @@ def test_first_placement_is_an_emergency() -> None:
     """Slots without any holder are not kept waiting by a budget."""
     world = paced_world(moves_in_flight=1, cool_down_ms=60_000)
     start(world, "n1", "n2", "n3")
-    assert all(len(slot.replicas) == 2 for slot in world.state.slots)
+    assert all(len(slot.replicas) == 2 for slot in world.state.slots.table)
 
 
 def test_paced_plans_of_random_histories_are_provable_and_end_balanced() -> None:
@@ -187,26 +187,26 @@ def test_paced_plans_of_random_histories_are_provable_and_end_balanced() -> None
         for _ in range(12):
             name = choose.choice(names)
             match choose.choice(("join", "weigh", "drain", "die", "nothing")):
-                case "join" if not (known := world.state.nodes.get(name)) or not known.lives:
+                case "join" if not (known := world.state.membership.nodes.get(name)) or not known.lives:
                     world.join(name, incarnation=world.now_ms)
                 case "weigh":
                     world.ask("set_node", node=name, weight=str(choose.randint(1, 3)))
-                case "drain" if name in world.state.nodes:
+                case "drain" if name in world.state.membership.nodes:
                     world.ask(choose.choice(("drain_node", "undrain_node")), node=name)
-                case "die" if sum(node.lives for node in world.state.nodes.values()) > 3:
-                    node = world.state.nodes.get(name)
+                case "die" if sum(node.lives for node in world.state.membership.nodes.values()) > 3:
+                    node = world.state.membership.nodes.get(name)
                     if node is not None and node.lives:
                         world.left(name, node.incarnation)
                 case _:
                     pass
             for _ in range(choose.randint(1, 6)):
-                living = [each for each, node in world.state.nodes.items() if node.lives]
+                living = [each for each, node in world.state.membership.nodes.items() if node.lives]
                 report(world, *(each for each in living if choose.random() < 0.8), ready=choose.random() < 0.8)
                 look(world)
         for _ in range(150):
-            report(world, *(each for each, node in world.state.nodes.items() if node.lives))
+            report(world, *(each for each, node in world.state.membership.nodes.items() if node.lives))
             look(world)
-        assert world.state.plan is None
+        assert world.state.slots.plan is None
         assert complaints_of(world.decisions) == []
         again = world.ask("refresh_table")
         assert again.outcome.value == "done"
@@ -237,13 +237,13 @@ def test_a_policy_with_an_interval_lets_its_plan_be_finished() -> None:
     start(world, "n1", "n2", "n3")
     fourth_joins(world)
     look(world)
-    plan = world.state.plan
+    plan = world.state.slots.plan
     assert plan is not None
     for _ in range(9):
         look(world)
-        assert world.state.plan == plan
+        assert world.state.slots.plan == plan
     look(world)
-    assert world.state.plan is None
+    assert world.state.slots.plan is None
     assert len(world.held("n4")) == 8
 
 
@@ -253,5 +253,5 @@ def test_a_snapshot_holds_a_plan_in_flight() -> None:
     start(world, "n1", "n2", "n3")
     fourth_joins(world)
     look(world)
-    assert world.state.plan is not None
-    assert state_from_plain(json.loads(json.dumps(to_plain(world.state)))) == world.state
+    assert world.state.slots.plan is not None
+    assert from_plain(State, json.loads(json.dumps(to_plain(world.state)))) == world.state

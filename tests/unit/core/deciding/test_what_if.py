@@ -3,15 +3,17 @@
 from dataclasses import replace
 
 from controlplane.config import INTENTS
+from controlplane.core.cluster.events import SilenceLimitSettled
 from controlplane.core.cluster.policy import SILENCE_MARGIN_MS, Policy
 from controlplane.core.deciding.decide import decide
 from controlplane.core.deciding.what_if import Change, Effect, NodeDies, effect_of, what_if
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.log.events import IntentOutcome, SilenceLimitSettled, SlotsAssigned
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving
 from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.values.identifiers import Coordinates
 from controlplane.core.values.inputs import InputRecord
 from tests.helpers.sofa_fleet import SofaFleet
@@ -42,7 +44,7 @@ def test_supposed_drain_is_what_the_drain_does() -> None:
     """Rows, numbers and counts agree with the decision that is then taken."""
     world = living_world()
     effect = supposed(world, intent("drain_node", node="n1"))
-    before = world.state.slots
+    before = world.state.slots.table
     world.ask("drain_node", node="n1")
     certificate = world.decisions[-1].certificate
     assert certificate is not None
@@ -52,7 +54,7 @@ def test_supposed_drain_is_what_the_drain_does() -> None:
         certificate.least_leader_changes,
     )
     assert [new for _, new in effect.rows] == [
-        new for old, new in zip(before, world.state.slots, strict=True) if old != new
+        new for old, new in zip(before, world.state.slots.table, strict=True) if old != new
     ]
     counts = {count.node_id: count for count in effect.counts}
     assert (counts["n1"].held_before, counts["n1"].held_after, counts["n1"].led_after) == (8, 0, 0)
@@ -63,10 +65,10 @@ def test_supposed_death_is_what_the_death_does() -> None:
     """The same for what nobody asks for."""
     world = living_world()
     effect = supposed(world, NodeDies("n4"))
-    before = world.state.slots
+    before = world.state.slots.table
     world.run(4_000, ("n1", "n2", "n3"))
     assert [new.replicas for _, new in effect.rows] == [
-        new.replicas for old, new in zip(before, world.state.slots, strict=True) if old != new
+        new.replicas for old, new in zip(before, world.state.slots.table, strict=True) if old != new
     ]
 
 
@@ -151,12 +153,12 @@ def test_plan_in_flight_goes_on_in_what_ifs() -> None:
     world = World(Policy(slot_count=16, cool_down_ms=1_000))
     world.admit("n1", "n2", "n3")
     world.admit("n4")
-    assert world.state.plan is not None
+    assert world.state.slots.plan is not None
     world.tick(1_000)
     world.observe()
     draft = both(world, NO_PLAN)
     assert CauseKind.PLAN_CONTINUED in {cause.kind for cause in draft.causes}
-    assert draft.state.plan is None
+    assert draft.state.slots.plan is None
 
 
 def test_silence_limit_is_settled_in_what_ifs() -> None:
@@ -167,7 +169,7 @@ def test_silence_limit_is_settled_in_what_ifs() -> None:
     world.ask("change_policy", silence_limit_ms="2000")
     world.run(4_000 + SILENCE_MARGIN_MS - 200, names)
     while not any(isinstance(event, SilenceLimitSettled) for event in both(world, NO_PLAN).events):
-        assert world.state.former_silence_limit is not None
+        assert world.state.cluster.former_silence_limit is not None
         world.tick()
         world.observe()
     asked = intent("change_policy", silence_limit_ms="3000")

@@ -6,11 +6,12 @@ from dataclasses import replace
 import pytest
 
 from controlplane.core.cluster.policy import Policy
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.intents.rights import check_rights, may_ask
-from controlplane.core.log.events import IntentAnswered, IntentOutcome
 from controlplane.errors import ConfigurationError
 from tests.helpers.logs import complaints_of, resealed
+from tests.helpers.states import with_image
 from tests.helpers.world import World
 
 DONE, REFUSED = IntentOutcome.DONE, IntentOutcome.REFUSED
@@ -64,7 +65,7 @@ def test_an_intent_without_the_right_has_no_effect_and_an_answer() -> None:
     assert answer.detail == (
         "principal 'bob' may not ask for drain_node: by the policy's intent_rights 'ada', 'ops-*' may"
     )
-    assert world.state.nodes == before.nodes
+    assert world.state.membership.nodes == before.membership.nodes
     assert ask(world, "ops-1", "drain_node", node="n1").outcome is DONE
     assert "an intent without a principal may not" in ask(world, "", "refresh_table").detail
 
@@ -86,7 +87,7 @@ def test_rights_are_changed_by_an_intent_and_count_from_the_next_one_on() -> Non
         "late": REFUSED,
     }
     assert world.answers()["give"].detail.startswith("intent_rights {ada=*, ops-*=drain_node, undrain_node")
-    assert world.state.policy.intent_rights == {
+    assert world.state.cluster.policy.intent_rights == {
         "ada": "*",
         "ops-night": "pause_reconciliation",
         "bob": "refresh_table",
@@ -117,7 +118,7 @@ def test_rights_that_help_nobody_are_refused(settings: dict[str, str], sentence:
 def test_rights_wait_for_the_feature_level_at_which_everybody_looks_at_them() -> None:
     """A standby of the old code would take over and carry out what nobody may ask for."""
     world = World(Policy(slot_count=16))
-    world.state = replace(world.state, feature_level=1)
+    world.state = with_image(world.state, "cluster", feature_level=1)
     refused = world.ask("change_policy", **{"intent_rights.ada": "*"})
     assert refused.outcome is REFUSED
     assert refused.detail.startswith("intent_rights need feature level 2, the log has 1: raise it first")
@@ -135,13 +136,13 @@ def test_an_override_needs_its_right_before_anybody_is_fenced() -> None:
     """Silence is looked at before the intents: a refused override must not have fenced anybody."""
     world = ruled_world(ada="*", bob="drain_node")
     world.run(6_000)
-    assert world.state.evictions_frozen
-    living = {name for name, node in world.state.nodes.items() if node.lives}
+    assert world.state.membership.evictions_frozen
+    living = {name for name, node in world.state.membership.nodes.items() if node.lives}
     refused = ask(world, "bob", "override_self_preservation")
     assert refused.outcome is REFUSED
-    assert {name for name, node in world.state.nodes.items() if node.lives} == living != set()
+    assert {name for name, node in world.state.membership.nodes.items() if node.lives} == living != set()
     assert ask(world, "ada", "override_self_preservation").outcome is DONE
-    assert not any(node.lives for node in world.state.nodes.values())
+    assert not any(node.lives for node in world.state.membership.nodes.values())
 
 
 def test_an_override_counts_by_the_rights_before_its_decision() -> None:
@@ -155,7 +156,7 @@ def test_an_override_counts_by_the_rights_before_its_decision() -> None:
     world.tick()
     world.decide()
     assert world.answers()["override"].outcome is DONE
-    assert not any(node.lives for node in world.state.nodes.values())
+    assert not any(node.lives for node in world.state.membership.nodes.values())
     assert complaints_of(world.decisions) == []
 
 

@@ -8,20 +8,18 @@ from itertools import product
 import pytest
 
 from controlplane.core.bundles.bundle import Namespace, equal_bundles
+from controlplane.core.bundles.events import NamespaceCreated
+from controlplane.core.cluster.events import ClusterCreated, TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
-from controlplane.core.log.apply import apply, follow
-from controlplane.core.log.events import (
-    ClusterCreated,
-    Event,
-    FencingCause,
-    IntentAnswered,
-    IntentOutcome,
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
+from controlplane.core.intents.image import ANSWERED_INTENTS_KEPT
+from controlplane.core.log.apply import apply, apply_all, follow
+from controlplane.core.log.events import Event
+from controlplane.core.log.state import State, wrong_digests
+from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
+from controlplane.core.membership.node import TRANSITIONS, NodeStatus, next_status
+from controlplane.core.slots.events import (
     MemoryEntry,
-    NamespaceCreated,
-    NodeAdmitted,
-    NodeDraining,
-    NodeFenced,
-    NodeRemoved,
     PolicyRemembered,
     SlotsAssigned,
     SlotsExcluded,
@@ -29,10 +27,7 @@ from controlplane.core.log.events import (
     SlotsPinned,
     SlotsSplit,
     SlotsUnpinned,
-    TermOpened,
 )
-from controlplane.core.log.state import ANSWERED_INTENTS_KEPT, State, entries_digest
-from controlplane.core.membership.node import TRANSITIONS, NodeStatus, next_status
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Term
@@ -61,9 +56,11 @@ def _refused(state: State, event: Event, sentence: str) -> None:
 def test_what_a_state_contradicts_is_refused(world: World) -> None:
     """An event that does not fit was not decided on this state: folding it in would hide that."""
     state = world.state
-    node = state.nodes["n1"]
+    node = state.membership.nodes["n1"]
     _refused(state, ClusterCreated("other", Policy()), "the cluster exists already")
-    _refused(state, NodeAdmitted(replace(state.nodes["gone"], incarnation=0)), "incarnation 0 is older than 1")
+    _refused(
+        state, NodeAdmitted(replace(state.membership.nodes["gone"], incarnation=0)), "incarnation 0 is older than 1"
+    )
     _refused(state, NodeAdmitted(replace(node, node_id="n2", status=NodeStatus.FENCED)), "admitted as fenced")
     _refused(state, NodeDraining("n1", 2, 0), "incarnation 2 is not a member")
     _refused(state, NodeFenced("n9", 1, FencingCause.SILENCE, 0, 0), "'n9', incarnation 1 is not a member")
@@ -88,16 +85,19 @@ def test_a_node_does_only_what_the_table_allows(status: NodeStatus | None, event
 
 def test_a_node_that_left_is_remembered_for_its_incarnation(world: World) -> None:
     """Without it a process of long ago could come back under its old number."""
-    assert world.state.nodes["gone"].status is NodeStatus.LEFT
+    assert world.state.membership.nodes["gone"].status is NodeStatus.LEFT
     _refused(world.state, NodeRemoved("gone", 1, 0), "node 'gone' is left: NodeRemoved cannot happen")
 
 
 def test_answered_intents_are_remembered_and_bounded(world: World) -> None:
     """None may count twice, and the state must not grow for ever."""
-    full = tuple(f"i{number}" for number in range(ANSWERED_INTENTS_KEPT))
-    answer = IntentAnswered("new", "create_namespace", "tester", IntentOutcome.DONE, "")
-    after = apply(replace(world.state, answered_intents=full), answer).answered_intents
-    assert after == (*full[1:], "new")
+    answer = IntentAnswered("", "create_namespace", "tester", IntentOutcome.DONE, "")
+    names = [f"i{number}" for number in range(ANSWERED_INTENTS_KEPT + 1)]
+    image = apply_all(world.state, (replace(answer, intent_id=name) for name in names)).intents
+    assert list(image.answered.values())[-ANSWERED_INTENTS_KEPT:] == names[1:]
+    assert len(image.answered) == ANSWERED_INTENTS_KEPT
+    assert image.has_answered(names[-1])
+    assert not image.has_answered(names[0])
 
 
 def _follow(events: Sequence[Event], **changed: object) -> None:
@@ -140,14 +140,16 @@ def test_memory_of_a_slot_policy_is_state_and_ends_with_the_policy(world: World)
     first = PolicyRemembered((MemoryEntry("slot/1", "[3]"), MemoryEntry("table", "4")))
     second = PolicyRemembered((MemoryEntry("slot/1", None), MemoryEntry("slot/9", None), MemoryEntry("table", "5")))
     remembering = apply(world.state, first)
-    assert remembering.policy_memory == {"slot/1": "[3]", "table": "4"}
+    assert remembering.slots.memory == {"slot/1": "[3]", "table": "4"}
     later = apply(remembering, second)
-    assert later.policy_memory == {"table": "5"}
+    assert later.slots.memory == {"table": "5"}
     for state in (remembering, later):
-        assert entries_digest(state) == state.entries_digest != world.state.entries_digest
-    same = TermOpened(Term(2), "c2", "test", FEATURE_LEVEL, replace(later.policy, tolerance_percent=5))
-    assert apply(later, same).policy_memory == later.policy_memory
-    other = replace(same, policy=replace(later.policy, slot_policy="another"))
+        assert not wrong_digests(state)
+        assert state.digest() != world.state.digest()
+    same = TermOpened(Term(2), "c2", "test", FEATURE_LEVEL, replace(later.cluster.policy, tolerance_percent=5))
+    assert apply(later, same).slots.memory == later.slots.memory
+    other = replace(same, policy=replace(later.cluster.policy, slot_policy="another"))
     changed = apply(later, other)
-    assert not changed.policy_memory
-    assert entries_digest(changed) == changed.entries_digest == world.state.entries_digest
+    assert not changed.slots.memory
+    assert changed.slots == world.state.slots
+    assert not wrong_digests(changed)

@@ -52,6 +52,6 @@ def test_split_moves_nothing() -> None:
     world.admit("n1", "n2")
     world.ask("change_policy", slot_count="32")
     split = world.decisions[-1]
-    assert len(apply_all(State(), [event for each in world.decisions for event in each.events]).slots) == 32
+    assert len(apply_all(State(), [event for each in world.decisions for event in each.events]).slots.table) == 32
     assert (split.moves_carried_out, split.leader_changes_carried_out) == (0, 0)
     assert complaints_of(world.decisions) == []

@@ -5,7 +5,7 @@ import pytest
 from controlplane.config import INTENTS
 from controlplane.core.deciding.decide import decide
 from controlplane.core.intents.intent import IntentKind
-from controlplane.core.log.events import NodeFenced
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.membership.observations import Observations, observe
 from tests.helpers.world import World
@@ -54,7 +54,7 @@ def test_a_clock_that_was_set_back_fences_nobody() -> None:
     assert world.run(4_000, ("n1", "n2", "n3")) == []
     world.join("n4")
     world.run(8_000, ("n1", "n2", "n3", "n4"))
-    assert {node.status for node in world.state.nodes.values()} == {NodeStatus.ACTIVE}
+    assert {node.status for node in world.state.membership.nodes.values()} == {NodeStatus.ACTIVE}
 
 
 @pytest.mark.parametrize("set_back_ms", [1_000, 60_000])
@@ -63,12 +63,12 @@ def test_a_node_that_joins_again_under_the_new_time_is_not_fenced_for_the_old(se
     world = World()
     world.admit("n1", "n2", "n3")
     world.run(4_000, ("n1", "n2", "n3"))
-    world.run(world.state.silence_limit_ms + 1_500, ("n1", "n2"))
-    assert world.state.nodes["n3"].status is NodeStatus.FENCED
+    world.run(world.state.cluster.silence_limit_ms + 1_500, ("n1", "n2"))
+    assert world.state.membership.nodes["n3"].status is NodeStatus.FENCED
     world.now_ms -= set_back_ms
     world.join("n3")
-    world.run(world.state.policy.join_linger_ms + 100, ("n1", "n2"))
-    assert world.state.nodes["n3"].lives
+    world.run(world.state.cluster.policy.join_linger_ms + 100, ("n1", "n2"))
+    assert world.state.membership.nodes["n3"].lives
     world.run(5_000, ("n1", "n2", "n3"))
     events = [event for decision in world.decisions for event in decision.events]
     assert [event.node_id for event in events if isinstance(event, NodeFenced)] == ["n3"]
@@ -80,5 +80,5 @@ def test_a_join_from_a_partition_with_a_fast_clock_does_not_wait_for_the_others_
     world.now_ms += 60_000
     world.join("n1")
     world.now_ms -= 60_000
-    world.run(world.state.policy.join_linger_ms + 100)
-    assert world.state.nodes["n1"].status is NodeStatus.ACTIVE
+    world.run(world.state.cluster.policy.join_linger_ms + 100)
+    assert world.state.membership.nodes["n1"].status is NodeStatus.ACTIVE

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.policy import Policy
-from controlplane.core.log.events import NodeFenced
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.identifiers import Epoch
@@ -89,7 +89,7 @@ def test_a_node_that_is_admitted_again_is_not_fenced_for_the_time_before(standin
     assert fenced(world) == [back]
     world.join(back)
     world.run(1_000, others)
-    assert world.state.nodes[back].lives
+    assert world.state.membership.nodes[back].lives
     world.run(5_000, NODES)
     assert fenced(world) == [back]
 
@@ -104,8 +104,8 @@ def test_a_node_is_not_fenced_for_time_before_its_admission_that_is_read_after_i
     world.run(8_000, NODES)
     newcomer = NEWCOMERS[unread]
     world.join(newcomer)
-    world.run(world.state.policy.join_linger_ms + 100, NODES)
-    assert world.state.nodes[newcomer].lives
+    world.run(world.state.cluster.policy.join_linger_ms + 100, NODES)
+    assert world.state.membership.nodes[newcomer].lives
     assert world.read_on(LIMIT_MS + 2_000) > 0
     assert fenced(world) == []
     world.unread = set()
@@ -123,10 +123,10 @@ def test_a_node_that_could_not_be_heard_yet_is_not_fenced_when_its_partition_is_
     newcomer = NEWCOMERS[standing]
     world.join(newcomer)
     world.run(30_000, NODES)
-    assert world.state.nodes[newcomer].lives
+    assert world.state.membership.nodes[newcomer].lives
     world.standing = set()
     world.run(LIMIT_MS - 200, NODES)
-    assert world.state.nodes[newcomer].lives
+    assert world.state.membership.nodes[newcomer].lives
     world.run(500, NODES)
     assert fenced(world) == [newcomer]
 

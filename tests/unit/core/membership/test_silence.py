@@ -52,5 +52,5 @@ def test_a_member_that_was_never_heard_has_the_whole_limit_from_its_admission(ga
             admitted_at_ms = world.now_ms
         elif decision is not None:
             break
-    assert not world.state.nodes["n1"].lives
+    assert not world.state.membership.nodes["n1"].lives
     assert LIMIT_MS < world.now_ms - admitted_at_ms <= LIMIT_MS + 3 * MAX_TICK_GAP_MS

@@ -1,7 +1,9 @@
 """A silence limit that changes while nodes are cut off: nobody is fenced while he may still serve."""
 
+from controlplane.core.cluster.events import SilenceLimitSettled
 from controlplane.core.cluster.policy import SILENCE_MARGIN_MS, FormerSilenceLimit, Policy
-from controlplane.core.log.events import IntentOutcome, NodeFenced, SilenceLimitSettled
+from controlplane.core.intents.events import IntentOutcome
+from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.routing.rows import NodeRow
 from controlplane.core.session.messages import HeartbeatAcknowledged, TableChanged, TableConfirmed, TableRead
@@ -24,7 +26,7 @@ def fenced_after_ms(world: World, node_id: str, limit_ms: int = 30_000) -> int:
     """How long a node that is silent from now on goes unfenced."""
     began_ms = world.now_ms
     beating = tuple(name for name in ("n1", "n2", "n3") if name != node_id)
-    while world.state.nodes[node_id].status is not NodeStatus.FENCED:
+    while world.state.membership.nodes[node_id].status is not NodeStatus.FENCED:
         assert world.now_ms - began_ms < limit_ms
         world.run(1_000, beating)
     (fenced,) = [event for event in world.decisions[-1].events if isinstance(event, NodeFenced)] or [None]
@@ -48,11 +50,11 @@ def test_short_limit_fences_once_the_long_one_is_over() -> None:
     """A decision says when; from then on a death is noticed after the short limit."""
     world = cut_off_world()
     nodes = ("n1", "n2", "n3")
-    assert world.state.silence_limit_ms == LONG_MS
+    assert world.state.cluster.silence_limit_ms == LONG_MS
     world.run(LONG_MS, nodes)
-    assert world.state.silence_limit_ms == LONG_MS
+    assert world.state.cluster.silence_limit_ms == LONG_MS
     world.run(SILENCE_MARGIN_MS + 200, nodes)
-    assert world.state.silence_limit_ms == SHORT_MS
+    assert world.state.cluster.silence_limit_ms == SHORT_MS
     events = [event for decision in world.decisions for event in decision.events]
     assert SilenceLimitSettled(SHORT_MS) in events
     assert fenced_after_ms(world, "n2") <= SHORT_MS + 1_200
@@ -64,8 +66,8 @@ def test_stepped_clock_does_not_shorten_the_wait() -> None:
     world.tick(3_600_000)
     world.decide()
     world.run(SHORT_MS + 1_000, ("n2", "n3"))
-    assert world.state.silence_limit_ms == LONG_MS
-    assert world.state.nodes["n1"].status is NodeStatus.ACTIVE
+    assert world.state.cluster.silence_limit_ms == LONG_MS
+    assert world.state.membership.nodes["n1"].status is NodeStatus.ACTIVE
 
 
 def test_new_leader_waits_at_least_as_long() -> None:
@@ -74,7 +76,7 @@ def test_new_leader_waits_at_least_as_long() -> None:
     fresh = World(Policy(slot_count=16))
     fresh.state, fresh.now_ms, fresh.offsets = world.state, world.now_ms, world.offsets
     fresh.run(LONG_MS, ("n1", "n2", "n3"))
-    assert fresh.state.silence_limit_ms == LONG_MS
+    assert fresh.state.cluster.silence_limit_ms == LONG_MS
 
 
 def test_longer_limit_fences_later_at_once() -> None:
@@ -82,7 +84,7 @@ def test_longer_limit_fences_later_at_once() -> None:
     world = World(Policy(slot_count=16, silence_limit_ms=SHORT_MS))
     world.admit("n1", "n2", "n3")
     world.ask("change_policy", silence_limit_ms=str(LONG_MS))
-    assert (world.state.silence_limit_ms, world.state.former_silence_limit) == (LONG_MS, None)
+    assert (world.state.cluster.silence_limit_ms, world.state.cluster.former_silence_limit) == (LONG_MS, None)
 
 
 def test_limit_is_not_shortened_while_the_time_since_then_cannot_be_counted() -> None:
@@ -104,23 +106,23 @@ def test_limits_that_fall_twice_wait_for_the_longest() -> None:
     world = cut_off_world()
     offset = world.offsets["heartbeats", 0]
     world.ask("change_policy", silence_limit_ms="1000")
-    former = world.state.former_silence_limit
+    former = world.state.cluster.former_silence_limit
     assert former is not None
     assert (former.limit_ms, former.since_offset >= offset) == (LONG_MS, True)
     world.ask("change_policy", protected_ratio="0.4")
-    assert world.state.former_silence_limit == former
+    assert world.state.cluster.former_silence_limit == former
     world.ask("change_policy", silence_limit_ms="5000")
-    assert world.state.former_silence_limit is not None
+    assert world.state.cluster.former_silence_limit is not None
     world.ask("change_policy", silence_limit_ms=str(LONG_MS))
-    assert world.state.former_silence_limit is None
+    assert world.state.cluster.former_silence_limit is None
 
 
 def test_limit_that_is_settled_lets_go_of_the_former_one() -> None:
     """The state says what fences: the longer of the two."""
     world = cut_off_world()
-    assert isinstance(world.state.former_silence_limit, FormerSilenceLimit)
+    assert isinstance(world.state.cluster.former_silence_limit, FormerSilenceLimit)
     world.run(LONG_MS + SILENCE_MARGIN_MS + 300, ("n1", "n2", "n3"))
-    assert world.state.former_silence_limit is None
+    assert world.state.cluster.former_silence_limit is None
 
 
 def test_longest_limit_settles_too() -> None:
@@ -129,4 +131,4 @@ def test_longest_limit_settles_too() -> None:
     world.admit("n1", "n2", "n3")
     world.ask("change_policy", silence_limit_ms="500")
     world.run(20_000 + SILENCE_MARGIN_MS + 300, ("n1", "n2", "n3"))
-    assert world.state.silence_limit_ms == 500
+    assert world.state.cluster.silence_limit_ms == 500

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.core.log.events import IntentOutcome
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.membership.node import NodeStatus
 from tests.helpers.world import World
 
@@ -79,7 +79,7 @@ def test_superseded_intent_names_the_later_one() -> None:
     """Whoever asked can look up who decided otherwise."""
     world, _ = asked_together(("drain_node", {"node": "n1"}), ("undrain_node", {"node": "n1"}))
     assert world.answers()["i1"].detail == "the later intent i2 asks for something else"
-    assert world.state.nodes["n1"].status is NodeStatus.ACTIVE
+    assert world.state.membership.nodes["n1"].status is NodeStatus.ACTIVE
     assert world.decisions[-1].epoch == world.decisions[-2].epoch
 
 
@@ -89,7 +89,7 @@ def test_across_decisions_the_later_one_wins() -> None:
     world.admit("n1", "n2")
     assert world.ask("drain_node", node="n1").outcome is DONE
     assert world.ask("undrain_node", node="n1").outcome is DONE
-    assert world.state.nodes["n1"].status is NodeStatus.ACTIVE
+    assert world.state.membership.nodes["n1"].status is NodeStatus.ACTIVE
 
 
 def test_partly_contradicted_intent_has_its_effect_first() -> None:
@@ -97,4 +97,4 @@ def test_partly_contradicted_intent_has_its_effect_first() -> None:
     world, _ = asked_together(
         ("change_policy", {"replica_count": "1", "tolerance_percent": "7"}), ("change_policy", {"replica_count": "3"})
     )
-    assert (world.state.policy.replica_count, world.state.policy.tolerance_percent) == (3, 7)
+    assert (world.state.cluster.policy.replica_count, world.state.cluster.policy.tolerance_percent) == (3, 7)

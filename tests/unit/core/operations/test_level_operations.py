@@ -4,9 +4,10 @@ import pytest
 
 from controlplane.codec.decisions import encode_decision
 from controlplane.codec.framing import default_framing
+from controlplane.core.cluster.events import FeatureLevelRaised, TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
-from controlplane.core.log.events import FeatureLevelRaised, IntentAnswered, IntentOutcome, TermOpened
 from tests.helpers.logs import complaints_of
 from tests.helpers.world import World
 
@@ -60,7 +61,7 @@ def test_a_controller_that_ticks_has_to_be_named(world: World) -> None:
     world.run(1_000, ("n1", "n2"), ticking=("c1", "c2", "c3"))
     assert (ask(world, 2).outcome, ask(world, 2, upgraded="c2").outcome) == (REFUSED, REFUSED)
     assert "c2, c3 may not support feature level 2" in ask(world, 2).detail
-    assert world.state.feature_level == 1
+    assert world.state.cluster.feature_level == 1
     world.run(2_000, ("n1", "n2"), ticking=("c1", "c2"))
     assert "c2, c3 may not" in ask(world, 2).detail
     world.run(4_000, ("n1", "n2"), ticking=("c1", "c2"))
@@ -89,7 +90,7 @@ def test_it_is_never_lowered(world: World) -> None:
     answer = ask(world, 1)
     assert answer.outcome is REFUSED
     assert "cannot be lowered to 1" in answer.detail
-    assert world.state.feature_level == 2
+    assert world.state.cluster.feature_level == 2
 
 
 def test_rights_wait_for_the_level_that_has_them(world: World) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.core.log.events import IntentOutcome
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.routing.rows import NodeRow, node_key
@@ -33,7 +33,7 @@ def test_drained_node_lives_and_holds_nothing() -> None:
     assert answer.outcome is DONE
     assert "11 slots" in answer.detail
     assert "reason given: new disk" in answer.detail
-    assert world.state.nodes["n1"].status is NodeStatus.DRAINING
+    assert world.state.membership.nodes["n1"].status is NodeStatus.DRAINING
     assert world.held("n1") == set()
     assert world.decisions[-1].certificate is not None
 
@@ -43,7 +43,7 @@ def test_undrained_node_gets_its_share_again() -> None:
     world = three_nodes()
     world.ask("drain_node", node="n1")
     assert world.ask("undrain_node", node="n1").outcome is DONE
-    assert world.state.nodes["n1"].status is NodeStatus.ACTIVE
+    assert world.state.membership.nodes["n1"].status is NodeStatus.ACTIVE
     assert len(world.held("n1")) in (10, 11)
 
 
@@ -64,7 +64,7 @@ def test_node_that_leaves_by_itself_is_not_undrained() -> None:
     world.leave("n1")
     world.run(100)
     answer = world.ask("undrain_node", node="n1")
-    assert (answer.outcome, world.state.nodes["n1"].status) == (REFUSED, NodeStatus.DRAINING)
+    assert (answer.outcome, world.state.membership.nodes["n1"].status) == (REFUSED, NodeStatus.DRAINING)
     assert "asked to leave itself" in answer.detail
 
 
@@ -83,7 +83,7 @@ def test_drain_ends_with_the_process() -> None:
     world.ask("drain_node", node="n1")
     world.join("n1", incarnation=2)
     world.run(400)
-    assert world.state.nodes["n1"].status is NodeStatus.ACTIVE
+    assert world.state.membership.nodes["n1"].status is NodeStatus.ACTIVE
     assert world.held("n1")
 
 
@@ -116,14 +116,14 @@ def test_excluded_node_gets_nothing_over_its_restarts() -> None:
     """The exclusion is about the name: a new process of it gets nothing either, until the name is included again."""
     world = three_nodes()
     assert world.ask("exclude_node", node="n1").outcome is DONE
-    assert (world.held("n1"), world.state.nodes["n1"].status) == (set(), NodeStatus.ACTIVE)
+    assert (world.held("n1"), world.state.membership.nodes["n1"].status) == (set(), NodeStatus.ACTIVE)
     assert row(world, "n1").weight == 0
     world.join("n1", incarnation=2)
     world.run(400)
     assert world.held("n1") == set()
     world.ask("include_node", node="n1")
     assert world.held("n1")
-    assert (row(world, "n1").weight, dict(world.state.orders)) == (1, {})
+    assert (row(world, "n1").weight, dict(world.state.membership.orders)) == (1, {})
 
 
 def test_node_is_excluded_before_it_joins() -> None:
@@ -139,7 +139,7 @@ def test_excluded_node_owns_no_bundle() -> None:
     world = three_nodes()
     world.ask("create_namespace", namespace="kv")
     world.ask("exclude_node", node="n1")
-    assert {bundle.owner for bundle in world.state.bundles.values()} == {"n2", "n3"}
+    assert {bundle.owner for bundle in world.state.bundles.by_id.values()} == {"n2", "n3"}
 
 
 def test_excluding_everybody_leaves_no_slot_to_nobody() -> None:
@@ -177,7 +177,7 @@ def test_weight_and_zone_of_an_operator_count_until_reset() -> None:
     assert len(world.held("n1")) > len(world.held("n2"))
     world.ask("reset_node", node="n1")
     node = policy.last.nodes[0]
-    assert (node.weight, node.zone, dict(world.state.orders)) == (2, "own", {})
+    assert (node.weight, node.zone, dict(world.state.membership.orders)) == (2, "own", {})
 
 
 def test_setting_one_thing_keeps_the_other() -> None:
@@ -186,10 +186,10 @@ def test_setting_one_thing_keeps_the_other() -> None:
     world.ask("set_node", node="n1", weight="4")
     world.ask("exclude_node", node="n1")
     world.ask("set_node", node="n1", zone="z")
-    order = world.state.order("n1")
+    order = world.state.membership.order("n1")
     assert (order.weight, order.zone, order.excluded) == (4, "z", True)
     world.ask("reset_node", node="n1")
-    assert world.state.order("n1").excluded
+    assert world.state.membership.order("n1").excluded
 
 
 @pytest.mark.parametrize(
@@ -210,4 +210,4 @@ def test_what_makes_no_sense_is_refused(kind: str, arguments: dict[str, str], de
     answer = world.ask(kind, **arguments)
     assert answer.outcome is REFUSED
     assert detail in answer.detail
-    assert (world.state.orders, world.state.slots) == (before.orders, before.slots)
+    assert (world.state.membership.orders, world.state.slots.table) == (before.membership.orders, before.slots.table)

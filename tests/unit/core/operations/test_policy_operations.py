@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from controlplane.core.cluster.events import PolicyChanged
 from controlplane.core.cluster.policy import Policy, ZoneRule
-from controlplane.core.log.events import IntentOutcome, PolicyChanged, SlotsSplit
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.routing.rows import SETTINGS_KEY, TableSettings
+from controlplane.core.slots.events import SlotsSplit
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.values.identifiers import Epoch
 from tests.helpers.asked_policy import AskedPolicy, asked_policies
@@ -30,7 +32,7 @@ def test_fields_change_in_one_event() -> None:
     answer = world.ask("change_policy", protected_ratio="0.25", zone_rule="hard", silence_limit_ms="4000")
     assert answer.outcome is DONE
     assert "protected_ratio 0.5 -> 0.25" in answer.detail
-    policy = world.state.policy
+    policy = world.state.cluster.policy
     assert (policy.protected_ratio, policy.zone_rule, policy.silence_limit_ms) == (0.25, ZoneRule.HARD, 4_000)
     assert sum(isinstance(event, PolicyChanged) for event in world.decisions[-1].events) == 1
     assert world.decisions[-1].policy_fingerprint == policy.fingerprint()
@@ -52,7 +54,7 @@ def test_replica_count_goes_up_and_down(count: int) -> None:
     """It is planned in the decision that changes it, with its certificate."""
     world = living_world()
     world.ask("change_policy", replica_count=str(count))
-    assert {len(slot.replicas) for slot in world.state.slots} == {count}
+    assert {len(slot.replicas) for slot in world.state.slots.table} == {count}
     assert world.decisions[-1].certificate is not None
 
 
@@ -76,11 +78,11 @@ def test_what_cannot_change_is_refused(case: str) -> None:
     """With the reason; the policy stays."""
     world = living_world()
     settings, detail = REFUSALS[case]
-    before = world.state.policy
+    before = world.state.cluster.policy
     answer = world.ask("change_policy", **settings)
     assert answer.outcome is REFUSED
     assert detail in answer.detail
-    assert world.state.policy == before
+    assert world.state.cluster.policy == before
 
 
 def test_replicas_do_not_fall_below_pins() -> None:
@@ -112,7 +114,7 @@ def test_split_slots_begin_where_their_data_is() -> None:
     policy = AskedPolicy()
     world = World(slot_policies=asked_policies(policy))
     world.admit(*NODES)
-    before = world.state.slots
+    before = world.state.slots.table
     world.ask("change_policy", slot_count="64")
     epoch = Epoch(world.state.epoch)
     (split,) = [event for event in world.decisions[-1].events if isinstance(event, SlotsSplit)]
@@ -135,17 +137,17 @@ def test_orders_on_a_split_slot_hold_for_its_parts() -> None:
     world.ask("pin_slots", slots="3", node="n1", leads="true")
     world.ask("exclude_slots", slots="4", node="n1")
     world.ask("change_policy", slot_count="32")
-    assert world.state.pins == (Pin(3, "n1", leads=True), Pin(19, "n1", leads=True))
-    assert world.state.exclusions == (Exclusion(4, "n1"), Exclusion(20, "n1"))
+    assert world.state.slots.pins == (Pin(3, "n1", leads=True), Pin(19, "n1", leads=True))
+    assert world.state.slots.exclusions == (Exclusion(4, "n1"), Exclusion(20, "n1"))
 
 
 def test_split_during_a_pause_moves_nothing() -> None:
     """The parts stay where the slots are until it is resumed."""
     world = living_world()
     world.ask("pause_reconciliation")
-    before = world.state.slots
+    before = world.state.slots.table
     world.ask("change_policy", slot_count="32")
-    assert [slot.replicas for slot in world.state.slots] == [slot.replicas for slot in before] * 2
+    assert [slot.replicas for slot in world.state.slots.table] == [slot.replicas for slot in before] * 2
 
 
 def test_slot_policy_that_fails_to_check_its_options_is_refused() -> None:
@@ -158,5 +160,5 @@ def test_slot_policy_that_fails_to_check_its_options_is_refused() -> None:
 
     world = World(slot_policies=asked_policies(AskedPolicy(), Broken("broken")))
     answer = world.ask("change_policy", slot_policy="broken")
-    assert (answer.outcome, world.state.policy.slot_policy) == (REFUSED, "minimal")
+    assert (answer.outcome, world.state.cluster.policy.slot_policy) == (REFUSED, "minimal")
     assert "failed to check its options" in answer.detail

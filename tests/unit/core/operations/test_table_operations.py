@@ -4,9 +4,10 @@ import pytest
 
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.core.cluster.policy import Policy, ZoneRule
+from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.decision import CauseKind
-from controlplane.core.log.events import IntentOutcome, SlotsAssigned
 from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.slots.pins import Exclusion, Pin
 from tests.helpers.asked_policy import AskedPolicy, asked_policies
 from tests.helpers.logs import complaints_of
@@ -34,7 +35,7 @@ def test_pins_are_asked_of_the_policy() -> None:
     world.ask("pin_slots", slots="3", node="n1")
     assert policy.last.pins[0] == Pin(3, "n1", leads=False)
     world.ask("unpin_slots", slots="all", node="n1")
-    assert (policy.last.pins, world.state.pins) == ((), ())
+    assert (policy.last.pins, world.state.slots.pins) == ((), ())
 
 
 def test_exclusions_are_asked_of_the_policy() -> None:
@@ -53,9 +54,9 @@ def test_orders_on_slots_are_kept_to() -> None:
     world.ask("exclude_slots", slots="0-5", node="n2")
     world.admit("n4")
     world.run(4_000, ("n1", "n2", "n4"))
-    assert {world.state.slots[slot].leader for slot in (3, 7, 8, 9)} == {"n1"}
+    assert {world.state.slots.table[slot].leader for slot in (3, 7, 8, 9)} == {"n1"}
     assert world.held("n2").isdisjoint(range(6))
-    assert all(len(slot.replicas) == 2 for slot in world.state.slots)
+    assert all(len(slot.replicas) == 2 for slot in world.state.slots.table)
 
 
 def test_pin_of_a_dead_node_sleeps() -> None:
@@ -65,7 +66,7 @@ def test_pin_of_a_dead_node_sleeps() -> None:
     world.ask("drain_node", node="n1")
     assert policy.last.pins == ()
     world.run(4_000, ("n2", "n3"))
-    assert (policy.last.pins, world.state.pins) == ((), (Pin(3, "n1"),))
+    assert (policy.last.pins, world.state.slots.pins) == ((), (Pin(3, "n1"),))
     world.admit("n1")
     assert policy.last.pins == (Pin(3, "n1"),)
 
@@ -143,12 +144,16 @@ def test_contradictions_are_refused(case: str) -> None:
     world, _ = asked_world()
     for kind, slots, node in before:
         assert world.ask(kind, node=node, **({"slots": slots} if slots else {})).outcome is DONE
-    pins, exclusions, orders = world.state.pins, world.state.exclusions, world.state.orders
+    pins, exclusions, orders = world.state.slots.pins, world.state.slots.exclusions, world.state.membership.orders
     kind, slots, node = last
     answer = world.ask(kind, node=node, **({"slots": slots} if slots else {}))
     assert answer.outcome is REFUSED
     assert detail in answer.detail
-    assert (world.state.pins, world.state.exclusions, world.state.orders) == (pins, exclusions, orders)
+    assert (world.state.slots.pins, world.state.slots.exclusions, world.state.membership.orders) == (
+        pins,
+        exclusions,
+        orders,
+    )
 
 
 def test_two_leaders_of_a_slot_are_refused() -> None:
@@ -198,14 +203,14 @@ def test_pause_lets_nothing_move() -> None:
     """Joins, drains and weights wait; the answer of a drain says so. On resume it is planned."""
     world, policy = asked_world()
     world.ask("pause_reconciliation", reason="migration")
-    slots, asked = world.state.slots, len(policy.requests)
+    slots, asked = world.state.slots.table, len(policy.requests)
     world.admit("n4")
     assert "stay until reconciliation is resumed" in world.ask("drain_node", node="n1").detail
     world.ask("set_node", node="n2", weight="5")
     world.ask("refresh_table")
-    assert (world.state.slots, len(policy.requests), world.state.paused) == (slots, asked, True)
+    assert (world.state.slots.table, len(policy.requests), world.state.slots.paused) == (slots, asked, True)
     assert world.ask("resume_reconciliation").outcome is DONE
-    assert (world.held("n1"), world.state.paused) == (set(), False)
+    assert (world.held("n1"), world.state.slots.paused) == (set(), False)
     assert world.held("n4")
 
 
@@ -213,16 +218,16 @@ def test_dead_own_nothing_during_a_pause() -> None:
     """A dead node's slots are led by who survives; what nobody survived stays empty until it is resumed."""
     world, _ = asked_world()
     world.ask("pause_reconciliation")
-    before = world.state.slots
+    before = world.state.slots.table
     world.run(4_000, ("n2", "n3"))
     assert world.held("n1") == set()
-    for old, new in zip(before, world.state.slots, strict=True):
+    for old, new in zip(before, world.state.slots.table, strict=True):
         assert set(new.replicas) == set(old.replicas) - {"n1"}
         assert new.leader_epoch == (world.state.epoch if old.leader == "n1" else old.leader_epoch)
     world.left("n2")
     world.left("n3")
     world.run(200)
-    assert {slot.leader for slot in world.state.slots} == {None}
+    assert {slot.leader for slot in world.state.slots.table} == {None}
     world.admit("n5")
     assert world.held("n5") == set()
     world.ask("resume_reconciliation")
@@ -254,7 +259,7 @@ def test_bundles_go_on_during_a_pause() -> None:
     world.ask("create_namespace", namespace="kv")
     world.ask("pause_reconciliation")
     world.ask("drain_node", node="n1")
-    assert "n1" not in {bundle.owner for bundle in world.state.bundles.values()}
+    assert "n1" not in {bundle.owner for bundle in world.state.bundles.by_id.values()}
 
 
 def test_orders_that_the_slot_policy_does_not_look_at_are_told_so() -> None:

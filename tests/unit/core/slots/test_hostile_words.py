@@ -70,9 +70,9 @@ def test_an_override_that_is_refused_fences_nobody() -> None:
     world = World(Policy(slot_count=4))
     world.admit("a", "b", "c", "d")
     world.run(4_000, ("a",))
-    assert world.state.evictions_frozen
+    assert world.state.membership.evictions_frozen
     assert world.ask("override_self_preservation", node="b").outcome.value == "refused"
-    assert all(node.lives for node in world.state.nodes.values())
+    assert all(node.lives for node in world.state.membership.nodes.values())
 
 
 def test_sofa_is_refused_where_it_could_never_plan_again() -> None:
@@ -137,7 +137,7 @@ def test_a_move_without_words_and_a_memory_without_moves_are_carried_out() -> No
 
     world = own_world(count)
     world.run(5_000, ("a", "b"))
-    assert int(world.state.policy_memory["calls"]) > 3
+    assert int(world.state.slots.memory["calls"]) > 3
 
     def swap(request: SlotRequest) -> SlotAnswer:
         first = request.slots[0]
@@ -148,9 +148,9 @@ def test_a_move_without_words_and_a_memory_without_moves_are_carried_out() -> No
         return SlotAnswer((first.assigned(first.followers[0], (first.leader,), request.epoch),), waits=True)
 
     world = own_world(swap)
-    assert world.state.slots[0].leader == "a"
+    assert world.state.slots.table[0].leader == "a"
     world.run(6_000, ("a", "b"))
-    assert world.state.slots[0].leader == "b"
+    assert world.state.slots.table[0].leader == "b"
 
 
 def test_intents_about_pins_and_exclusions_contradict_only_where_they_do() -> None:
@@ -206,5 +206,5 @@ def test_a_policy_that_changes_as_a_shorter_silence_limit_settles_is_accepted() 
         world.intent(f"again-{len(world.inputs)}", "change_policy", replica_count="3")
         world.tick()
         world.decide()
-    assert world.state.silence_limit_ms == 2_500
+    assert world.state.cluster.silence_limit_ms == 2_500
     assert complaints_of(world.decisions) == []

@@ -11,7 +11,7 @@ from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.decide import decide
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import CauseKind
-from controlplane.core.log.snapshots.parts import state_from_plain
+from controlplane.core.log.state import State
 from controlplane.core.slots.answers import ask
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
@@ -21,12 +21,13 @@ from controlplane.core.slots.policy_contract import SlotAnswer, SlotRequest
 from controlplane.core.slots.reports import SlotReport, SlotStatus
 from controlplane.core.slots.sofa.table import INITIAL_TABLE, SofaSlot, SofaTable
 from controlplane.core.slots.table import Slot, empty_table
-from controlplane.core.values.canonical import to_plain
+from controlplane.core.values.canonical import from_plain, to_plain
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.core.verification.invariants import check, check_step
 from controlplane.errors import ConfigurationError, InvariantViolationError
 from tests.helpers.sofa_fleet import SofaFleet
+from tests.helpers.states import with_image, with_table
 
 EMPTY = empty_table(4)
 
@@ -197,19 +198,21 @@ def test_the_dead_may_stay_and_gain_nothing() -> None:
     fleet.kill(gone)
     (fenced,) = fleet.run(5_000)
     state = fleet.world.state
-    assert not state.nodes[gone].lives
-    assert all(slot.followers == (gone,) for slot in state.slots)
+    assert not state.membership.nodes[gone].lives
+    assert all(slot.followers == (gone,) for slot in state.slots.table)
     assert fenced.causes[-1].kind is CauseKind.SLOTS_ARRANGED
     assert fenced.causes[-1].evidence == "assign: nobody is left who could hold what is missing"
     check(state)
     with pytest.raises(InvariantViolationError, match="which is fenced"):
-        check(replace(state, policy=replace(state.policy, slot_policy="minimal")))
-    led_by_dead = tuple(replace(slot, leader=gone, followers=(), leader_epoch=state.epoch) for slot in state.slots)
-    never = tuple(replace(slot, followers=()) for slot in state.slots)
+        check(with_image(state, "cluster", policy=replace(state.cluster.policy, slot_policy="minimal")))
+    led_by_dead = tuple(
+        replace(slot, leader=gone, followers=(), leader_epoch=state.epoch) for slot in state.slots.table
+    )
+    never = tuple(replace(slot, followers=()) for slot in state.slots.table)
     forged = fleet.world.decisions[1]
-    after = replace(state, slots=led_by_dead, seq=state.seq + 1)
+    after = with_table(replace(state, seq=state.seq + 1), led_by_dead)
     with pytest.raises(InvariantViolationError, match="which is fenced"):
-        check_step(replace(state, slots=never), forged, after)
+        check_step(with_table(state, never), forged, after)
 
 
 def test_a_leader_that_begins_from_a_snapshot_goes_on_alike() -> None:
@@ -219,9 +222,9 @@ def test_a_leader_that_begins_from_a_snapshot_goes_on_alike() -> None:
         fleet.join(name)
     fleet.run(3_000)
     world = fleet.world
-    restored = state_from_plain(json.loads(json.dumps(to_plain(world.state))))
+    restored = from_plain(State, json.loads(json.dumps(to_plain(world.state))))
     assert restored == world.state
-    assert restored.policy_memory["table"] == world.state.policy_memory["table"]
+    assert restored.slots.memory["table"] == world.state.slots.memory["table"]
     fleet.join("d")
     fleet.run(8_000)
     for decision in world.decisions[restored.seq :]:

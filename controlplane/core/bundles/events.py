@@ -1,0 +1,27 @@
+"""Events on namespaces and bundles."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.values.canonical import union_member
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class NamespaceCreated:
+    """A namespace with its bundles."""
+
+    namespace: Namespace
+    bundles: tuple[Bundle, ...]
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class BundlesAssigned:
+    """New rows of the bundle table, whole."""
+
+    bundles: tuple[Bundle, ...]
+
+
+BundleEvent: TypeAlias = NamespaceCreated | BundlesAssigned

@@ -1,0 +1,20 @@
+"""The image of the bundles: namespaces, and the bundles that divide their hash spaces."""
+
+from dataclasses import dataclass, field
+
+from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.values.entries import Entries
+from controlplane.core.values.identifiers import NamespaceName
+
+
+@dataclass(frozen=True, slots=True)
+class BundlesImage:
+    """The part of the state that is about bundles.
+
+    Attributes:
+        namespaces: by name.
+        by_id: the bundles of all namespaces, by bundle id.
+    """
+
+    namespaces: Entries[NamespaceName, Namespace] = field(default_factory=Entries)
+    by_id: Entries[str, Bundle] = field(default_factory=Entries)

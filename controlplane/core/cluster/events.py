@@ -1,0 +1,73 @@
+"""Events on the cluster as a whole: it begins, a term begins, its policy or feature level changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from controlplane.core.cluster.policy import FormerSilenceLimit, Policy
+from controlplane.core.values.canonical import LATER, union_member
+from controlplane.core.values.identifiers import ControllerId, Term
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class ClusterCreated:
+    """The first event of a log: names the log and sets the policy."""
+
+    log_id: str
+    policy: Policy
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class TermOpened:
+    """A controller begins to lead; everything after this belongs to its term until the next one opens.
+
+    Attributes:
+        term: its number.
+        controller_id: who leads.
+        code_version: of the leader's software.
+        feature_level: of the log, which the leader supports.
+        policy: the whole policy under which the term begins.
+        observed_from: the first offset of each input partition that the leader observed, keyed ``topic[partition]``;
+            empty at feature level 1, which does not record it.
+    """
+
+    term: Term
+    controller_id: ControllerId
+    code_version: str
+    feature_level: int
+    policy: Policy
+    observed_from: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class FeatureLevelRaised:
+    """From this decision on the log has another feature level; who does not support it stops here.
+
+    Attributes:
+        feature_level: the new one, greater than the one before.
+    """
+
+    feature_level: int
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class PolicyChanged:
+    """The cluster's whole policy from now on, and the longer silence limit that still fences if it was shortened."""
+
+    policy: Policy
+    former_silence_limit: FormerSilenceLimit | None
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class SilenceLimitSettled:
+    """Whoever may have served under a longer, former silence limit has stopped: the policy's limit fences now."""
+
+    silence_limit_ms: int
+
+
+ClusterEvent: TypeAlias = ClusterCreated | TermOpened | FeatureLevelRaised | PolicyChanged | SilenceLimitSettled

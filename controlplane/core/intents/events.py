@@ -1,0 +1,32 @@
+"""Events on intents: each is answered once."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from controlplane.core.values.canonical import union_member
+from controlplane.core.values.identifiers import IntentId
+
+
+class IntentOutcome(Enum):
+    """How an intent was answered."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    SUPERSEDED = "superseded"
+    """Another intent, taken up together with it, asked for something else instead; it had no effect."""
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class IntentAnswered:
+    """An operator's intent and its answer."""
+
+    intent_id: IntentId
+    kind: str
+    principal: str
+    outcome: IntentOutcome
+    detail: str
+
+
+IntentEvent: TypeAlias = IntentAnswered

@@ -1,0 +1,77 @@
+"""The image of the slots: the table, pins and exclusions, the plan in flight, and the memory of the slot policy."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeAlias
+
+from controlplane.core.slots.pins import Exclusion, Pin
+from controlplane.core.slots.plans import Departure, PlanInFlight
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.entries import Entries
+from controlplane.core.values.identifiers import NodeId, SlotId
+
+SlotAndNode: TypeAlias = tuple[SlotId, NodeId]
+
+
+@dataclass(frozen=True)
+class SlotsImage:
+    """The part of the state that is about slots.
+
+    Attributes:
+        rows: the slot table, by slot id: 0 to the slot count less 1.
+        pinned: replicas that have to be there.
+        excluded: replicas that must not be there.
+        planned: the rows that are left of the plan in flight, by slot id.
+        departed: replicas that living nodes have given up lately.
+        memory: what the slot policy has remembered, by name; another slot policy begins without it.
+        plan: the plan that is being carried out, if rows of one are left.
+        paused: reconciliation is paused: no slot is planned.
+    """
+
+    rows: Entries[SlotId, Slot] = field(default_factory=Entries)
+    pinned: Entries[SlotAndNode, Pin] = field(default_factory=Entries)
+    excluded: Entries[SlotAndNode, Exclusion] = field(default_factory=Entries)
+    planned: Entries[SlotId, Slot] = field(default_factory=Entries)
+    departed: Entries[SlotAndNode, Departure] = field(default_factory=Entries)
+    memory: Entries[str, str] = field(default_factory=Entries)
+    plan: PlanInFlight | None = None
+    paused: bool = False
+
+    @cached_property
+    def table(self) -> tuple[Slot, ...]:
+        """The slot table, index = slot id."""
+        return tuple(self.rows.values())
+
+    @cached_property
+    def pins(self) -> tuple[Pin, ...]:
+        """The pins, ascending by slot and node."""
+        return tuple(self.pinned.values())
+
+    @cached_property
+    def exclusions(self) -> tuple[Exclusion, ...]:
+        """The exclusions, ascending by slot and node."""
+        return tuple(self.excluded.values())
+
+    @cached_property
+    def planned_rows(self) -> tuple[Slot, ...]:
+        """The rows that are left of the plan in flight, ascending by slot."""
+        return tuple(self.planned.values())
+
+    @cached_property
+    def departures(self) -> tuple[Departure, ...]:
+        """What living nodes have given up lately, ascending by slot and node."""
+        return tuple(self.departed.values())
+
+    def with_rows(self, rows: Iterable[Slot]) -> "SlotsImage":
+        """With these rows of the table new, or instead of those of the same slots."""
+        rows = tuple(rows)
+        changed = replace(self, rows=self.rows.put((slot.slot_id, slot) for slot in rows))
+        known = self.__dict__.get("table")
+        if known is not None:
+            # Pointers are copied many times faster than rows are looked up and sorted; most plans read the whole table.
+            table = list(known)
+            for slot in rows:
+                table[slot.slot_id : slot.slot_id + 1] = [slot]
+            changed.__dict__["table"] = tuple(table)
+        return changed

@@ -1,0 +1,111 @@
+"""Entries: what an image has many of, as a persistent map that keeps its own digest.
+
+A change makes a new map that shares what did not change with the old one (a hash array mapped trie, Bagwell 2001), so
+its cost is that of the change and not of the table. The digest is kept up to date at the same cost. Iteration goes by
+key: equal maps give equal sequences, in whichever order and process they were made.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Self, TypeVar
+
+import immutables
+
+from controlplane.core.values.canonical import canonical_bytes, written_as_pairs
+from controlplane.core.values.digests import add_hashes, row_hash
+
+K = TypeVar("K")
+"""Text, a number, or a tuple of those: keys of one map can be compared with each other."""
+V = TypeVar("V")
+
+
+@written_as_pairs
+class Entries(Mapping[K, V]):
+    """A map that never changes; :meth:`put` and :meth:`drop` return the changed one.
+
+    Equal entries have equal digests. Its plain form is a list of pairs, ascending by key.
+    """
+
+    __slots__ = ("_digest", "_keys", "_map")
+
+    def __init__(self, entries: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
+        """The entries of a mapping, or of pairs of which the last one of a key counts."""
+        self._map: immutables.Map[K, V] = immutables.Map(dict(entries))
+        self._digest = self.computed_digest()
+        self._keys: tuple[K, ...] | None = None
+
+    @property
+    def digest(self) -> int:
+        """The sum modulo 2^64 of the shares of all entries; see :func:`entry_share`."""
+        return self._digest
+
+    def computed_digest(self) -> int:
+        """The same, computed from all entries: what the one that is kept up to date has to agree with."""
+        digest = 0
+        for key, value in self._map.items():
+            digest = add_hashes(digest, self._share(key, value))
+        return digest
+
+    def put(self, changed: Iterable[tuple[K, V]]) -> Self:
+        """With these entries new, or instead of those of the same key."""
+        digest = self._digest
+        changing = self._map.mutate()
+        for key, value in changed:
+            removed = self._share(key, changing[key]) if key in changing else 0
+            digest = add_hashes(digest, self._share(key, value), removed)
+            changing[key] = value
+        return self._of(changing.finish(), digest)
+
+    def drop(self, keys: Iterable[K]) -> Self:
+        """Without the entries of these keys.
+
+        Raises:
+            KeyError: there is none of a key.
+        """
+        digest = self._digest
+        changing = self._map.mutate()
+        for key in keys:
+            digest = add_hashes(digest, 0, self._share(key, changing.pop(key)))
+        return self._of(changing.finish(), digest)
+
+    def __getitem__(self, key: K) -> V:
+        return self._map[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._map
+
+    def __iter__(self) -> Iterator[K]:
+        if self._keys is None:
+            self._keys = tuple(sorted(self._map))  # type: ignore[type-var]  # see K
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._map)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Entries):
+            return self._digest == other._digest and self._map == other._map
+        return super().__eq__(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of every mapping: values need not have one
+
+    def __repr__(self) -> str:
+        return f"Entries({dict(self)!r})"
+
+    def _share(self, key: K, value: V) -> int:
+        """What one entry adds to the digest."""
+        return entry_share(key, value)
+
+    def _of(self, entries: "immutables.Map[K, V]", digest: int) -> Self:
+        made = object.__new__(type(self))
+        made._map, made._digest, made._keys = entries, digest, None
+        return made
+
+
+def entryentry_share(key: object, value: object) -> int:
+    """What one entry adds to a digest: :func:`controlplane.core.values.digests.row_hash` over both canonical forms."""
+    return row_hash(canonical_bytes(key), canonical_bytes(value))
+
+
+def entry_share(key: object, value: object) -> int:
+    """What one entry adds to a digest: :func:`controlplane.core.values.digests.row_hash` over both canonical forms."""
+    return row_hash(canonical_bytes(key), canonical_bytes(value))
