@@ -38,7 +38,7 @@ from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import CommitOutcome, OutgoingRecord
-from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.routing import RoutingClient
 
 SLOTS = 256
 ROWS_PER_CHANGE = 8
@@ -173,9 +173,7 @@ def _run_clients(pipe: Connection, bootstrap_servers: str, name: str, count: int
         arrivals.append((table.epoch, time.monotonic()))
 
     clients = [
-        RoutingClient(
-            KafkaLogReader(cluster, kafka), SystemThreads(), cluster=name, metrics=RoutingMetrics(CollectorRegistry())
-        )
+        RoutingClient(KafkaLogReader(cluster, kafka), SystemThreads(), cluster=name, registry=CollectorRegistry())
         for _ in range(count)
     ]
     for client in clients:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import structlog
+from prometheus_client import REGISTRY, CollectorRegistry
 
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
 from controlplane.adapters.system_clock import SystemClock
@@ -11,8 +12,8 @@ from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.session.node_session import SessionSettings
 from controlplane.core.values.addresses import Address
-from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, NodeLoad, NodeMetrics
-from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, NodeLoad
+from controlplane.routing import RoutingClient
 
 
 def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
@@ -31,7 +32,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     version: str = "",
     security: Mapping[str, str] | None = None,
     settings: SessionSettings | None = None,
-    metrics: NodeMetrics | None = None,
+    registry: CollectorRegistry = REGISTRY,
 ) -> NodeAgent:
     """An agent that is not started yet: use it as a context manager, or call ``start``.
 
@@ -50,7 +51,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         version: the node software's version.
         security: further librdkafka settings for TLS and SASL.
         settings: timing, and what to do when the log is lost.
-        metrics: where to count; Prometheus' default registry unless given.
+        registry: where its metrics are shown until it stops, labelled by cluster and node.
 
     Raises:
         ConfigurationError: a name or a number is not usable.
@@ -71,7 +72,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         load_source=load_source,
         load_interval_ms=load_interval_ms,
         settings=settings,
-        metrics=metrics,
+        registry=registry,
     )
 
 
@@ -80,7 +81,7 @@ def routing_client(
     bootstrap_servers: str,
     *,
     security: Mapping[str, str] | None = None,
-    metrics: RoutingMetrics | None = None,
+    registry: CollectorRegistry = REGISTRY,
 ) -> RoutingClient:
     """A routing client that is not started yet: use it as a context manager, or call ``start``.
 
@@ -88,14 +89,14 @@ def routing_client(
         cluster: the cluster's name.
         bootstrap_servers: Kafka, as ``host:port`` list.
         security: further librdkafka settings for TLS and SASL.
-        metrics: where to count; Prometheus' default registry unless given.
+        registry: where its metrics are shown until it is closed, labelled by cluster and number of the client.
 
     Raises:
         ConfigurationError: the cluster's name is not usable.
     """
     log_through_the_standard_library()
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
-    return RoutingClient(KafkaLogReader(config, kafka), SystemThreads(), cluster=cluster, metrics=metrics)
+    return RoutingClient(KafkaLogReader(config, kafka), SystemThreads(), cluster=cluster, registry=registry)
 
 
 def log_through_the_standard_library() -> None:

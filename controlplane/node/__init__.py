@@ -16,7 +16,6 @@ from controlplane.node.callbacks import (
     SlotLost,
 )
 from controlplane.node.description import NodeDescription, NodeLoad
-from controlplane.node.metrics import NodeMetrics
 
 __all__ = [
     "Access",
@@ -25,7 +24,6 @@ __all__ = [
     "NodeCallbacks",
     "NodeDescription",
     "NodeLoad",
-    "NodeMetrics",
     "OnLogLoss",
     "Ownership",
     "SessionSettings",

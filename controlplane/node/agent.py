@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Self
 
+from prometheus_client import REGISTRY, CollectorRegistry
+
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import DrainAsked, LeaveAsked
 from controlplane.core.session.node_session import SessionSettings, SessionState
@@ -40,8 +42,8 @@ class NodeAgent:
         load_source: measures the load; None sends no load reports.
         load_interval_ms: how often a load report is sent.
         settings: timing, and what to do when the log is lost.
-        metrics: where to count.
-        cluster: the cluster's name, for logs.
+        cluster: the cluster's name, for logs and metrics.
+        registry: where its metrics are shown until it stops.
     """
 
     def __init__(  # noqa: PLR0913 - all by name, most with defaults
@@ -57,9 +59,9 @@ class NodeAgent:
         load_source: Callable[[], NodeLoad] | None = None,
         load_interval_ms: int = 5_000,
         settings: SessionSettings | None = None,
-        metrics: NodeMetrics | None = None,
+        registry: CollectorRegistry = REGISTRY,
     ) -> None:
-        self._shared = Shared(node, cluster, clock, threads, metrics or NodeMetrics())
+        self._shared = Shared(node, cluster, clock, threads, NodeMetrics(cluster, node.node_id, registry))
         self._writer = writer
         self._threads = threads
         self._started = False
@@ -101,6 +103,7 @@ class NodeAgent:
         self._writer.flush(_FLUSH_MS)
         self._writer.close()
         self._table.close()
+        shared.metrics.close()
 
     def run_until_signal(self) -> None:
         """Block until SIGTERM or SIGINT, then leave in good order; for a process's main thread.

@@ -1,27 +1,79 @@
 """The node agent's Prometheus metrics; listed for users in ``docs/reference/metrics.md``."""
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from controlplane.core.values.identifiers import NodeId
+from controlplane.labelled_metrics import LabelledCollectors
 
 
-class NodeMetrics:
-    """One set of metrics for one agent in a process."""
+class NodeCollectors(LabelledCollectors):
+    """The collectors that all agents with one registry share."""
 
-    def __init__(self, registry: CollectorRegistry | None = REGISTRY) -> None:
-        """Register the metrics; a process with several agents passes a registry each, or None to show none."""
-        self.epoch = Gauge("controlplane_node_epoch", "Epoch of the table that the node works with", registry=registry)
-        self.slots = Gauge("controlplane_node_slots", "Slots held, by part played", ["part"], registry=registry)
-        self.bundles = Gauge("controlplane_node_bundles", "Bundles owned", registry=registry)
-        self.serves = Gauge("controlplane_node_serves", "1 while the node may serve what it holds", registry=registry)
+    LABELS = ("cluster", "node")
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Make and register them: once for a registry, by :meth:`LabelledCollectors.of`."""
+        super().__init__(registry)
+        self.epoch = Gauge(
+            "controlplane_node_epoch", "Epoch of the table that the node works with", self.LABELS, registry=registry
+        )
+        self.slots = Gauge(
+            "controlplane_node_slots", "Slots held, by part played", (*self.LABELS, "part"), registry=registry
+        )
+        self.bundles = Gauge("controlplane_node_bundles", "Bundles owned", self.LABELS, registry=registry)
+        self.serves = Gauge(
+            "controlplane_node_serves", "1 while the node may serve what it holds", self.LABELS, registry=registry
+        )
         self.heartbeat_age_ms = Gauge(
             "controlplane_node_heartbeat_age_ms",
             "Time since the last acknowledged heartbeat was sent",
+            self.LABELS,
             registry=registry,
         )
         self.table_age_ms = Gauge(
             "controlplane_node_table_age_ms",
             "Time since the last reading of the routing table that came to its end began",
+            self.LABELS,
             registry=registry,
         )
-        self.heartbeats = Counter("controlplane_node_heartbeats", "Heartbeats, by fate", ["fate"], registry=registry)
-        self.load_reports = Counter("controlplane_node_load_reports", "Load reports sent", registry=registry)
-        self.failed = Gauge("controlplane_node_failed", "1 after the agent ended by an error", registry=registry)
+        self.heartbeats = Counter(
+            "controlplane_node_heartbeats", "Heartbeats, by fate", (*self.LABELS, "fate"), registry=registry
+        )
+        self.load_reports = Counter(
+            "controlplane_node_load_reports", "Load reports sent", self.LABELS, registry=registry
+        )
+        self.failed = Gauge(
+            "controlplane_node_failed", "1 after the agent ended by an error", self.LABELS, registry=registry
+        )
+
+
+class NodeMetrics:
+    """The metrics of one agent, until :meth:`close`.
+
+    Args:
+        cluster: the cluster's name, the first label.
+        node_id: the second label. Two agents of one node in one process write to the same metrics.
+        registry: where the metrics are shown.
+    """
+
+    def __init__(self, cluster: str, node_id: NodeId, registry: CollectorRegistry) -> None:
+        self._collectors = collectors = NodeCollectors.of(registry)
+        self._labels: tuple[str, ...] | None
+        self._labels = labels = collectors.claim(cluster, node_id)
+        self.epoch = collectors.epoch.labels(*labels)
+        self.slots_led = collectors.slots.labels(*labels, "leader")
+        self.slots_followed = collectors.slots.labels(*labels, "follower")
+        self.bundles = collectors.bundles.labels(*labels)
+        self.serves = collectors.serves.labels(*labels)
+        self.heartbeat_age_ms = collectors.heartbeat_age_ms.labels(*labels)
+        self.table_age_ms = collectors.table_age_ms.labels(*labels)
+        self.heartbeats_acknowledged = collectors.heartbeats.labels(*labels, "acknowledged")
+        self.heartbeats_given_up = collectors.heartbeats.labels(*labels, "given_up")
+        self.load_reports = collectors.load_reports.labels(*labels)
+        self.failed = collectors.failed.labels(*labels)
+
+    def close(self) -> None:
+        """Show the metrics no longer. Idempotent."""
+        if self._labels is not None:
+            self._collectors.release(self._labels)
+            self._labels = None

@@ -148,7 +148,8 @@ class SessionThread:
         )
 
     def _on_heartbeat(self, delivery: Delivery, sent_at_ms: int) -> None:
-        self._shared.metrics.heartbeats.labels("given_up" if delivery.error else "acknowledged").inc()
+        metrics = self._shared.metrics
+        (metrics.heartbeats_given_up if delivery.error else metrics.heartbeats_acknowledged).inc()
         if delivery.error is None:
             self.tell(HeartbeatAcknowledged(sent_at_ms))
         self._on_delivery(delivery)

@@ -7,7 +7,6 @@ with routing_client("demo", "localhost:9092") as client:   # controlplane.bootst
 
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.routing.client import ChangeCallback, RoutingClient
-from controlplane.routing.metrics import RoutingMetrics
 from controlplane.routing.route import BundleRoute, Route
 
-__all__ = ["BundleRoute", "ChangeCallback", "Route", "RoutingClient", "RoutingMetrics", "RoutingTable"]
+__all__ = ["BundleRoute", "ChangeCallback", "Route", "RoutingClient", "RoutingTable"]

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, Self, TypeAlias
 
 import structlog
+from prometheus_client import REGISTRY, CollectorRegistry
 
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NamespaceName
@@ -32,15 +33,15 @@ class RoutingClient:
     Args:
         reader: a reader of the cluster's topics; it belongs to the client from here on.
         threads: where its thread comes from.
-        cluster: the cluster's name, for logs.
-        metrics: where to count; a set of its own in Prometheus' default registry unless given.
+        cluster: the cluster's name, for logs and metrics.
+        registry: where its metrics are shown until it is closed.
     """
 
     def __init__(
-        self, reader: LogReader, threads: Threads, *, cluster: str, metrics: RoutingMetrics | None = None
+        self, reader: LogReader, threads: Threads, *, cluster: str, registry: CollectorRegistry = REGISTRY
     ) -> None:
         self._follower = TableFollower(reader)
-        self._metrics = metrics or RoutingMetrics()
+        self._metrics = RoutingMetrics(cluster, registry)
         self._logger = structlog.get_logger().bind(cluster=cluster)
         self._table: RoutingTable | None = None
         self._caught_up = False
@@ -63,6 +64,7 @@ class RoutingClient:
         if self._thread is not None:
             self._thread.join(_CLOSE_TIMEOUT_S)
         self._follower.close()
+        self._metrics.close()
 
     def __enter__(self) -> Self:
         """Start, unless it was started already."""

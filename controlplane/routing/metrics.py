@@ -1,22 +1,69 @@
 """The routing client's Prometheus metrics; listed for users in ``docs/reference/metrics.md``."""
 
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from controlplane.labelled_metrics import LabelledCollectors
+
+
+class RoutingCollectors(LabelledCollectors):
+    """The collectors that all clients with one registry share."""
+
+    LABELS = ("cluster", "client")
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        """Make and register them: once for a registry, by :meth:`LabelledCollectors.of`."""
+        super().__init__(registry)
+        self.term = Gauge(
+            "controlplane_client_term", "Term of the table that is routed by", self.LABELS, registry=registry
+        )
+        self.epoch = Gauge(
+            "controlplane_client_epoch", "Epoch of the table that is routed by", self.LABELS, registry=registry
+        )
+        self.tables = Counter("controlplane_client_tables", "Tables swapped in", self.LABELS, registry=registry)
+        self.rebuilds = Gauge(
+            "controlplane_client_rebuilds",
+            "Times that the table was read from its start again",
+            self.LABELS,
+            registry=registry,
+        )
+        self.unavailable = Counter(
+            "controlplane_client_log_unavailable",
+            "Questions that Kafka did not answer in time",
+            self.LABELS,
+            registry=registry,
+        )
+        self.failed = Gauge(
+            "controlplane_client_failed",
+            "1 after an error that ended the following of the table",
+            self.LABELS,
+            registry=registry,
+        )
 
 
 class RoutingMetrics:
-    """One set of metrics for one client in a process."""
+    """The metrics of one client, until :meth:`close`.
 
-    def __init__(self, registry: CollectorRegistry | None = REGISTRY) -> None:
-        """Register the metrics; a process with several clients passes a registry each, or None to show none."""
-        self.term = Gauge("controlplane_client_term", "Term of the table that is routed by", registry=registry)
-        self.epoch = Gauge("controlplane_client_epoch", "Epoch of the table that is routed by", registry=registry)
-        self.tables = Counter("controlplane_client_tables", "Tables swapped in", registry=registry)
-        self.rebuilds = Gauge(
-            "controlplane_client_rebuilds", "Times that the table was read from its start again", registry=registry
-        )
-        self.unavailable = Counter(
-            "controlplane_client_log_unavailable", "Questions that Kafka did not answer in time", registry=registry
-        )
-        self.failed = Gauge(
-            "controlplane_client_failed", "1 after an error that ended the following of the table", registry=registry
-        )
+    The label ``client`` is the lowest number that no open client of the cluster has in this registry: 1 where there is
+    one client, also after it was closed and opened again.
+
+    Args:
+        cluster: the cluster's name, the first label.
+        registry: where the metrics are shown.
+    """
+
+    def __init__(self, cluster: str, registry: CollectorRegistry) -> None:
+        self._collectors = collectors = RoutingCollectors.of(registry)
+        self._labels: tuple[str, ...] | None
+        self._labels = labels = collectors.claim_number(cluster)
+        self.term = collectors.term.labels(*labels)
+        self.epoch = collectors.epoch.labels(*labels)
+        self.tables = collectors.tables.labels(*labels)
+        self.rebuilds = collectors.rebuilds.labels(*labels)
+        self.unavailable = collectors.unavailable.labels(*labels)
+        self.failed = collectors.failed.labels(*labels)
+
+    def close(self) -> None:
+        """Show the metrics no longer. Idempotent."""
+        if self._labels is not None:
+            self._collectors.release(self._labels)
+            self._labels = None

@@ -15,8 +15,8 @@ PAGE = Path(__file__).with_name("metrics.md")
 sys.path.insert(0, str(ROOT))
 
 from controlplane.adapters import kafka_client  # noqa: E402 - the checkout is on the path only now
-from controlplane.node.metrics import NodeMetrics  # noqa: E402 - as above
-from controlplane.routing.metrics import RoutingMetrics  # noqa: E402 - as above
+from controlplane.node.metrics import NodeCollectors  # noqa: E402 - as above
+from controlplane.routing.metrics import RoutingCollectors  # noqa: E402 - as above
 from controlplane.service.metrics import ControllerMetrics  # noqa: E402 - as above
 from streaming.metrics import PipelineMetrics  # noqa: E402 - as above
 
@@ -26,7 +26,11 @@ _HEAD = """\
 <!-- Drawn by docs/reference/generate_metrics.py from the metrics themselves: change those, not this page. -->
 
 Long-running commands serve Prometheus metrics with `--metrics-port`. Where the agent or the routing client is embedded
-in a program, its metrics are in Prometheus' default registry of that program.
+in a program, its metrics are in Prometheus' default registry, or in the one that the program gives it as `registry`.
+
+A program may hold several agents and clients, of one cluster or of several. The labels `cluster` and `node` tell agents
+apart; `cluster` and `client` tell clients apart, where `client` is a number: 1 for a cluster's only client, 2 for a
+second one that is open at the same time. Closing a client or stopping an agent removes its labels.
 
 A counter's samples end in `_total`, a histogram's in `_bucket`, `_sum` and `_count`.
 """
@@ -36,8 +40,8 @@ def page() -> str:
     """The whole page."""
     sections = [
         ("Controller", _of(ControllerMetrics(CollectorRegistry()))),
-        ("Node agent", _of(NodeMetrics(CollectorRegistry()))),
-        ("Routing client", _of(RoutingMetrics(CollectorRegistry()))),
+        ("Node agent", _of(NodeCollectors(CollectorRegistry()))),
+        ("Routing client", _of(RoutingCollectors(CollectorRegistry()))),
         ("Pipeline", _of(PipelineMetrics(CollectorRegistry()))),
         ("Every Kafka client", _of(kafka_client)),
     ]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Self
 
 from controlplane.bootstrap.members import routing_client
 from controlplane.errors import NoRouteError
-from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.routing import RoutingClient
 from examples.kv.protocol import Connections, Message, Unreachable
 
 _ANSWER_TIMEOUT_S: Final = 3.0
@@ -81,9 +81,7 @@ class KvClient:
         give_up_s: float = 15.0,
         security: Mapping[str, str] | None = None,
     ) -> None:
-        self.routing: RoutingClient = routing_client(
-            cluster, bootstrap_servers, security=security, metrics=RoutingMetrics(None)
-        )
+        self.routing: RoutingClient = routing_client(cluster, bootstrap_servers, security=security)
         self.counts = Counts()
         self._give_up_s = give_up_s
         self._connections = Connections()

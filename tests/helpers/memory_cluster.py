@@ -109,15 +109,16 @@ class RunningController:
 class MemoryCluster:
     """The world of some controllers. Use it as a context manager: it ends them."""
 
-    def __init__(self, schema_ids: Mapping[int, str] | None = None) -> None:
+    def __init__(self, schema_ids: Mapping[int, str] | None = None, name: str = "test") -> None:
         """A broker with the cluster's topics and a lease store, nobody running.
 
         Args:
             schema_ids: what a registry's ids mean to the controllers.
+            name: the cluster's.
         """
         self.kafka = KafkaConfig("memory", schema_ids=schema_ids or {})
         self.clock = SystemClock()
-        self.cluster = ClusterConfig("test")
+        self.cluster = ClusterConfig(name)
         self.broker = MemoryBroker(self.clock)
         self.leases = MemoryLeaseServer(self.clock)
         self.locks = MemoryLockServer(self.clock)

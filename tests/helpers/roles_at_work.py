@@ -36,9 +36,8 @@ from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.observations import Observations
 from controlplane.core.values.identifiers import Term, TopicPartition
-from controlplane.node import Access, NodeAgent, NodeLoad, NodeMetrics
+from controlplane.node import Access, NodeAgent, NodeLoad
 from controlplane.ports import CommitOutcome, OutgoingRecord, RawRecord
-from controlplane.routing import RoutingMetrics
 from tests.helpers.table_feed import TableFeed
 
 DEADLINE_S = 60.0
@@ -149,7 +148,6 @@ def node_works(cluster: SecuredCluster, security: Mapping[str, str], lines: list
         load_source=lambda: LOAD,
         load_interval_ms=100,
         security=security,
-        metrics=NodeMetrics(None),
     ).start()
     try:
         _wait(agent, lines, lambda: len(_joins(cluster)) > joins)
@@ -163,7 +161,7 @@ def node_works(cluster: SecuredCluster, security: Mapping[str, str], lines: list
 
 def reader_works(cluster: SecuredCluster, security: Mapping[str, str]) -> None:
     """A routing client reads a table and routes by it."""
-    with routing_client(cluster.name, cluster.servers, security=security, metrics=RoutingMetrics(None)) as client:
+    with routing_client(cluster.name, cluster.servers, security=security) as client:
         client.wait_for(timeout_ms=round(DEADLINE_S * 1_000))
         assert client.route("user-1").node_id
 

@@ -20,8 +20,8 @@ from controlplane.core.session.node_session import SessionState
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.embedded.kafka import EmbeddedKafka
-from controlplane.node import Access, NodeAgent, NodeLoad, NodeMetrics
-from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.node import Access, NodeAgent, NodeLoad
+from controlplane.routing import RoutingClient
 from tests.helpers.polling import poll_until
 from tests.helpers.table_feed import TableFeed
 
@@ -31,12 +31,12 @@ LOAD = NodeLoad(cpu=ResourceUsage(12.5, 200.0))
 
 
 class Setting:
-    """A broker of its own, the table by hand, and whatever the test starts."""
+    """A broker of its own, the table of a cluster by hand, and whatever the test starts."""
 
-    def __init__(self, broker: EmbeddedKafka, stack: ExitStack) -> None:
+    def __init__(self, broker: EmbeddedKafka, stack: ExitStack, cluster: str = "members") -> None:
         self.broker = broker
         self._stack = stack
-        self._cluster = ClusterConfig("members")
+        self._cluster = ClusterConfig(cluster)
         self._kafka = KafkaConfig(broker.bootstrap_servers)
         apply_topics(broker.bootstrap_servers, self._cluster.name, topic_specs(), {})
         writer = KafkaTransactionalWriter(self._cluster, self._kafka)
@@ -45,19 +45,18 @@ class Setting:
 
     def client(self) -> RoutingClient:
         """A client that follows until the end of the test."""
-        made = routing_client("members", self.broker.bootstrap_servers, metrics=RoutingMetrics(None))
+        made = routing_client(self._cluster.name, self.broker.bootstrap_servers)
         return self._stack.enter_context(made)
 
-    def agent(self) -> NodeAgent:
-        """Node ``n1``, not stopped by anybody but the test."""
+    def agent(self, node_id: str = "n1") -> NodeAgent:
+        """A node, not stopped by anybody but the test."""
         return node_agent(
-            "members",
+            self._cluster.name,
             self.broker.bootstrap_servers,
-            "n1",
+            node_id,
             addresses={"kv": ("127.0.0.1", 4_000)},
             load_source=lambda: LOAD,
             load_interval_ms=100,
-            metrics=NodeMetrics(None),
         ).start()
 
     def inputs(self, topic: str) -> list[InputPayload]:
@@ -174,6 +173,22 @@ def test_a_fenced_node_joins_again_and_holds_nothing_it_held(setting: Setting) -
     assert isinstance(table, RoutingTable)
     assert table.epoch == 3
     agent.stop(drain=False)
+
+
+def test_agents_and_clients_of_two_clusters_share_a_process(setting: Setting) -> None:
+    """A gateway routes for two clusters, and a test harness runs two nodes: all with Prometheus' default registry."""
+    with ExitStack() as stack:
+        other = Setting(setting.broker, stack, "others")
+        agents = [setting.agent(), setting.agent("n2"), other.agent()]
+        setting.joined(at_least=2)
+        other.joined()
+        setting.feed.slot(0, "n1").commit()
+        other.feed.slot(0, "n9").commit()
+        clients = [setting.client(), setting.client(), other.client()]
+        leaders = [client.wait_for().slots[0].leader for client in clients]
+        assert leaders == ["n1", "n1", "n9"]
+        for agent in agents:
+            agent.stop(drain=False)
 
 
 def _healthy(payload: InputPayload) -> list[int]:

@@ -13,7 +13,7 @@ from controlplane.bootstrap.readers import DecisionFollower, open_reader
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.node_session import SessionState
-from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.routing import RoutingClient
 from examples.kv.client import Acknowledged, KvClient
 from examples.kv.moving import place_of
 from examples.kv.protocol import Connections, Message, Unreachable
@@ -28,7 +28,7 @@ class EpochWitness:
 
     def __init__(self, cluster: str, bootstrap_servers: str) -> None:
         """Nothing is read yet."""
-        self.client: RoutingClient = routing_client(cluster, bootstrap_servers, metrics=RoutingMetrics(None))
+        self.client: RoutingClient = routing_client(cluster, bootstrap_servers)
         self.epochs: list[int] = []
         self.client.on_change(lambda _, table: self.epochs.append(table.epoch))
 

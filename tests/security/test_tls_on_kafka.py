@@ -20,7 +20,6 @@ from controlplane.codec.acls_file import grants_of
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import LogUnavailableError
-from controlplane.routing import RoutingMetrics
 from tests.helpers.certificates import Authority
 from tests.helpers.redis_users import rules_of
 from tests.helpers.roles_at_work import DEADLINE_S, SecuredCluster, running_controller
@@ -89,7 +88,7 @@ def test_every_part_speaks_tls_and_shows_no_secret(
                 stderr=subprocess.STDOUT,
             )
         try:
-            with routing_client(cluster_name, servers, security=reader_login, metrics=RoutingMetrics(None)) as client:
+            with routing_client(cluster_name, servers, security=reader_login) as client:
                 await_(lambda: client.table is not None and "n1" in client.table.nodes, tmp_path)
                 assert client.wait_for(lambda table: table.slots[0].leader == "n1", 60_000)
                 assert client.route("user-1").node_id == "n1"

@@ -26,9 +26,9 @@ from controlplane.config import (
 )
 from controlplane.core.intents.intent import Intent
 from controlplane.errors import ConfigurationError
-from controlplane.node import FencingToken, NodeAgent, NodeDescription, NodeMetrics
+from controlplane.node import FencingToken, NodeAgent, NodeDescription
 from controlplane.ports import OutgoingRecord, Signal
-from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.routing import RoutingClient
 from controlplane.service.controller import Controller
 from controlplane.service.metrics import ControllerMetrics
 from tests.simulation.machine import Machine
@@ -175,7 +175,7 @@ class World:
             node=NodeDescription(name, zone=self.setting.zone_of(name)),
             cluster=self.cluster.name,
             callbacks=service,
-            metrics=NodeMetrics(None),
+            registry=CollectorRegistry(),
         )
         service.agent = agent
         self.agents[name], self.services[name] = agent, service
@@ -187,9 +187,7 @@ class World:
         """A process that routes begins."""
         machine = self._machine(name)
         threads = SimulatedThreads(self.scheduler, machine.process)
-        client = RoutingClient(
-            machine.reader(), threads, cluster=self.cluster.name, metrics=RoutingMetrics(CollectorRegistry())
-        )
+        client = RoutingClient(machine.reader(), threads, cluster=self.cluster.name, registry=CollectorRegistry())
         self.clients[name] = client
         client.start()
 

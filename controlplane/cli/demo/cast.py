@@ -12,7 +12,7 @@ from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.values.identifiers import ControllerId, NodeId
 from controlplane.ports import LogReader
-from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.routing import RoutingClient
 
 CALM_NAMESPACE = "calm"
 HOT_NAMESPACE = "hot"
@@ -51,7 +51,7 @@ class Cast:
 
     def open_client(self) -> RoutingClient:
         """A routing client, as a user's program has one."""
-        return routing_client(self.stage.cluster.name, self.stage.kafka.bootstrap_servers, metrics=RoutingMetrics(None))
+        return routing_client(self.stage.cluster.name, self.stage.kafka.bootstrap_servers)
 
     def start_controller(self, number: int) -> ControllerId:
         """Start a controller, or start it again."""

@@ -20,7 +20,6 @@ from controlplane.node import (
     NodeCallbacks,
     NodeDescription,
     NodeLoad,
-    NodeMetrics,
     SlotGained,
     SlotLost,
 )
@@ -107,7 +106,6 @@ class Fleet:
             load_source=load_source,
             load_interval_ms=50,
             settings=SETTINGS,
-            metrics=NodeMetrics(None),
         )
         if isinstance(callbacks, Recorder):
             callbacks.agent = agent

@@ -6,7 +6,7 @@ from structlog.testing import capture_logs
 
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.core.session.node_session import SessionSettings
-from controlplane.node import NodeAgent, NodeDescription, NodeMetrics
+from controlplane.node import NodeAgent, NodeDescription
 from tests.helpers.memory_cluster import MemoryCluster
 
 
@@ -21,7 +21,6 @@ def test_a_node_that_is_not_admitted_says_so_again_and_again() -> None:
             node=NodeDescription("n1"),
             cluster="test",
             settings=SessionSettings(join_retry_ms=20),
-            metrics=NodeMetrics(None),
         )
         agent.start()
         world.wait_until(lambda: len(warnings(lines)) >= 2)

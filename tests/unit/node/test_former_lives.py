@@ -18,7 +18,7 @@ from controlplane.core.membership.node import NodeStatus
 from controlplane.core.routing.rows import NodeRow
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import ConfigurationError
-from controlplane.node import NodeAgent, NodeDescription, NodeMetrics
+from controlplane.node import NodeAgent, NodeDescription
 from controlplane.node.description import join_record
 from controlplane.node.former_lives import last_incarnation
 from controlplane.ports import OutgoingRecord, PolledBatch
@@ -133,7 +133,6 @@ def test_an_agent_that_left_is_admitted_again_where_the_clock_is_behind() -> Non
                 threads=SystemThreads(),
                 node=NodeDescription("n1"),
                 cluster="test",
-                metrics=NodeMetrics(None),
             )
             with agent:
                 poll_until(lambda: "n1" in nodes_of(world))

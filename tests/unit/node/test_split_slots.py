@@ -14,10 +14,10 @@ from controlplane.core.cluster.policy import Policy
 from controlplane.core.session.node_session import SessionState
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
-from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, NodeMetrics, SlotGained, SlotLost
+from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, SlotGained, SlotLost
 from controlplane.node.callbacks import Access
 from controlplane.node.holdings import HoldingBook
-from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.routing import RoutingClient
 from controlplane.table_follower import TableFollower
 from tests.helpers.polling import poll_until
 from tests.helpers.published_world import PublishedWorld
@@ -37,9 +37,7 @@ def three_nodes(**policy: int) -> PublishedWorld:
 def test_client_routes_right_over_a_split(keys: list[str], slot_count: int) -> None:
     """Before it by the old table, after it by the new one, never by a mixture: slot count and rows swap together."""
     world = three_nodes()
-    client = RoutingClient(
-        world.reader(), SystemThreads(), cluster=CLUSTER.name, metrics=RoutingMetrics(CollectorRegistry())
-    )
+    client = RoutingClient(world.reader(), SystemThreads(), cluster=CLUSTER.name, registry=CollectorRegistry())
     client.step(0)
     before = {key: client.route(key) for key in keys}
     # During a pause nothing moves: every key has to go where it went.
@@ -67,9 +65,7 @@ def test_late_client_reads_the_split_table() -> None:
     world = three_nodes()
     world.ask("change_policy", slot_count="32")
     world.ask("drain_node", node="n1")
-    client = RoutingClient(
-        world.reader(), SystemThreads(), cluster=CLUSTER.name, metrics=RoutingMetrics(CollectorRegistry())
-    )
+    client = RoutingClient(world.reader(), SystemThreads(), cluster=CLUSTER.name, registry=CollectorRegistry())
     client.step(0)
     assert client.table is not None
     assert client.table.slots == world.state.slots.table
@@ -171,7 +167,6 @@ def agent(world: PublishedWorld, store: Store) -> Iterator[NodeAgent]:
         node=NodeDescription("n1"),
         cluster=CLUSTER.name,
         callbacks=store,
-        metrics=NodeMetrics(None),
     ).start()
     poll_until(lambda: agent.state is SessionState.JOINING)
     world.join("n1", incarnation=began_ms)

@@ -9,7 +9,7 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.node import Access, NodeAgent, NodeDescription, NodeMetrics
+from controlplane.node import Access, NodeAgent, NodeDescription
 from tests.helpers.memory_cluster import MemoryCluster, WaitingReader
 
 
@@ -27,14 +27,15 @@ def test_a_node_that_cannot_read_the_table_refuses_and_says_why_once() -> None:
             node=NodeDescription("n1"),
             cluster="test",
             settings=SessionSettings(heartbeat_interval_ms=50, join_retry_ms=50, self_fencing_margin_ms=200),
-            metrics=NodeMetrics(registry),
+            registry=registry,
         )
         agent.start()
         world.wait_until(lambda: agent.slot_ready(3) and agent.ownership(3).access is Access.ACCEPT)
         reader.held_back = {TopicPartition(ROUTING_TABLE, 0)}
         limit_ms = world.policy.silence_limit_ms
         world.wait_until(lambda: agent.ownership(3).access is Access.MOVED)
-        world.wait_until(lambda: (registry.get_sample_value("controlplane_node_table_age_ms") or 0) > 2 * limit_ms)
+        age = "controlplane_node_table_age_ms", {"cluster": "test", "node": "n1"}
+        world.wait_until(lambda: (registry.get_sample_value(*age) or 0) > 2 * limit_ms)
         assert agent.state is SessionState.ACTIVE
         assert agent.ownership(3).access is Access.MOVED
         table = world.table()

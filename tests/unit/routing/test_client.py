@@ -14,7 +14,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.addresses import Address
 from controlplane.errors import LogContinuityError, LogUnavailableError, NoRouteError
 from controlplane.ports import OutgoingRecord
-from controlplane.routing import RoutingClient, RoutingMetrics
+from controlplane.routing import RoutingClient
 from tests.helpers.memory_cluster import WaitingReader
 from tests.helpers.table_feed import TableFeed
 
@@ -35,12 +35,12 @@ class Setting:
             WaitingReader(self.reader),  # type: ignore[arg-type]  # forwards what it does not change
             SystemThreads(),
             cluster=CLUSTER.name,
-            metrics=RoutingMetrics(self.registry),
+            registry=self.registry,
         )
 
     def metric(self, name: str) -> float | None:
         """A metric's value."""
-        return self.registry.get_sample_value(name)
+        return self.registry.get_sample_value(name, {"cluster": CLUSTER.name, "client": "1"})
 
 
 @pytest.fixture
@@ -146,7 +146,7 @@ def test_kafka_may_come_later_than_the_client(setting: Setting, monkeypatch: pyt
     monkeypatch.setattr(setting.reader, "start_offsets", answer)
     with setting.client as client:
         assert client.wait_for().slots[0].leader == "a"
-    assert setting.metric("controlplane_client_log_unavailable_total") == 2
+        assert setting.metric("controlplane_client_log_unavailable_total") == 2
 
 
 def test_a_removed_row_that_was_missed_is_mended_by_rebuilding(setting: Setting) -> None:
