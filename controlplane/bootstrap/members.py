@@ -12,7 +12,8 @@ from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.session.node_session import SessionSettings
 from controlplane.core.values.addresses import Address
-from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, NodeLoad
+from controlplane.node import NodeAgent, NodeCallbacks, NodeLoad
+from controlplane.node.description import NodeDescription
 from controlplane.routing import RoutingClient
 
 

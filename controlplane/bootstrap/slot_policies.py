@@ -70,7 +70,7 @@ def _problems(policy: object) -> list[str]:
         return [f"it is the class {policy.__name__}; write {policy.__name__}()"]
     if not isinstance(policy, SlotPolicy):
         kind = type(policy).__name__
-        return [f"{kind} does not inherit {SlotPolicy.__module__}.SlotPolicy; write class {kind}(SlotPolicy)"]
+        return [f"{kind} does not inherit controlplane.slot_policies.SlotPolicy; write class {kind}(SlotPolicy)"]
     name, interval_ms = getattr(policy, "name", None), policy.interval_ms
     return [
         sentence

@@ -7,7 +7,6 @@ from typing import Final
 
 import click
 
-from controlplane import __version__
 from controlplane.cli.acls import acls
 from controlplane.cli.audit import audit
 from controlplane.cli.controller import controller
@@ -34,6 +33,7 @@ from controlplane.cli.up import up
 from controlplane.codec.framing import framing_with
 from controlplane.config import ClusterConfig
 from controlplane.errors import ConfigurationError, ControlPlaneError
+from controlplane.version import __version__
 
 _SERVICES: Final = frozenset({"controller", "demo", "node", "pipeline", "up"})
 """The commands that run until they are stopped, and log."""

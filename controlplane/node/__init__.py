@@ -1,10 +1,15 @@
 """The node agent: makes a process a member of the cluster and tells it what it owns.
 
-with node_agent("demo", "localhost:9092", "n1", callbacks=MyService()) as agent:   # controlplane.bootstrap.members
+with controlplane.node_agent("demo", "localhost:9092", "n1", callbacks=MyService()) as agent:
     agent.ownership(17)
 """
 
+from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from controlplane.core.membership.node import NodeRole
 from controlplane.core.session.node_session import OnLogLoss, SessionSettings, SessionState
+from controlplane.core.slots.reports import SlotLoad
+from controlplane.core.values.identifiers import Epoch
 from controlplane.node.agent import NodeAgent
 from controlplane.node.callbacks import (
     Access,
@@ -15,20 +20,25 @@ from controlplane.node.callbacks import (
     SlotGained,
     SlotLost,
 )
-from controlplane.node.description import NodeDescription, NodeLoad
+from controlplane.node.description import NodeLoad
 
 __all__ = [
     "Access",
+    "Bundle",
+    "BundleLoad",
+    "Epoch",
     "FencingToken",
     "NodeAgent",
     "NodeCallbacks",
-    "NodeDescription",
     "NodeLoad",
+    "NodeRole",
     "OnLogLoss",
     "Ownership",
+    "ResourceUsage",
     "SessionSettings",
     "SessionState",
     "SlotChanged",
     "SlotGained",
+    "SlotLoad",
     "SlotLost",
 ]

@@ -12,7 +12,6 @@ from typing import Final
 
 import structlog
 
-from controlplane import __version__
 from controlplane.codec.outputs import encode_snapshot_part
 from controlplane.config import SNAPSHOTS, SnapshotConfig
 from controlplane.core.log.snapshots.catalog import ShelvedSnapshot, part_key, sound, superseded_keys
@@ -25,6 +24,7 @@ from controlplane.errors import ControlPlaneError, LogUnavailableError
 from controlplane.ports import Clock, Delivery, EventWriter, LogReader, Mailbox, OutgoingRecord, Threads
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.recovery import read_shelf
+from controlplane.version import __version__
 
 _IDLE_S: Final = 0.5
 _PAUSE_S: Final = 0.001

@@ -5,7 +5,6 @@ from typing import Final
 
 import structlog
 
-from controlplane import __version__
 from controlplane.config import HEARTBEATS, ROUTING_TABLE
 from controlplane.core.deciding.decide import Opening, open_term
 from controlplane.core.log.state import State
@@ -27,6 +26,7 @@ from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patienc
 from controlplane.service.publisher import TablePublisher
 from controlplane.service.read_back import ReadBack
 from controlplane.table_follower import fold_record
+from controlplane.version import __version__
 
 _TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
 

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
-from controlplane.bootstrap.members import routing_client
-from controlplane.errors import NoRouteError
+from controlplane import NoRouteError, routing_client
 from controlplane.routing import RoutingClient
 from examples.kv.protocol import Connections, Message, Unreachable
 

@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
-from controlplane.core.slots.reports import SlotLoad
+from controlplane.node import BundleLoad, ResourceUsage, SlotLoad
 
 _MIB = 1 << 20
 _STATM = Path("/proc/self/statm")

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from controlplane.core.routing.replica import RoutingTable
+from controlplane.routing import RoutingTable
 from examples.kv.protocol import Connections, Message, Place, Unreachable
 from examples.kv.store import Holding, Row, SlotStore, Ticket, Token, Value, Version
 

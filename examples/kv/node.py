@@ -14,10 +14,9 @@ from typing import Final
 
 import structlog
 
-from controlplane.bootstrap.members import node_agent
-from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.values.identifiers import Epoch
-from controlplane.node import Access, NodeCallbacks, NodeLoad, SlotChanged, SlotGained, SlotLost
+from controlplane import node_agent
+from controlplane.node import Access, Epoch, NodeCallbacks, NodeLoad, SlotChanged, SlotGained, SlotLost
+from controlplane.routing import RoutingTable
 from examples.kv.load import LoadMeter, Work, resident_memory
 from examples.kv.moving import ADDRESS_NAME, Mover, place_of
 from examples.kv.protocol import Connections, Message, Server, Unreachable

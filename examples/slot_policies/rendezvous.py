@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from math import gcd
 
-from controlplane.core.slots.minimal.contract import PlacementNode
-from controlplane.core.slots.policy_contract import OrderKind, SlotAnswer, SlotPolicy, SlotRequest
-from controlplane.core.slots.table import Slot
-from controlplane.errors import ConfigurationError
+from controlplane import ConfigurationError
+from controlplane.slot_policies import OrderKind, PlacementNode, Slot, SlotAnswer, SlotPolicy, SlotRequest
 
 
 class Rendezvous(SlotPolicy):

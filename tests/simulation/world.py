@@ -26,7 +26,8 @@ from controlplane.config import (
 )
 from controlplane.core.intents.intent import Intent
 from controlplane.errors import ConfigurationError
-from controlplane.node import FencingToken, NodeAgent, NodeDescription
+from controlplane.node import FencingToken, NodeAgent
+from controlplane.node.description import NodeDescription
 from controlplane.ports import OutgoingRecord, Signal
 from controlplane.routing import RoutingClient
 from controlplane.service.controller import Controller

@@ -66,7 +66,7 @@ REFUSED = {
     "another object": (policy_text(end="(Mine(), 3)"), "SLOT_POLICIES[1] is no slot policy: int does not inherit"),
     "no base class": (
         'class Mine:\n    name = "mine"\nSLOT_POLICIES = (Mine(),)\n',
-        "Mine does not inherit controlplane.core.slots.policy_contract.SlotPolicy; write class Mine(SlotPolicy)",
+        "Mine does not inherit controlplane.slot_policies.SlotPolicy; write class Mine(SlotPolicy)",
     ),
     "no methods": (
         f"{IMPORT}\nclass Mine(SlotPolicy):\n    name = 'mine'\nSLOT_POLICIES = (Mine(),)\n",

@@ -18,11 +18,11 @@ from controlplane.node import (
     Access,
     NodeAgent,
     NodeCallbacks,
-    NodeDescription,
     NodeLoad,
     SlotGained,
     SlotLost,
 )
+from controlplane.node.description import NodeDescription
 from controlplane.ports import LogReader, PolledBatch
 from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until

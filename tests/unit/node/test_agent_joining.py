@@ -6,7 +6,8 @@ from structlog.testing import capture_logs
 
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.core.session.node_session import SessionSettings
-from controlplane.node import NodeAgent, NodeDescription
+from controlplane.node import NodeAgent
+from controlplane.node.description import NodeDescription
 from tests.helpers.memory_cluster import MemoryCluster
 
 

@@ -18,8 +18,8 @@ from controlplane.core.membership.node import NodeStatus
 from controlplane.core.routing.rows import NodeRow
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import ConfigurationError
-from controlplane.node import NodeAgent, NodeDescription
-from controlplane.node.description import join_record
+from controlplane.node import NodeAgent
+from controlplane.node.description import NodeDescription, join_record
 from controlplane.node.former_lives import last_incarnation
 from controlplane.ports import OutgoingRecord, PolledBatch
 from tests.helpers.memory_cluster import MemoryCluster

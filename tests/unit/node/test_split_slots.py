@@ -14,8 +14,9 @@ from controlplane.core.cluster.policy import Policy
 from controlplane.core.session.node_session import SessionState
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
-from controlplane.node import NodeAgent, NodeCallbacks, NodeDescription, SlotGained, SlotLost
+from controlplane.node import NodeAgent, NodeCallbacks, SlotGained, SlotLost
 from controlplane.node.callbacks import Access
+from controlplane.node.description import NodeDescription
 from controlplane.node.holdings import HoldingBook
 from controlplane.routing import RoutingClient
 from controlplane.table_follower import TableFollower

@@ -9,7 +9,8 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.node import Access, NodeAgent, NodeDescription
+from controlplane.node import Access, NodeAgent
+from controlplane.node.description import NodeDescription
 from tests.helpers.memory_cluster import MemoryCluster, WaitingReader
 
 
