@@ -1,6 +1,8 @@
 """Composes what users embed: the node agent and the routing client, on a real Kafka."""
 
+import re
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import structlog
 from prometheus_client import REGISTRY, CollectorRegistry
@@ -12,9 +14,12 @@ from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.session.node_session import SessionSettings
 from controlplane.core.values.addresses import Address
+from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent, NodeCallbacks, NodeLoad
 from controlplane.node.description import NodeDescription
 from controlplane.routing import RoutingClient
+
+_PLACE: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]+)\]|(?P<host>[^:\[\]\s]+)):(?P<port>[0-9]{1,5})")
 
 
 def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
@@ -22,7 +27,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     bootstrap_servers: str,
     node_id: str,
     *,
-    addresses: Mapping[str, tuple[str, int]] | None = None,
+    addresses: Mapping[str, str | tuple[str, int]] | None = None,
     callbacks: NodeCallbacks | None = None,
     load_source: Callable[[], NodeLoad] | None = None,
     load_interval_ms: int = 5_000,
@@ -41,7 +46,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         cluster: the cluster's name.
         bootstrap_servers: Kafka, as ``host:port`` list.
         node_id: the node's name, stable over its restarts.
-        addresses: where the node serves: name to (host, port).
+        addresses: where the node serves, by name: ``"host:port"`` (IPv6 as ``"[host]:port"``) or ``(host, port)``.
         callbacks: hears of gains and losses.
         load_source: measures the load; None sends no load reports.
         load_interval_ms: how often a load report is sent.
@@ -59,7 +64,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     """
     log_through_the_standard_library()
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
-    named = tuple(Address(name, host, port) for name, (host, port) in sorted((addresses or {}).items()))
+    named = tuple(_address(name, place) for name, place in sorted((addresses or {}).items()))
     # Before the clients are opened: what it refuses must not leave connections behind.
     node = NodeDescription(node_id, role, named, zone, weight, capacity, version)
     return NodeAgent(
@@ -75,6 +80,19 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         settings=settings,
         registry=registry,
     )
+
+
+def _address(name: str, place: object) -> Address:
+    """An address from what a user wrote, which no type checker may have seen."""
+    match place:
+        case str():
+            written = _PLACE.fullmatch(place)
+            if written:
+                return Address(name, written["bracketed"] or written["host"], int(written["port"]))
+        case (str(host), int(port)):
+            return Address(name, host, port)
+    message = f"address {name!r} is {place!r}: write 'HOST:PORT' or (HOST, PORT), as in {{'http': '10.0.0.7:8080'}}"
+    raise ConfigurationError(message)
 
 
 def routing_client(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 import structlog
 
+from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.reading import reading
@@ -14,7 +15,7 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import slot_ranges
-from controlplane.errors import ConfigurationError
+from controlplane.errors import ConfigurationError, FencedError
 from controlplane.node import NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 
 _CHECK_INTERVAL_S = 0.5
@@ -56,7 +57,7 @@ def run(
     weight: int,
     capacity: int,
     metrics_port: int | None,
-) -> None:
+) -> ExitStatus:
     """Join the cluster and stay until Ctrl-C or SIGTERM; then leave in order."""
     from controlplane.bootstrap.members import node_agent
 
@@ -82,10 +83,14 @@ def run(
         )
         printer.agent = agent
         structlog.get_logger(__name__).info("joining; Ctrl-C leaves", node=name)
-        with agent:
-            while not stop.wait(_CHECK_INTERVAL_S):
-                agent.check()
-        agent.check()
+        try:
+            with agent:
+                while not stop.wait(_CHECK_INTERVAL_S):
+                    agent.check()
+            agent.check()
+        except FencedError:
+            return ExitStatus.FAILED  # the agent's log has told it
+    return ExitStatus.DONE
 
 
 class _Printer(NodeCallbacks):

@@ -16,6 +16,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import DrainAsked, LeaveAsked
 from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.core.values.identifiers import Epoch, SlotId
+from controlplane.errors import FencedError
 from controlplane.node.callbacks import Access, NodeCallbacks, Ownership
 from controlplane.node.description import NodeDescription, NodeLoad
 from controlplane.node.load_thread import LoadThread
@@ -27,6 +28,7 @@ from controlplane.ports import Clock, EventWriter, LogReader, Threads
 
 _FLUSH_MS: Final = 2_000
 _JOIN_S: Final = 15.0
+_SIGNAL_POLL_S: Final = 0.2
 
 
 class NodeAgent:
@@ -88,13 +90,8 @@ class NodeAgent:
         """
         shared = self._shared
         if shared.failure is None and any(thread.is_alive() for thread in self._running):
-            if drain and self._session.state in (SessionState.ACTIVE, SessionState.DRAINING):
-                self._session.tell(DrainAsked("stop"))
-                with shared.changed:
-                    shared.changed.wait_for(
-                        lambda: shared.book.holds_nothing or shared.book.is_the_last_one or shared.failure,
-                        timeout_ms / 1_000,
-                    )
+            if drain:
+                self._hand_over(timeout_ms)
             self._session.tell(LeaveAsked("stop"))
         else:
             shared.stopping.set()
@@ -105,18 +102,51 @@ class NodeAgent:
         self._table.close()
         shared.metrics.close()
 
-    def run_until_signal(self) -> None:
+    def run_until_signal(self) -> SessionState:
         """Block until SIGTERM or SIGINT, then leave in good order; for a process's main thread.
 
+        Returns:
+            ``LEFT`` after a signal; ``SUPERSEDED`` if another process has joined as this node, which the log says.
+
         Raises:
-            BaseException: what ended the agent, if anything did before.
+            BaseException: what else ended the agent.
         """
-        asked = self._threads.signal()
+        asked: list[int] = []  # nothing with a lock: the main thread, which runs the handler, might hold it
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: asked.set())
-        while not asked.wait(0.2):
-            self.check()
+            signal.signal(number, lambda number, _: asked.append(number))
+        pause = self._threads.signal()
+        while not asked:
+            try:
+                self.check()
+            except FencedError:
+                break
+            pause.wait(_SIGNAL_POLL_S)
         self.stop()
+        return self.state
+
+    def _hand_over(self, timeout_ms: int) -> None:
+        """Ask for other nodes to take over what this one holds, wait for it, and log what became of it."""
+        shared, logger = self._shared, self._shared.logger
+        if self._session.state not in (SessionState.ACTIVE, SessionState.DRAINING):
+            logger.warning("nothing is handed over: node is no member at present", state=self._session.state.value)
+            return
+        held = sum(shared.book.count())
+        logger.info("handing over before leaving", slots_and_bundles=held, timeout_ms=timeout_ms)
+        self._session.tell(DrainAsked("stop"))
+        with shared.changed:
+            shared.changed.wait_for(
+                lambda: shared.book.holds_nothing or shared.book.is_the_last_one or shared.failure,
+                timeout_ms / 1_000,
+            )
+        left = sum(shared.book.count())
+        if shared.book.holds_nothing:
+            logger.info("everything is handed over", slots_and_bundles=held)
+        elif shared.book.is_the_last_one:
+            logger.warning("nothing is handed over: no other node can take it", slots_and_bundles=left)
+        elif shared.failure is None:
+            what = "nothing is" if left == held else "not everything is"
+            text = f"{what} handed over within {timeout_ms} ms; is there a leader? Node leaves with what it holds"
+            logger.warning(text, slots_and_bundles=left)
 
     def __enter__(self) -> Self:
         """Start, unless it was started already."""

@@ -24,6 +24,7 @@ from controlplane.core.values.identifiers import Incarnation
 from controlplane.core.values.machine import Woke
 from controlplane.errors import ConfigurationError, FencedError, LogUnavailableError
 from controlplane.node.description import join_record
+from controlplane.node.session_log import SessionLog
 from controlplane.node.shared import Shared
 from controlplane.ports import Delivery, EventWriter, Mailbox, OutgoingRecord, Threads
 
@@ -53,7 +54,7 @@ class SessionThread:
         self.incarnation_known = threads.signal()
         self.serve_until_ms = 0
         self._joins_sent = 0
-        self._lacked_table = False
+        self._log = SessionLog(shared.logger)
 
     @property
     def state(self) -> SessionState:
@@ -90,7 +91,10 @@ class SessionThread:
             if session.state in FINAL_STATES:
                 shared.stopping.set()
         if session.state is SessionState.SUPERSEDED:
-            message = f"node {shared.node.node_id!r}: a greater incarnation has joined, this process must stop"
+            message = (
+                f"another process has joined as node {shared.node.node_id!r}, so this one serves nothing any more and "
+                "has to end; if both are meant to run, give each a node id of its own"
+            )
             raise FencedError(message)
 
     def send(self, topic: str, payload: InputPayload, on_delivery: Callable[[Delivery], None] | None = None) -> None:
@@ -168,11 +172,6 @@ class SessionThread:
             metrics.heartbeat_age_ms.set(now_ms - session.last_acknowledged_ms)
         if session.table_known_at_ms is not None:
             metrics.table_age_ms.set(now_ms - session.table_known_at_ms)
-        lacks_table = session.lacks_table(now_ms)
-        if lacks_table and not self._lacked_table:
-            # The cluster sees a member that lives: nobody else could tell why it serves nothing.
-            text = "routing table not read to its end for too long: requests are refused until it is"
-            self._shared.logger.warning(text, epoch=self._shared.book.epoch)
-        self._lacked_table = lacks_table
+        self._log.compare(session, now_ms, self._shared.book.epoch)
         with self._shared.changed:
             self._shared.changed.notify_all()

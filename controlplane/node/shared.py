@@ -5,6 +5,7 @@ from collections.abc import Callable
 import structlog
 
 from controlplane.core.routing.replica import RoutingTable
+from controlplane.errors import ControlPlaneError, InvariantViolationError
 from controlplane.node.description import NodeDescription
 from controlplane.node.holdings import HoldingBook
 from controlplane.node.metrics import NodeMetrics
@@ -47,7 +48,12 @@ class Shared:
         try:
             run()
         except BaseException as failure:
-            self.logger.exception("node agent failed", epoch=self.book.epoch)
+            epoch = self.book.epoch
+            if isinstance(failure, ControlPlaneError) and not isinstance(failure, InvariantViolationError):
+                # Its message says what was wrong and what to do: a stack would bury it.
+                self.logger.error("node agent ended", error=str(failure), epoch=epoch)  # noqa: TRY400
+            else:
+                self.logger.exception("node agent failed", epoch=epoch)
             self.fail(failure)
 
     def fail(self, failure: BaseException) -> None:

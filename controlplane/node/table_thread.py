@@ -73,6 +73,9 @@ class TableThread:
             self._follower.fetch_anew()
         else:
             known = row.incarnation
+            if row.status.lives:
+                text = "takes the place of another process of this node; if it still runs, give it another node id"
+                self._shared.logger.warning(text, other_incarnation=known)
         self._session.tell(TableRead(known, self._shared.clock.wall_ms()))
         while not self._session.incarnation_known.wait(_RETRY_S):
             if stopping.is_set():

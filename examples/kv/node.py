@@ -6,6 +6,7 @@ python -m examples.kv.node --cluster demo --node-id n1 --bootstrap-servers local
 import argparse
 import logging
 import os
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from typing import Final
 import structlog
 
 from controlplane import node_agent
-from controlplane.node import Access, Epoch, NodeCallbacks, NodeLoad, SlotChanged, SlotGained, SlotLost
+from controlplane.node import Access, Epoch, NodeCallbacks, NodeLoad, SessionState, SlotChanged, SlotGained, SlotLost
 from controlplane.routing import RoutingTable
 from examples.kv.load import LoadMeter, Work, resident_memory
 from examples.kv.moving import ADDRESS_NAME, Mover, place_of
@@ -64,16 +65,21 @@ class KvNode(NodeCallbacks):
         )
         self._logger = structlog.get_logger().bind(cluster=cluster, node=node_id)
 
-    def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, then hand everything over and leave."""
+    def run(self) -> SessionState:
+        """Serve until SIGTERM or SIGINT, then hand everything over and leave; or until another process replaces this.
+
+        Returns:
+            How it ended: ``LEFT`` or ``SUPERSEDED``.
+        """
         self._mover.start()
         threading.Thread(target=self._tell_owners, name="kv-load", daemon=True).start()
         self.agent.start()
         self._logger.info("key-value node serves", place=self._server.place)
-        self.agent.run_until_signal()
+        ended_as = self.agent.run_until_signal()
         # The table gives everything to others by now; they may still be fetching it.
         time.sleep(_LINGER_S)
         self._server.shutdown()
+        return ended_as
 
     # -- what the agent tells -----------------------------------------------------------------------------------------
 
@@ -258,8 +264,8 @@ def _end_process(failed: threading.ExceptHookArgs) -> None:
     os._exit(1)
 
 
-def main() -> None:
-    """The command line."""
+def main() -> int:
+    """The command line; gives the exit status, 1 where another process has replaced this one."""
     threading.excepthook = _end_process
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     parser = argparse.ArgumentParser(description="A node of the key-value service.")
@@ -271,7 +277,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--load-interval-s", type=float, default=5.0, help="how often the load is reported")
     options = parser.parse_args()
-    KvNode(
+    ended_as = KvNode(
         options.cluster,
         options.bootstrap_servers,
         options.node_id,
@@ -280,7 +286,8 @@ def main() -> None:
         options.load_interval_s,
         security=security_in(options.security),
     ).run()
+    return 0 if ended_as is SessionState.LEFT else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

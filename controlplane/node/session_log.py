@@ -1,0 +1,61 @@
+"""What an agent's log says of its session: each change of state, and when the node begins and ceases to serve."""
+
+from typing import Final
+
+from structlog.typing import FilteringBoundLogger
+
+from controlplane.core.session.node_session import NodeSession, SessionState
+
+_STATES: Final = {
+    SessionState.JOINING: "node asks to be admitted",
+    SessionState.ACTIVE: "node is a member",
+    SessionState.DRAINING: "node is drained: its slots and bundles go to other nodes",
+    SessionState.LOST_LOG: "no heartbeat was acknowledged in time",
+    SessionState.FENCED: "node is fenced: its slots and bundles go to other nodes, and it asks to be admitted again",
+    SessionState.LEFT: "node has left",
+}
+"""The event of each state that a session enters. The end of a superseded one is the agent's error, which tells it."""
+
+_WARNINGS: Final = frozenset({SessionState.LOST_LOG, SessionState.FENCED})
+_HEARD_STATES: Final = frozenset({SessionState.ACTIVE, SessionState.DRAINING})
+
+
+class SessionLog:
+    """Compares the session with what was said of it last.
+
+    Args:
+        logger: knows the cluster and the node.
+    """
+
+    def __init__(self, logger: FilteringBoundLogger) -> None:
+        self._logger = logger
+        self._state = SessionState.STARTING
+        self._serves = False
+        self._lacked_table = False
+
+    def compare(self, session: NodeSession, now_ms: int, epoch: int) -> None:
+        """Log what has changed.
+
+        Args:
+            session: as it stands now.
+            now_ms: monotonic.
+            epoch: of the table that the node works with.
+        """
+        logger = self._logger.bind(epoch=epoch, incarnation=session.incarnation)
+        if session.state is not self._state and session.state in _STATES:
+            say = logger.warning if session.state in _WARNINGS else logger.info
+            say(_STATES[session.state], state=session.state.value, before=self._state.value)
+        self._state = session.state
+        serves = now_ms < session.serve_until_ms
+        lacks_table = session.lacks_table(now_ms)
+        if lacks_table and not self._lacked_table:
+            # The cluster sees a member that lives: nothing but this line tells why the node serves nothing.
+            logger.warning("routing table not read to its end for too long: requests are refused until it is")
+        self._lacked_table = lacks_table
+        if not serves and session.state in _HEARD_STATES and not lacks_table:
+            return  # the session's next event says why: it has lost the log
+        if serves and not self._serves:
+            logger.info("requests for ready slots are served")
+        elif self._serves and not serves and session.state in _WARNINGS:
+            logger.warning("requests are refused", state=session.state.value)
+        self._serves = serves
