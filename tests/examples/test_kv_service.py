@@ -73,6 +73,33 @@ def test_a_node_that_leaves_in_good_order_loses_and_fails_nothing(cluster: KvClu
     assert not counts.failed
 
 
+def test_a_process_that_was_replaced_ends_without_a_stack(cluster: KvCluster, tmp_path: Path) -> None:
+    """Of the service, and of the command that only shows what a node is told: one line says what to do."""
+    older = cluster.nodes["n1"]
+    cluster.start_node("n1")
+    assert older.wait(60) == 1
+    said = cluster.real.log_of("n1").read_text(encoding="utf-8")
+    assert said.count("another process has joined as node 'n1'") == 1
+    assert "Traceback" not in said
+
+    connection = ("--cluster", cluster.real.cluster.name, "--bootstrap-servers", cluster.real.kafka.bootstrap_servers)
+    command = [sys.executable, "-m", "controlplane.cli", *connection, "node", "run", "--node-id", "s1"]
+    log = tmp_path / "first.log"
+    with log.open("wb") as output:
+        first = subprocess.Popen([*command, "--role", "session"], stdout=output, stderr=subprocess.STDOUT)
+    cluster.wait_until(lambda: "node is a member" in log.read_text(encoding="utf-8"), "the first process")
+    second = subprocess.Popen([*command, "--role", "session"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert first.wait(60) == 1
+    finally:
+        second.terminate()
+        second.wait(60)
+    said = log.read_text(encoding="utf-8")
+    assert said.count("another process has joined as node 's1'") == 1
+    assert "Traceback" not in said
+    assert "exception" not in said
+
+
 def test_load_reports_carry_what_the_nodes_really_did(cluster: KvCluster) -> None:
     """Each bundle is reported by its owner, with the rates of the traffic that there is, and the process's own use."""
 
