@@ -1,4 +1,4 @@
-"""The files that belong to the package but are no Python: schemas, topics, access rights, the list of Java libraries.
+"""The files that belong to the package but are no modules of it: schemas, topics, rights, Java libraries, the example.
 
 They are found in two places: inside an installed wheel, under ``controlplane/_resources``, and at the root of a
 checkout, where people edit them. The wheel never holds both, so there is no order to know by heart.
@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from controlplane.errors import PrerequisiteError
 
-FOLDERS = ("schemas", "infra")
+FOLDERS = ("schemas", "infra", "examples")
 """The folders that may hold resources; ``pyproject.toml`` says which parts of them go into the wheel."""
 
 _PACKAGE_FOLDER = Path(__file__).resolve().parent
@@ -25,12 +25,14 @@ def resource_path(relative: str) -> Path:
         The absolute path of an existing file or folder.
 
     Raises:
-        ValueError: the path is not one below ``schemas`` or ``infra``: a mistake in the calling code.
+        ValueError: the path is not one below :data:`FOLDERS`: a mistake in the calling code.
         PrerequisiteError: the installation does not hold the file.
     """
     parts = PurePosixPath(relative).parts
     if not parts or parts[0] not in FOLDERS or ".." in parts:
-        raise ValueError(f"a resource is named by a path below {' or '.join(FOLDERS)}, not by {relative!r}")
+        raise ValueError(
+            f"a resource is named by a path below {', '.join(FOLDERS[:-1])} or {FOLDERS[-1]}, not by {relative!r}"
+        )
     roots = _roots(_PACKAGE_FOLDER)
     for root in roots:
         candidate = root.joinpath(*parts)

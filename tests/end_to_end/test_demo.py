@@ -1,6 +1,7 @@
 """The demo is the end-to-end test: it starts everything as processes of their own, breaks it, and judges by itself.
 
-It is played once with ``--keep``; then every reading command looks at what it left, in both formats, and it is stopped.
+It is played once with ``--keep``, from an installed wheel, far from the checkout; then every reading command looks at
+what it left, in both formats, and it is stopped. The one that is interrupted is played from the checkout.
 """
 
 import contextlib
@@ -16,7 +17,10 @@ import psutil
 import pytest
 
 from controlplane.cli import log_view, nodes_view, table_view
+from tests.helpers.clean_install import CleanInstall
 from tests.helpers.polling import poll_until
+from tests.helpers.readme import clean_environment
+from tests.helpers.wheel import build_wheel
 
 pytestmark = [
     pytest.mark.end_to_end,
@@ -27,7 +31,6 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-m", "controlplane.cli"]
 DEMO_DEADLINE_S = 900
 STOP_DEADLINE_S = 120
 
@@ -41,31 +44,39 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def kept_demo(data_dir: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
+def install(tmp_path_factory: pytest.TempPathFactory) -> CleanInstall:
+    """What ``pip install dist/*.whl[all]`` makes in a new environment."""
+    return CleanInstall(tmp_path_factory.mktemp("install"), build_wheel(tmp_path_factory.mktemp("dist")), "[all]")
+
+
+@pytest.fixture(scope="module")
+def kept_demo(install: CleanInstall, data_dir: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, object]]:
     """What the demo reports of itself; everything it started goes on running until the tests here are done."""
     try:
-        status, output = _play(request, [*COMMAND, "--data-dir", str(data_dir), "demo", "--keep"])
+        status, output = _play(request, [install.command, "--data-dir", str(data_dir), "demo", "--keep"], data_dir)
         assert status == 0, output[-4_000:]
         report = json.loads((data_dir / "demo" / "report.json").read_text(encoding="utf-8"))
         report["output"] = output
         yield report
     finally:
         subprocess.run(
-            [*COMMAND, "--data-dir", str(data_dir), "demo", "--stop"],
-            cwd=ROOT,
+            [install.command, "--data-dir", str(data_dir), "demo", "--stop"],
+            cwd=data_dir,
+            env=clean_environment(),
             check=True,
             timeout=STOP_DEADLINE_S,
         )
 
 
 @pytest.fixture
-def command(kept_demo: dict[str, object], data_dir: Path) -> RunHere:
+def command(kept_demo: dict[str, object], install: CleanInstall, data_dir: Path) -> RunHere:
     """Runs a command on the cluster that the demo left."""
 
     def run_command(*words: str, status: int = 0) -> "subprocess.CompletedProcess[str]":
         done = subprocess.run(
-            [*COMMAND, "--data-dir", str(data_dir), *words],
-            cwd=ROOT,
+            [install.command, "--data-dir", str(data_dir), *words],
+            cwd=data_dir,
+            env=clean_environment(),
             capture_output=True,
             text=True,
             timeout=300,
@@ -212,8 +223,8 @@ def heeded_interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("heeded_interrupts")
 def test_interrupt_ends_every_process(tmp_path: Path) -> None:
     """Ctrl-C in the middle leaves nothing behind."""
-    arguments = [*COMMAND, "--data-dir", str(tmp_path), "demo"]
-    with _playing(arguments, start_new_session=True) as playing:
+    arguments = [sys.executable, "-m", "controlplane.cli", "--data-dir", str(tmp_path), "demo"]
+    with _playing(arguments, ROOT, start_new_session=True) as playing:
         assert playing.stdout is not None
         for line in playing.stdout:
             if "opens the first term" in line and "ok" in line:
@@ -238,10 +249,11 @@ def _processes_with_files_in(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def _playing(arguments: Sequence[str], *, start_new_session: bool = False) -> "subprocess.Popen[str]":
+def _playing(arguments: Sequence[str], folder: Path, *, start_new_session: bool = False) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         arguments,
-        cwd=ROOT,
+        cwd=folder,
+        env=clean_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -249,11 +261,11 @@ def _playing(arguments: Sequence[str], *, start_new_session: bool = False) -> "s
     )
 
 
-def _play(request: pytest.FixtureRequest, arguments: Sequence[str]) -> tuple[int, str]:
+def _play(request: pytest.FixtureRequest, arguments: Sequence[str], folder: Path) -> tuple[int, str]:
     """Run the demo, and pass its lines on as they come: a test of minutes must not be silent."""
     lines = []
     capture = request.config.pluginmanager.getplugin("capturemanager")
-    with _playing(arguments) as playing:
+    with _playing(arguments, folder) as playing:
         assert playing.stdout is not None
         for line in playing.stdout:
             lines.append(line)

@@ -18,9 +18,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(build_wheel(tmp_path_factory.mktemp("dist")))
 
 
-@pytest.mark.parametrize("folder", ["schemas", "infra/kafka", "infra/jvm"])
+@pytest.mark.parametrize("folder", ["schemas", "infra/kafka", "infra/redis", "infra/jvm", "examples/kv"])
 def test_wheel_carries_every_resource(wheel: zipfile.ZipFile, folder: str) -> None:
-    """An installed package encodes records, creates topics and fetches jars without a checkout."""
+    """An installed package encodes records, creates topics, fetches jars and plays the demo without a checkout."""
     expected = {f"controlplane/_resources/{path.relative_to(ROOT)}" for path in _files(ROOT / folder)}
     assert expected
     assert expected - set(wheel.namelist()) == set()
@@ -33,7 +33,7 @@ def test_wheel_is_typed_and_holds_both_packages(wheel: zipfile.ZipFile) -> None:
 
 
 def test_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
-    """Tests, examples and scripts would land in everybody's site-packages under names that are not ours."""
+    """Tests, scripts, and the examples under their own name would land in users' site-packages."""
     roots = {name.partition("/")[0] for name in wheel.namelist()}
     assert {root for root in roots if not root.endswith(".dist-info")} == {"controlplane", "streaming"}
 

@@ -52,5 +52,5 @@ def test_another_packages_folder_is_not_taken_for_ours(tmp_path: Path, monkeypat
 )
 def test_only_resources_can_be_named(relative: str) -> None:
     """A path that leaves the resource folders is a mistake of the caller, not a missing file."""
-    with pytest.raises(ValueError, match="a path below schemas or infra"):
+    with pytest.raises(ValueError, match="a path below schemas, infra or examples"):
         resources.resource_path(relative)

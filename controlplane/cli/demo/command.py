@@ -1,8 +1,11 @@
 """``controlplane demo``: plays, measures, and tells by its exit status whether every step did what it should."""
 
+import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -85,6 +88,7 @@ def _play(stage: "Stage") -> ExitStatus:
 
 def _say_how_to_look(invocation: Invocation, stage: "Stage") -> None:
     """The commands that look at what is left running, as they have to be typed here."""
+    program = "controlplane" if shutil.which("controlplane") else str(Path(sys.executable).with_name("controlplane"))
     options = ""
     if stage.home.parent != DEFAULT_DATA_DIR.absolute():
         options += f" --data-dir {invocation.data_dir}"
@@ -92,8 +96,8 @@ def _say_how_to_look(invocation: Invocation, stage: "Stage") -> None:
         options += f" --cluster {invocation.cluster.name}"
     click.echo(f"Everything goes on running in {stage.home}. Look at it:")
     for words in ("table show --by node", "nodes list", "log show --last 20", 'sql "select * from broker_load"'):
-        click.echo(f"  controlplane{options} {words}")
-    click.echo(f"Stop it:\n  controlplane{options} demo --stop")
+        click.echo(f"  {program}{options} {words}")
+    click.echo(f"Stop it:\n  {program}{options} demo --stop")
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def ask_delta(stage: Stage, statements: tuple[str, ...] = QUERIES) -> list[Query
         done = subprocess.run(
             command,
             env=stage.environment(),
-            cwd=stage.folder,
+            cwd=stage.home,
             capture_output=True,
             text=True,
             timeout=SQL_TIMEOUT_S,

@@ -16,28 +16,12 @@ from controlplane.embedded.jars import CACHE_VARIABLE
 from controlplane.embedded.java import JAVA_HOME_VARIABLE
 from controlplane.embedded.parts import addresses_path, read_addresses
 from controlplane.errors import PrerequisiteError
+from controlplane.resources import resource_path
 
-_VARIABLES_OF_THE_MACHINE = (CACHE_VARIABLE, IVY_SETTINGS_VARIABLE, JAVA_HOME_VARIABLE)
-KV_EXAMPLE = Path("examples") / "kv"
+_PATHS_OF_THE_MACHINE = (CACHE_VARIABLE, IVY_SETTINGS_VARIABLE, JAVA_HOME_VARIABLE)
+KV_EXAMPLE = "examples/kv"
 _STOP_ORDER = (("traffic",), ("node", "pipeline"), ("controller",), ("parts",))
 """By the beginning of the names: who needs the others stops before them."""
-
-
-def repository_root() -> Path:
-    """The checkout that holds the key-value example.
-
-    Raises:
-        PrerequisiteError: the package runs from a wheel, which does not carry the examples.
-    """
-    import controlplane
-
-    root = Path(controlplane.__file__).resolve().parents[1]
-    if not (root / KV_EXAMPLE).is_dir():
-        raise PrerequisiteError(
-            f"the demo plays the key-value service of {KV_EXAMPLE}, which is in the repository and not in the wheel "
-            f"(looked in {root}): clone the repository and run 'make demo' there"
-        )
-    return root
 
 
 class Stage:
@@ -47,7 +31,7 @@ class Stage:
         invocation: the global options; the demo's folder is below the data folder.
 
     Raises:
-        PrerequisiteError: no checkout, or an earlier demo still runs in this folder.
+        PrerequisiteError: an earlier demo still runs in this folder, or the installation lacks the key-value service.
     """
 
     def __init__(self, invocation: Invocation) -> None:
@@ -57,7 +41,8 @@ class Stage:
         self.delta_dir = self.home / DELTA_FOLDER
         self.processes: dict[str, DemoProcess] = {}
         self.kept = False
-        self.folder = repository_root()
+        # It is no part of the package, in a wheel as in a checkout: the folder above `examples` goes on Python's path.
+        self._example_root = resource_path(KV_EXAMPLE).parents[1]
         holder = find_holder(self.home)
         if holder is not None:
             raise PrerequisiteError(
@@ -91,19 +76,17 @@ class Stage:
         return self._start(name, self.command(*words))
 
     def start_module(self, name: str, module: str, *words: str) -> DemoProcess:
-        """Start a module of the repository on this cluster as a process of its own."""
+        """Start a module of the example on this cluster as a process of its own."""
         connection = ("--cluster", self.cluster.name, "--bootstrap-servers", self.kafka.bootstrap_servers)
         return self._start(name, [sys.executable, "-m", module, *connection, *words])
 
     def environment(self) -> dict[str, str]:
         """What the processes see: our own environment without settings that would lead them to another cluster."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith("CONTROLPLANE_") or name in _VARIABLES_OF_THE_MACHINE
-        }
-        path = os.pathsep.join(part for part in (str(self.folder), os.environ.get("PYTHONPATH")) if part)
-        return {**kept, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("CONTROLPLANE_")}
+        # They run in another folder than this process.
+        paths = {name: str(Path(os.environ[name]).absolute()) for name in _PATHS_OF_THE_MACHINE if os.environ.get(name)}
+        path = os.pathsep.join(part for part in (str(self._example_root), os.environ.get("PYTHONPATH")) if part)
+        return {**kept, **paths, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
     def watch(self) -> None:
         """Look whether everything that should run runs.
@@ -149,7 +132,7 @@ class Stage:
         ]
 
     def _start(self, name: str, command: Sequence[str]) -> DemoProcess:
-        process = DemoProcess(name, command, self.log_dir, self.environment(), self.folder)
+        process = DemoProcess(name, command, self.log_dir, self.environment(), self.home)
         self.processes[name] = process
         return process
 

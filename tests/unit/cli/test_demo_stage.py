@@ -2,13 +2,13 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
 
-import controlplane
 from controlplane.cli.demo.checks import StepFailedError
 from controlplane.cli.demo.stage import Stage
 from controlplane.cli.demo.traffic import Counts, read_counts
@@ -43,14 +43,24 @@ def test_stage_is_refused_while_a_kept_demo_runs(tmp_path: Path) -> None:
     assert (tmp_path / "demo" / "held.json").exists()
 
 
-def test_installed_wheel_says_where_the_demo_is(
+def test_installation_without_the_service_is_named(
     command: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The examples are not in the wheel: whoever installed it has to be told, not shown a missing module."""
-    monkeypatch.setattr(controlplane, "__file__", str(tmp_path / "site-packages" / "controlplane" / "__init__.py"))
+    """A package that somebody built without the example says what is missing before it starts anything."""
+    monkeypatch.setattr("controlplane.resources._PACKAGE_FOLDER", tmp_path / "site-packages" / "controlplane")
     ran = command("--data-dir", str(tmp_path), "demo")
     assert ran.status == ExitStatus.FAILED
-    assert "clone the repository" in ran.err
+    assert "examples/kv is missing" in ran.err
+
+
+@pytest.mark.parametrize("module", ["examples.kv.node", "examples.kv.client"])
+def test_modules_of_the_service_are_found(tmp_path: Path, module: str) -> None:
+    """By the processes of the demo, which run in the demo's folder with an environment of their own."""
+    stage = stage_in(tmp_path)
+    command = [sys.executable, "-m", module, "--help"]
+    done = subprocess.run(command, cwd=stage.home, env=stage.environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "key-value service" in done.stdout
 
 
 def test_nothing_to_stop_is_no_error(command: RunCommand, tmp_path: Path) -> None:
@@ -63,10 +73,11 @@ def test_nothing_to_stop_is_no_error(command: RunCommand, tmp_path: Path) -> Non
 def test_processes_are_not_led_to_another_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings of the user's own cluster stay out; what speaks of the machine stays in."""
     monkeypatch.setenv("CONTROLPLANE_BOOTSTRAP_SERVERS", "production:9092")
-    monkeypatch.setenv("CONTROLPLANE_CACHE_DIR", "/cache")
+    monkeypatch.setenv("CONTROLPLANE_CACHE_DIR", "cache")
+    monkeypatch.chdir(tmp_path)
     environment = stage_in(tmp_path).environment()
     assert "CONTROLPLANE_BOOTSTRAP_SERVERS" not in environment
-    assert environment["CONTROLPLANE_CACHE_DIR"] == "/cache"
+    assert environment["CONTROLPLANE_CACHE_DIR"] == str(tmp_path / "cache")
     assert environment["PATH"] == os.environ["PATH"]
 
 
