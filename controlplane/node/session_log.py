@@ -6,7 +6,7 @@ from structlog.typing import FilteringBoundLogger
 
 from controlplane.core.session.node_session import NodeSession, SessionState
 
-_STATES: Final = {
+STATE_EVENTS: Final = {
     SessionState.JOINING: "node asks to be admitted",
     SessionState.ACTIVE: "node is a member",
     SessionState.DRAINING: "node is drained: its slots and bundles go to other nodes",
@@ -42,9 +42,9 @@ class SessionLog:
             epoch: of the table that the node works with.
         """
         logger = self._logger.bind(epoch=epoch, incarnation=session.incarnation)
-        if session.state is not self._state and session.state in _STATES:
+        if session.state is not self._state and session.state in STATE_EVENTS:
             say = logger.warning if session.state in _WARNINGS else logger.info
-            say(_STATES[session.state], state=session.state.value, before=self._state.value)
+            say(STATE_EVENTS[session.state], state=session.state.value, before=self._state.value)
         self._state = session.state
         serves = now_ms < session.serve_until_ms
         lacks_table = session.lacks_table(now_ms)

@@ -13,8 +13,10 @@ from controlplane.core.session.node_session import SessionSettings
 from controlplane.errors import InvariantViolationError, LogContinuityError
 from controlplane.node import Access, NodeAgent, SessionState
 from controlplane.node.description import NodeDescription
+from controlplane.node.session_log import STATE_EVENTS
 from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until
+from tests.helpers.readme import ROOT
 
 SETTINGS = SessionSettings(heartbeat_interval_ms=100, join_retry_ms=200, self_fencing_margin_ms=200)
 Line = MutableMapping[str, object]
@@ -200,6 +202,13 @@ def test_only_defects_are_logged_with_a_stack(
     agent.stop()
     (line,) = [line for line in lines if line["log_level"] == "error"]
     assert line.get("exc_info", False) is with_stack
+
+
+def test_the_page_explains_every_state() -> None:
+    """An operator looks a line up by its words."""
+    page = (ROOT / "docs" / "how-to" / "survive-silence-and-failures.md").read_text(encoding="utf-8")
+    assert [event for event in STATE_EVENTS.values() if f"`{event}`" not in page] == []
+    assert STATE_EVENTS.keys() == {*SessionState} - {SessionState.STARTING, SessionState.SUPERSEDED}
 
 
 def _status(world: MemoryCluster, node_id: str) -> NodeStatus | None:
