@@ -32,7 +32,9 @@ _SIGNAL_POLL_S: Final = 0.2
 
 
 class NodeAgent:
-    """A member of the cluster; thread-safe. A context manager: entering joins, leaving drains and leaves.
+    """A member of the cluster; thread-safe. ``controlplane.node_agent`` makes one on Kafka.
+
+    A context manager: entering joins, leaving drains and leaves.
 
     Args:
         writer: appends the node's events; give records up after a while. It belongs to the agent.

@@ -23,7 +23,7 @@ _CLOSE_TIMEOUT_S: Final = 15.0
 
 
 class RoutingClient:
-    """Routes keys by the routing table; thread-safe, except :meth:`step`.
+    """Routes keys by the routing table; thread-safe, except :meth:`step`. ``controlplane.routing_client`` makes one.
 
     The table is read from the start of the topic to its end before the first one is shown, and followed from there.
     Tables are swapped whole, at an epoch marker whose digest fits. While Kafka is away the last table stays. An error
@@ -106,7 +106,7 @@ class RoutingClient:
         self._callbacks = (*self._callbacks, callback)
 
     def wait_for(
-        self, condition: Callable[[RoutingTable], bool] | None = None, timeout_ms: int = 10_000
+        self, condition: Callable[[RoutingTable], bool] | None = None, *, timeout_ms: int = 10_000
     ) -> RoutingTable:
         """The first table (the present one, too) that fulfils the condition; None takes any.
 

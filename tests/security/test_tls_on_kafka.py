@@ -90,7 +90,7 @@ def test_every_part_speaks_tls_and_shows_no_secret(
         try:
             with routing_client(cluster_name, servers, security=reader_login) as client:
                 await_(lambda: client.table is not None and "n1" in client.table.nodes, tmp_path)
-                assert client.wait_for(lambda table: table.slots[0].leader == "n1", 60_000)
+                assert client.wait_for(lambda table: table.slots[0].leader == "n1", timeout_ms=60_000)
                 assert client.route("user-1").node_id == "n1"
             for words in (("nodes", "list"), ("leader", "show"), ("table", "refresh", "--wait", "30")):
                 ran = subprocess.run(

@@ -132,6 +132,12 @@ def test_a_wait_in_vain_says_where_to_look(setting: Setting) -> None:
         setting.client.wait_for(timeout_ms=1)
 
 
+def test_a_wait_names_its_unit(setting: Setting) -> None:
+    """A bare 3 would be read as seconds and be milliseconds."""
+    with pytest.raises(TypeError):
+        setting.client.wait_for(None, 3)  # type: ignore[misc] # on purpose
+
+
 def test_kafka_may_come_later_than_the_client(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that starts before Kafka answers asks again until it does."""
     setting.feed.slot(0, "a").commit()
