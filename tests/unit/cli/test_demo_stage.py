@@ -46,11 +46,13 @@ def test_stage_is_refused_while_a_kept_demo_runs(tmp_path: Path) -> None:
 def test_installation_without_the_service_is_named(
     command: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A package that somebody built without the example says what is missing before it starts anything."""
-    monkeypatch.setattr("controlplane.resources._PACKAGE_FOLDER", tmp_path / "site-packages" / "controlplane")
+    """A package that somebody built without the example says what is missing, and leaves an earlier demo's data."""
+    monkeypatch.setattr("controlplane.cli.demo.stage.KV_EXAMPLE", "examples/left-out")
+    (tmp_path / "demo").mkdir()
     ran = command("--data-dir", str(tmp_path), "demo")
     assert ran.status == ExitStatus.FAILED
-    assert "examples/kv is missing" in ran.err
+    assert "examples/left-out is missing" in ran.err
+    assert [*(tmp_path / "demo").iterdir()] == []
 
 
 @pytest.mark.parametrize("module", ["examples.kv.node", "examples.kv.client"])
