@@ -1,4 +1,4 @@
-"""The client that asks Kafka about topics and rights, and what its failures mean."""
+"""The client for Kafka's administrative requests (topics, rights), and the errors to raise for its failures."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,12 +6,13 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from controlplane.adapters.kafka_client import ClientEar, new_client
+from controlplane.adapters.kafka_client import RECONNECT_BACKOFF_MAX_MS, SOCKET_TIMEOUT_MS, new_client
 from controlplane.adapters.kafka_errors import Access, error_of
+from controlplane.adapters.kafka_log_listener import LogListener
 from controlplane.config import principal_of
 from controlplane.errors import ControlPlaneError, LogUnavailableError
 
-REQUEST_TIMEOUT_S = 10.0
+REQUEST_TIMEOUT_S = SOCKET_TIMEOUT_MS / 1_000
 
 
 class KafkaAdmin:
@@ -26,20 +27,20 @@ class KafkaAdmin:
 
     Attributes:
         client: confluent_kafka's.
-        principal: whom Kafka takes this client for.
+        principal: the principal as which Kafka authenticates this client.
     """
 
     def __init__(self, bootstrap_servers: str, security: Mapping[str, str]) -> None:
         """Prepare; connections are made when they are needed."""
         self.principal = principal_of(security)
-        self._ear = ClientEar("admin")
+        self._listener = LogListener("admin")
         settings: dict[str, Any] = {
             **security,
             "bootstrap.servers": bootstrap_servers,
-            "socket.timeout.ms": int(REQUEST_TIMEOUT_S * 1_000),
-            "reconnect.backoff.max.ms": 500,
-            "error_cb": self._ear.on_error,
-            # What goes wrong is raised; librdkafka's own remarks would only stand between a command's lines.
+            "socket.timeout.ms": SOCKET_TIMEOUT_MS,
+            "reconnect.backoff.max.ms": RECONNECT_BACKOFF_MAX_MS,
+            "error_cb": self._listener.on_error,
+            # Failures are raised; librdkafka's own log lines would only stand between the lines of a command.
             "log_level": 2,
         }
         self.client = new_client(AdminClient, settings)
@@ -54,8 +55,8 @@ class KafkaAdmin:
             operation: the verb of what was asked, such as ``create``.
             what: its object.
         """
-        self.client.poll(0)  # the callback that tells of a refused login runs only here
+        self.client.poll(0)  # the callback that reports a refused login runs only here
         if isinstance(failed, TimeoutError):
             return LogUnavailableError(f"Kafka did not {operation} {what} in time")
         error = failed if isinstance(failed, KafkaError) else error_of(failed)
-        return self._ear.request_error(error, what, Access(self.principal, operation))
+        return self._listener.request_error(error, what, Access(self.principal, operation))

@@ -1,12 +1,16 @@
-"""Atomic appends to Kafka under the cluster's one transactional id.
+"""Appends to Kafka atomically: implements the port :class:`controlplane.ports.TransactionalWriter`.
 
-How librdkafka behaves, as tried against a broker that was frozen, killed and raced (each has a contract or fault test):
+The port promises that a commit appends all records or none, says which or ``UNKNOWN``, and that opening fences earlier
+writers; Kafka's transactions under the cluster's one transactional id keep it. The producer is not watched and replaced
+as others are (decision 0014): a leader whose commits do not succeed steps down, and another one opens a new producer.
 
-- ``commit_transaction`` that times out is to be called again, and nothing else may be called: begin and abort answer
+How librdkafka behaves, as found with a broker that was paused, killed and raced (each has a contract or fault test):
+
+- A ``commit_transaction`` that timed out has to be called again, and nothing else may be called: begin and abort answer
   ``_CONFLICT``. What it could not even send becomes "requires abort" once it is older than ``message.timeout.ms``.
-- A record that ``produce`` refuses is not part of the transaction: committing then would commit the rest without it. So
-  it has to be aborted by hand.
-- A transaction that timed out at the broker ends in a fatal error, without a rival anywhere.
+- A record that ``produce`` refuses is not part of the transaction, and a commit would commit the others without it. So
+  the transaction has to be aborted explicitly.
+- A transaction that timed out at the broker ends in a fatal error, without any other writer.
 - Dropping a producer leaves its open transaction to the broker; ``Producer.close`` would try to abort and to flush.
 """
 
@@ -17,7 +21,7 @@ from enum import Enum
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from controlplane.adapters.kafka_client import ClientEar, client_settings, new_client
+from controlplane.adapters.kafka_client import PRODUCER_SETTINGS, client_settings, new_client
 from controlplane.adapters.kafka_errors import (
     Access,
     denial_error,
@@ -27,10 +31,12 @@ from controlplane.adapters.kafka_errors import (
     is_fencing,
     refusal_error,
 )
+from controlplane.adapters.kafka_log_listener import LogListener
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import InvariantViolationError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 
+_ROLE = "decisions"
 _SOCKET_MARGIN_MS = 500
 _POLL_S = 0.005
 
@@ -47,7 +53,7 @@ class _State(Enum):
 class _Refusals:
     """Keeps the first record that was given up: the reason why a transaction cannot be committed.
 
-    An object of its own, because a producer that refers to its writer would not be freed when the writer drops it.
+    It is an object of its own: a producer that referred to its writer would not be freed when the writer drops it.
     """
 
     def __init__(self) -> None:
@@ -95,15 +101,15 @@ class KafkaTransactionalWriter:
         self._logger = structlog.get_logger().bind(cluster=cluster.name)
 
     def open(self) -> None:
-        """See :meth:`controlplane.ports.TransactionalWriter.open`; a new producer each time, whatever the former did.
+        """See :meth:`controlplane.ports.TransactionalWriter.open`; makes a new producer each time.
 
         Raises:
             ConfigurationError: this user may not use the transactional id.
         """
         self.close()
-        ear = ClientEar("decisions")
+        listener = LogListener(_ROLE)
         self._refusals = _Refusals()
-        producer = self._new_producer(ear)
+        producer = self._new_producer(listener)
         deadline = time.monotonic() + self._open_timeout_s
         while True:
             try:
@@ -114,7 +120,7 @@ class KafkaTransactionalWriter:
                     producer.poll(_POLL_S)
                     continue
                 what = f"transactional id {self._cluster.transactional_id}"
-                raise ear.request_error(error, what, self._access._replace(operation="use")) from exception
+                raise listener.request_error(error, what, self._access._replace(operation="use")) from exception
             self._producer = producer
             self._state = _State.READY
             return
@@ -123,8 +129,8 @@ class KafkaTransactionalWriter:
         """See :meth:`controlplane.ports.TransactionalWriter.commit`.
 
         Raises:
-            InvariantViolationError: there is nothing to commit (Kafka would say yes without asking the broker, so even
-                a fenced writer would), the writer is not open, or the former commit is not resolved.
+            InvariantViolationError: there is nothing to commit (librdkafka would report success without asking the
+                broker, even for a fenced writer), the writer is not open, or the former commit is not resolved.
             ConfigurationError: Kafka refuses a record for good (too large, not allowed); the transaction is aborted.
             PrerequisiteError: a topic does not exist; the transaction is aborted.
         """
@@ -134,7 +140,7 @@ class KafkaTransactionalWriter:
         self._refusals.first = None
         topics = dict.fromkeys(self._cluster.topic(record.topic) for record in records)
         self._written_to = f"topic {' or '.join(topics)}"
-        # Later the broker would have aborted it anyway.
+        # After this time the broker would have aborted the transaction anyway.
         deadline = time.monotonic() + self._transaction_timeout_ms / 1_000
         try:
             producer.begin_transaction()
@@ -235,30 +241,24 @@ class KafkaTransactionalWriter:
             raise refusal
 
     def _finished(self, error: KafkaError) -> CommitOutcome:
-        """This producer can do nothing more: drop it, and let the caller open anew."""
+        """Drop this producer, which can commit nothing any more; the caller may open again."""
         self._logger.warning("fenced by Kafka", error=in_words(error))
         self.close()
         return CommitOutcome.FENCED
 
-    def _new_producer(self, ear: ClientEar) -> Producer:
+    def _new_producer(self, listener: LogListener) -> Producer:
         own: dict[str, object] = {
+            **PRODUCER_SETTINGS,
             "transactional.id": self._cluster.transactional_id,
             "transaction.timeout.ms": self._transaction_timeout_ms,
             "socket.timeout.ms": self._transaction_timeout_ms - _SOCKET_MARGIN_MS,
             "message.timeout.ms": self._transaction_timeout_ms,
             "request.timeout.ms": self._transaction_timeout_ms,
-            # A topic that does not exist has to be found out before the transaction times out.
+            # A missing topic has to be reported before the transaction times out.
             "topic.metadata.propagation.max.ms": self._transaction_timeout_ms // 4,
-            "message.max.bytes": 1_048_588,
-            "acks": "all",
-            "enable.idempotence": True,
-            "max.in.flight.requests.per.connection": 5,
-            "partitioner": "murmur2_random",
-            "compression.type": "none",
             # The commit flushes at once whatever this is; it only lets large transactions fill their batches.
             "linger.ms": 5,
-            "queue.buffering.max.messages": 100_000,
             "delivery.report.only.error": True,
             "on_delivery": self._refusals.on_delivery,
         }
-        return new_client(Producer, client_settings(self._cluster, self._kafka, ear, "decisions", own))
+        return new_client(Producer, client_settings(self._cluster, self._kafka, listener, _ROLE, own))

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = Path(__file__).with_name("metrics.md")
 sys.path.insert(0, str(ROOT))
 
-from controlplane.adapters import kafka_client  # noqa: E402 - the checkout is on the path only now
+from controlplane.adapters import kafka_metrics  # noqa: E402 - the checkout is on the path only now
 from controlplane.node.metrics import NodeCollectors  # noqa: E402 - as above
 from controlplane.routing.metrics import RoutingCollectors  # noqa: E402 - as above
 from controlplane.service.metrics import ControllerMetrics  # noqa: E402 - as above
@@ -43,7 +43,7 @@ def page() -> str:
         ("Node agent", _of(NodeCollectors(CollectorRegistry()))),
         ("Routing client", _of(RoutingCollectors(CollectorRegistry()))),
         ("Pipeline", _of(PipelineMetrics(CollectorRegistry()))),
-        ("Every Kafka client", _of(kafka_client)),
+        ("Every Kafka client", _of(kafka_metrics)),
     ]
     return _HEAD + "".join(_section(title, metrics) for title, metrics in sections)
 

@@ -5,15 +5,12 @@ All tests share one broker and leave it running.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
 
-from controlplane.adapters import kafka_events
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
-from controlplane.config import DECISIONS, ROUTING_TABLE, ClusterConfig, KafkaConfig
+from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.errors import LogUnavailableError
@@ -205,61 +202,3 @@ def test_a_writer_whose_own_transaction_timed_out_is_fenced_and_opens_again(worl
     assert writer.commit([decision(b"again")]) is CommitOutcome.COMMITTED
     assert values(read_all(world, DECISIONS)) == [b"behind", b"again"]
     writer.close()
-
-
-Report = Callable[[KafkaError | None, object], None]
-
-
-class _FatalOnce:
-    """A producer that says once that it is finished, as an idempotent one does that lost step with the broker."""
-
-    def __init__(self, settings: dict[str, object]) -> None:
-        self.produced: list[bytes] = []
-        self.purged = False
-        self.reports: list[Report] = []
-        created.append(self)
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes,
-        key: bytes,
-        partition: int,
-        on_delivery: Callable[[KafkaError | None, object], None],
-    ) -> None:
-        """Refuse in the first producer, take in the second."""
-        if created[0] is self:
-            raise KafkaException(KafkaError(KafkaError._FATAL, "lost step", fatal=True))  # noqa: SLF001 - librdkafka's own code
-        self.produced.append(value)
-        self.reports.append(on_delivery)
-
-    def purge(self) -> None:
-        """Give up what is queued."""
-        self.purged = True
-
-    def poll(self, timeout: float) -> int:
-        """Run callbacks."""
-        while self.reports:
-            self.reports.pop()(None, SimpleNamespace(partition=lambda: 0, offset=lambda: 0, timestamp=lambda: (1, 0)))
-        return 0
-
-    def __len__(self) -> int:
-        """Callbacks to run."""
-        return len(self.reports)
-
-
-created: list[_FatalOnce] = []
-
-
-def test_an_event_writer_replaces_a_producer_that_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node must not fall silent for ever because its producer did."""
-    created.clear()
-    monkeypatch.setattr(kafka_events, "Producer", _FatalOnce)
-    writer = KafkaEventWriter(ClusterConfig("demo"), KafkaConfig("localhost:1"))
-    writer.send(decision(b"first"))
-    writer.send(decision(b"second"))
-    assert [producer.produced for producer in created] == [[], [b"first", b"second"]]
-    assert created[0].purged
-    assert writer.awaits_delivery
-    assert writer.flush(1_000) == 0
-    assert not writer.awaits_delivery

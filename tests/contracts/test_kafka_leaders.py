@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
 
-from controlplane.adapters import kafka_reader
+from controlplane.adapters import kafka_queries, kafka_reader
 from controlplane.adapters.kafka_log import KafkaLogReader
 from controlplane.config import HEARTBEATS, ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
@@ -49,7 +49,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *leaders: list[int]) -> KafkaLogReade
     """A reader that finds these leaders."""
     monkeypatch.setattr(LeaderlessConsumer, "leaders", list(leaders))
     monkeypatch.setattr(kafka_reader, "Consumer", LeaderlessConsumer)
-    monkeypatch.setattr(kafka_reader, "_LEADER_WAIT_S", 0.2)
+    monkeypatch.setattr(kafka_queries, "_ELECTION_TIMEOUT_S", 0.2)
     return KafkaLogReader(ClusterConfig("demo"), KafkaConfig("localhost:1"), request_timeout_ms=500)
 
 

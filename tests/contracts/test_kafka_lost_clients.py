@@ -1,16 +1,19 @@
-"""A client of librdkafka can forget for good where Kafka is; ours notice it and go on with another one.
+"""Readers and writers replace a Kafka client that has lost the address of every broker, on a real broker.
 
-Lost is here a client that was given an address where nobody is, in a reader or writer whose next client gets the right
-one. How a client comes to be lost by itself, `python -m tests.chaos` shows: it pauses Kafka until it is fenced.
+Such a client is imitated by one with an address where no broker is, in a reader or writer whose next client has the
+right address. How a client loses the addresses by itself, `python -m tests.chaos` shows: it pauses Kafka until it is
+fenced.
 """
+
+from collections.abc import Set as AbstractSet
 
 import pytest
 from confluent_kafka import Consumer
 from prometheus_client import REGISTRY
 
-from controlplane.adapters import kafka_inquiry
-from controlplane.adapters.kafka_inquiry import Places, gets_an_answer
+from controlplane.adapters import kafka_probe
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
+from controlplane.adapters.kafka_probe import Place, leader_answers
 from controlplane.config import HEARTBEATS, ROUTING_TABLE, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.embedded.kafka import EmbeddedKafka
@@ -35,13 +38,20 @@ def world(kafka_broker: EmbeddedKafka, cluster_name: str) -> KafkaLogWorld:
 
 @pytest.fixture
 def nowhere() -> KafkaConfig:
-    """Where nobody is."""
+    """An address where no broker is."""
     return KafkaConfig(f"{HOST}:{free_port()}")
 
 
 def replaced(client: str) -> float:
-    """How many clients others stand in for."""
+    """How many clients of a role were replaced in this process."""
     return REGISTRY.get_sample_value("controlplane_kafka_clients_replaced_total", {"client": client}) or 0.0
+
+
+def next_client_finds(world: KafkaLogWorld, reader: KafkaLogReader) -> None:
+    """Give the right address to the clients that the reader makes from now on."""
+    right = KafkaLogReader(world.cluster, world.kafka)
+    reader._consumer._make = right._consumer._make  # noqa: SLF001 - only the first client is to have the wrong address
+    right.close()
 
 
 def read_rows(reader: KafkaLogReader, count: int) -> list[bytes | None]:
@@ -61,11 +71,11 @@ def read_rows(reader: KafkaLogReader, count: int) -> list[bytes | None]:
 
 
 def test_a_reader_whose_client_is_lost_reads_on(world: KafkaLogWorld, nowhere: KafkaConfig) -> None:
-    """What is in the topic has to come, and comes through another client, from where the reader was put."""
+    """The records behind the assigned position arrive through another client."""
     send_all(world.open_events(), ROWS[:2])
     reader, before = KafkaLogReader(world.cluster, nowhere), replaced("reader")
     reader.assign({TABLE: 1})
-    reader._kafka = world.kafka  # noqa: SLF001 - of the next client
+    next_client_finds(world, reader)
     assert read_rows(reader, 1) == [b"1"]
     assert replaced("reader") == before + 1
     reader.close()
@@ -73,24 +83,25 @@ def test_a_reader_whose_client_is_lost_reads_on(world: KafkaLogWorld, nowhere: K
 
 
 def test_a_reader_at_the_end_notices_that_its_client_is_lost(world: KafkaLogWorld, nowhere: KafkaConfig) -> None:
-    """Nothing is owed to it there; so it asks for the end again from time to time."""
+    """No record is expected there, so it asks for the end again from time to time."""
     send_all(world.open_events(), ROWS[:2])
     reader, before = KafkaLogReader(world.cluster, world.kafka), replaced("reader")
     reader.assign({TABLE: 0})
     assert read_rows(reader, 2) == [b"0", b"1"]
-    reader._consumer.close()  # noqa: SLF001 - as if it were this one that is lost
-    reader._consumer = Consumer({"bootstrap.servers": nowhere.bootstrap_servers, "group.id": "lost"})  # noqa: SLF001
+    owner = reader._consumer  # noqa: SLF001 - no public call makes a client lose its brokers
+    owner.current.close()
+    owner._current = Consumer({"bootstrap.servers": nowhere.bootstrap_servers, "group.id": "lost"})  # noqa: SLF001
     send_all(world.open_events(), ROWS[2:])
-    assert read_rows(reader, 2) == [b"2", b"3"], "nothing is read twice, and nothing left out"
+    assert read_rows(reader, 2) == [b"2", b"3"], "no record is read twice, and none is left out"
     assert replaced("reader") == before + 1
     reader.close()
     world.close()
 
 
 def test_a_reader_whose_client_is_lost_is_answered(world: KafkaLogWorld, nowhere: KafkaConfig) -> None:
-    """A client that was not answered in time is asked no more."""
+    """A client that did not answer in time is not asked again."""
     reader = KafkaLogReader(world.cluster, nowhere, request_timeout_ms=1_000)
-    reader._kafka = world.kafka  # noqa: SLF001 - of the next client
+    next_client_finds(world, reader)
     with pytest.raises(LogUnavailableError):
         reader.end_offsets(ROUTING_TABLE)
     poll_until(lambda: reader.end_offsets(ROUTING_TABLE) == {TABLE: 0})
@@ -99,9 +110,11 @@ def test_a_reader_whose_client_is_lost_is_answered(world: KafkaLogWorld, nowhere
 
 
 def test_a_writer_whose_client_is_lost_writes_on(world: KafkaLogWorld, nowhere: KafkaConfig) -> None:
-    """What it was given meanwhile is given up, and told so; what comes after is in the topic, in order."""
+    """Records sent meanwhile are given up and reported; later ones are in the topic, in order."""
     writer, before = KafkaEventWriter(world.cluster, nowhere, 1_000), replaced("events")
-    writer._kafka = world.kafka  # noqa: SLF001 - of the next client
+    right = KafkaEventWriter(world.cluster, world.kafka, 1_000)._producer  # noqa: SLF001 - of the next clients
+    writer._producer._make = right._make  # noqa: SLF001 - as above
+    writer._producer._make_probing = right._make_probing  # noqa: SLF001 - as above
     delivered: list[Delivery] = []
     sent = 0
 
@@ -123,23 +136,23 @@ def test_a_writer_whose_client_is_lost_writes_on(world: KafkaLogWorld, nowhere: 
     world.close()
 
 
-def test_a_broker_that_is_away_costs_nobody_the_client(
+def test_a_client_is_kept_while_its_broker_is_away(
     world: KafkaLogWorld, nowhere: KafkaConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another client gets nowhere either: this one is kept, which knows how to find the broker when it is back."""
+    """No other client is answered either, and this one finds the broker when it is back."""
     reader, before = KafkaLogReader(world.cluster, nowhere), replaced("reader")
     reader.assign({TABLE: 0})
     answers: list[bool] = []
 
-    def ask(asking: Consumer, places: Places, timeout_s: float) -> bool:
-        answers.append(gets_an_answer(asking, places, timeout_s))
+    def ask(asking: Consumer, places: AbstractSet[Place], timeout_s: float) -> bool:
+        answers.append(leader_answers(asking, places, timeout_s))
         return answers[-1]
 
-    monkeypatch.setattr(kafka_inquiry, "gets_an_answer", ask)
-    client = reader._consumer  # noqa: SLF001 - whether it is the same one
+    monkeypatch.setattr(kafka_probe, "leader_answers", ask)
+    client = reader._consumer.current  # noqa: SLF001 - whether it is the same one
     poll_until(lambda: reader.poll(10, 100).records or len(answers) == 2, DEADLINE_S)
     assert answers == [False, False]
-    assert reader._consumer is client  # noqa: SLF001 - as above
+    assert reader._consumer.current is client  # noqa: SLF001 - as above
     assert replaced("reader") == before
     reader.close()
     world.close()

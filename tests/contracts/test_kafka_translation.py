@@ -5,8 +5,9 @@ import structlog
 from confluent_kafka import KafkaError
 from prometheus_client import REGISTRY
 
-from controlplane.adapters.kafka_client import ClientEar, client_settings
+from controlplane.adapters.kafka_client import client_settings
 from controlplane.adapters.kafka_errors import Access, is_fencing, reading_error, refusal_error, request_error
+from controlplane.adapters.kafka_log_listener import LogListener
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.errors import (
     ConfigurationError,
@@ -118,26 +119,26 @@ def test_a_denial_says_who_lacks_what_and_what_to_run(security: dict[str, str], 
 def test_security_settings_do_not_weaken_the_promises() -> None:
     """Users pass TLS and SASL through; acknowledgements and isolation are not theirs to change."""
     kafka = KafkaConfig("broker:9092", {"security.protocol": "SSL", "acks": "0", "allow.auto.create.topics": "true"})
-    settings = client_settings(ClusterConfig("demo"), kafka, ClientEar("test"), "events", {"acks": "all"})
+    settings = client_settings(ClusterConfig("demo"), kafka, LogListener("test"), "events", {"acks": "all"})
     assert settings["security.protocol"] == "SSL"
     assert settings["acks"] == "all"
     assert settings["allow.auto.create.topics"] is False
     assert settings["bootstrap.servers"] == "broker:9092"
 
 
-def test_logs_and_errors_of_the_client_are_heard() -> None:
-    """What librdkafka calls errors is what it retries: warnings, counted, and the last one kept for messages."""
-    ear = ClientEar("heard")
+def test_logs_and_errors_of_the_client_are_taken() -> None:
+    """What librdkafka logs as an error it retries: a warning, and counted, and the last one is kept for messages."""
+    listener = LogListener("heard")
     with structlog.testing.capture_logs() as logs:
-        ear.log(40, "%s [%s]", "FAIL", "refused")
-        ear.log(30, "%s", "slow")
-        ear.log(20, "%s", "fine")
+        listener.log(40, "%s [%s]", "FAIL", "refused")
+        listener.log(30, "%s", "slow")
+        listener.log(20, "%s", "fine")
     assert [(entry["log_level"], entry["text"]) for entry in logs] == [
         ("warning", "FAIL [refused]"),
         ("info", "slow"),
         ("debug", "fine"),
     ]
-    ear.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))  # noqa: SLF001 - as above
-    assert ear.last_error == "1/1 brokers are down (_ALL_BROKERS_DOWN)"
+    listener.on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))  # noqa: SLF001 - as above
+    assert listener.last_error == "1/1 brokers are down (_ALL_BROKERS_DOWN)"
     labels = {"client": "heard", "error": "_ALL_BROKERS_DOWN"}
     assert REGISTRY.get_sample_value("controlplane_kafka_client_errors_total", labels) == 1
