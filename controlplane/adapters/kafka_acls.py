@@ -92,7 +92,7 @@ def apply_acls(
         ConfigurationError: this user may not grant rights, or Kafka has no authorizer.
         LogUnavailableError: Kafka did not answer in time.
     """
-    admin = KafkaAdmin(bootstrap_servers, security)
+    admin = KafkaAdmin(cluster, bootstrap_servers, security)
     wanted = _wanted(cluster, grants)
     there = _there(admin)
     missing = [entry for entry in wanted if entry not in there]
@@ -124,7 +124,7 @@ def verify_acls(
         ConfigurationError: this user may not look at rights, or Kafka has no authorizer.
         LogUnavailableError: Kafka did not answer in time.
     """
-    admin = KafkaAdmin(bootstrap_servers, security)
+    admin = KafkaAdmin(cluster, bootstrap_servers, security)
     wanted = _wanted(cluster, grants)
     there = _there(admin)
     if not there:

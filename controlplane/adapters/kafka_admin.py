@@ -48,7 +48,7 @@ def apply_topics(
             one.
         LogUnavailableError: Kafka did not answer in time.
     """
-    admin = KafkaAdmin(bootstrap_servers, security)
+    admin = KafkaAdmin(cluster, bootstrap_servers, security)
     brokers, there = _describe(admin, cluster, specs)
     _refuse_broken(cluster, specs, there)
     missing = [spec for spec in specs if topic_name(cluster, spec.name) not in there]
@@ -85,7 +85,7 @@ def verify_topics(
         ConfigurationError: a topic breaks a promise; the message names topic, setting, value and promise.
         LogUnavailableError: Kafka did not answer in time.
     """
-    admin = KafkaAdmin(bootstrap_servers, security)
+    admin = KafkaAdmin(cluster, bootstrap_servers, security)
     brokers, there = _describe(admin, cluster, specs)
     missing = [name for spec in specs if (name := topic_name(cluster, spec.name)) not in there]
     if missing:

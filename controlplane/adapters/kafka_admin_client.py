@@ -19,6 +19,7 @@ class KafkaAdmin:
     """One connection for administration.
 
     Args:
+        cluster: the cluster's name, for log lines.
         bootstrap_servers: ``host:port`` list, comma separated.
         security: further librdkafka settings for TLS and SASL.
 
@@ -30,10 +31,10 @@ class KafkaAdmin:
         principal: the principal as which Kafka authenticates this client.
     """
 
-    def __init__(self, bootstrap_servers: str, security: Mapping[str, str]) -> None:
+    def __init__(self, cluster: str, bootstrap_servers: str, security: Mapping[str, str]) -> None:
         """Prepare; connections are made when they are needed."""
         self.principal = principal_of(security)
-        self._listener = LogListener("admin")
+        self._listener = LogListener("admin", cluster)
         settings: dict[str, Any] = {
             **security,
             "bootstrap.servers": bootstrap_servers,

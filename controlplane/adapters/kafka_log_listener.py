@@ -60,12 +60,18 @@ class LogListener:
         login_refused: whether Kafka refused the client's login and no other error has come since.
     """
 
-    def __init__(self, role: str, now_s: Callable[[], float] = time.monotonic) -> None:
-        """``role`` names the client in logs and metrics; ``now_s`` is the clock for repetitions, in seconds."""
+    def __init__(self, role: str, cluster: str, now_s: Callable[[], float] = time.monotonic) -> None:
+        """Begin without an error.
+
+        Args:
+            role: names the client in logs and metrics.
+            cluster: the cluster's name, in log lines: one process may have clients of several clusters.
+            now_s: the clock for repetitions, in seconds.
+        """
         self.last_error = ""
         self.login_refused = False
         self._role = role
-        self._logger = structlog.get_logger().bind(kafka_client=role)
+        self._logger = structlog.get_logger().bind(cluster=cluster, kafka_client=role)
         self._repetitions = _RepetitionLimit(now_s)
 
     def log(self, level: int, template: str, *values: object) -> None:

@@ -20,8 +20,6 @@ _LEADER_TIMEOUT_MIN_S = 1.0
 _DOUBTED_TIMEOUT_S = 1.0
 """The doubted client has its connections, unless it has lost the address of every broker."""
 
-_logger = structlog.get_logger()
-
 Place = tuple[str, int]
 """A topic's full name and a partition."""
 ANY_PARTITION = -1
@@ -46,6 +44,7 @@ class Probe:
     Args:
         make: makes the client to ask through; it is closed afterwards.
         places: whose leaders are asked; one that answers is enough.
+        logger: of the client that is doubted.
         doubted: a producer, which is asked for the leaders as well: it may wait for acknowledgements that a leader
             cannot give yet. (A doubted consumer needs no question: it asks its leaders all the time.)
 
@@ -54,10 +53,15 @@ class Probe:
     """
 
     def __init__(
-        self, make: Callable[[], Consumer], places: AbstractSet[Place], doubted: Producer | None = None
+        self,
+        make: Callable[[], Consumer],
+        places: AbstractSet[Place],
+        logger: structlog.typing.FilteringBoundLogger,
+        doubted: Producer | None = None,
     ) -> None:
         """Begin to ask."""
         self.outcome: ProbeOutcome | None = None
+        self._logger = logger
         threading.Thread(target=self._ask, args=(make, places, doubted), name="kafka-probe", daemon=True).start()
 
     def _ask(self, make: Callable[[], Consumer], places: AbstractSet[Place], doubted: Producer | None) -> None:
@@ -69,7 +73,7 @@ class Probe:
             if leader_answered and doubted is not None:
                 doubted_answered = bool(_with_leader(doubted, places, time.monotonic() + _DOUBTED_TIMEOUT_S))
         except (ConfigurationError, KafkaException) as error:
-            _logger.warning(
+            self._logger.warning(
                 "a Kafka client receives nothing, and no client can be made to probe with", error=str(error)
             )
         finally:

@@ -44,7 +44,7 @@ class ReplaceableClient(ABC, Generic[_Client]):
 
     def __init__(self, cluster: str, role: str, make: Callable[[LogListener], _Client]) -> None:
         """Make the first client; connections are made when they are needed."""
-        self.listener = LogListener(role)
+        self.listener = LogListener(role, cluster)
         self.stalls: StallDetector[Place] = StallDetector()
         self._role = role
         self._make = make

@@ -59,7 +59,7 @@ class ReplaceableConsumer(ReplaceableClient[Consumer]):
         self.current.close()
 
     def _start_probe(self, places: AbstractSet[Place]) -> Probe:
-        return Probe(partial(self._make, self.listener), places)
+        return Probe(partial(self._make, self.listener), places, self._logger)
 
     def _retire(self, former: Consumer, cause: KafkaError) -> None:  # noqa: ARG002 - it has nothing to report it to
         close_in_background(former)

@@ -221,7 +221,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         self._logger.warning("Kafka producer replaced after a fatal error", error=in_words(error))
 
     def _start_probe(self, places: AbstractSet[Place]) -> Probe:
-        return Probe(partial(self._make_probing, self.listener), places, self._current)
+        return Probe(partial(self._make_probing, self.listener), places, self._logger, self._current)
 
     def _retire(self, former: Producer, cause: KafkaError) -> None:
         self._retired_for = cause

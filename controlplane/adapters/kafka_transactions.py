@@ -107,7 +107,7 @@ class KafkaTransactionalWriter:
             ConfigurationError: this user may not use the transactional id.
         """
         self.close()
-        listener = LogListener(_ROLE)
+        listener = LogListener(_ROLE, self._cluster.name)
         self._refusals = _Refusals()
         producer = self._new_producer(listener)
         deadline = time.monotonic() + self._open_timeout_s

@@ -119,7 +119,7 @@ def test_a_denial_says_who_lacks_what_and_what_to_run(security: dict[str, str], 
 def test_security_settings_do_not_weaken_the_promises() -> None:
     """Users pass TLS and SASL through; acknowledgements and isolation are not theirs to change."""
     kafka = KafkaConfig("broker:9092", {"security.protocol": "SSL", "acks": "0", "allow.auto.create.topics": "true"})
-    settings = client_settings(ClusterConfig("demo"), kafka, LogListener("test"), "events", {"acks": "all"})
+    settings = client_settings(ClusterConfig("demo"), kafka, LogListener("test", "demo"), "events", {"acks": "all"})
     assert settings["security.protocol"] == "SSL"
     assert settings["acks"] == "all"
     assert settings["allow.auto.create.topics"] is False
@@ -128,7 +128,7 @@ def test_security_settings_do_not_weaken_the_promises() -> None:
 
 def test_logs_and_errors_of_the_client_are_taken() -> None:
     """What librdkafka logs as an error it retries: a warning, and counted, and the last one is kept for messages."""
-    listener = LogListener("heard")
+    listener = LogListener("heard", "demo")
     with structlog.testing.capture_logs() as logs:
         listener.log(40, "%s [%s]", "FAIL", "refused")
         listener.log(30, "%s", "slow")

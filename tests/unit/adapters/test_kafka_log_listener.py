@@ -14,7 +14,7 @@ class Client:
 
     def __init__(self) -> None:
         self.now_s = 1_000.0
-        self.listener = LogListener("test", lambda: self.now_s)
+        self.listener = LogListener("test", "demo", lambda: self.now_s)
 
     def say(self, text: str, level: int = logging.ERROR) -> None:
         """Log a line as librdkafka does."""
@@ -32,6 +32,7 @@ def test_a_repeated_line_is_logged_at_once_and_then_every_five_seconds_with_its_
     assert [line.get("suppressed") for line in lines] == [None, 49, 49, 49, 49, 49]
     assert "Connection refused" in lines[0]["text"]
     assert {line["log_level"] for line in lines} == {"warning"}
+    assert {(line["cluster"], line["kafka_client"]) for line in lines} == {("demo", "test")}
 
 
 def test_other_lines_are_logged_among_repeated_ones() -> None:

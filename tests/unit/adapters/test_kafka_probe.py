@@ -5,14 +5,17 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPosition
+from structlog.testing import capture_logs
 
 from controlplane.adapters import kafka_probe
 from controlplane.adapters.kafka_probe import Probe, leader_answers
 from controlplane.errors import ConfigurationError
 from tests.helpers.polling import poll_until
 
+LOGGER = structlog.get_logger(cluster="demo")
 _TIMED_OUT = KafkaException(KafkaError(KafkaError._TIMED_OUT))  # noqa: SLF001 - librdkafka's own code
 
 
@@ -108,7 +111,7 @@ def test_the_doubted_producer_is_asked_as_well(
     client: FakeClient, doubted: FakeClient, expected: tuple[bool, bool]
 ) -> None:
     """A producer that is told a leader has the address of a broker, whatever it waits for."""
-    assert outcome_of(Probe(lambda: client, {("a", 0)}, doubted)) == expected  # type: ignore[arg-type,return-value] # a fake
+    assert outcome_of(Probe(lambda: client, {("a", 0)}, LOGGER, doubted)) == expected  # type: ignore[arg-type,return-value] # a fake
     poll_until(lambda: client.is_closed)
     assert not doubted.is_closed
 
@@ -122,7 +125,7 @@ def test_a_probe_has_no_outcome_until_it_is_over(monkeypatch: pytest.MonkeyPatch
         return True
 
     monkeypatch.setattr(kafka_probe, "leader_answers", answers_late)
-    probe = Probe(FakeClient, {("a", 0)})  # type: ignore[arg-type] # a fake
+    probe = Probe(FakeClient, {("a", 0)}, LOGGER)  # type: ignore[arg-type] # a fake
     assert probe.outcome is None
     may_answer.set()
     assert outcome_of(probe) == (True, False)
@@ -138,7 +141,7 @@ def test_the_outcome_does_not_wait_until_the_probing_client_is_closed() -> None:
             super().close()
 
     client = SlowClient(a=[1])
-    assert outcome_of(Probe(lambda: client, {("a", 0)})) == (True, False)  # type: ignore[arg-type,return-value] # as above
+    assert outcome_of(Probe(lambda: client, {("a", 0)}, LOGGER)) == (True, False)  # type: ignore[arg-type,return-value] # as above
     assert not client.is_closed
     may_close.set()
     poll_until(lambda: client.is_closed)
@@ -150,4 +153,6 @@ def test_a_probe_for_which_no_client_can_be_made_is_not_answered() -> None:
     def make() -> FakeClient:
         raise ConfigurationError("the file is gone")
 
-    assert outcome_of(Probe(make, {("a", 0)})) == (False, False)  # type: ignore[arg-type] # as above
+    with capture_logs() as lines:
+        assert outcome_of(Probe(make, {("a", 0)}, LOGGER)) == (False, False)  # type: ignore[arg-type] # as above
+    assert [(line["cluster"], line["error"]) for line in lines] == [("demo", "the file is gone")]

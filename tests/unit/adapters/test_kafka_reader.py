@@ -1,6 +1,7 @@
 """What a reader expects of its consumer, and which of its consumers it serves and asks, without a broker."""
 
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -24,12 +25,14 @@ class FakeBroker:
 
     Attributes:
         assigned: what was assigned, as (seconds since the start, positions), in order.
+        probe: every probe from now on; it was answered at once.
     """
 
     def __init__(self) -> None:
         self.now_s = 0.0
         self.messages: list[Message] = []
         self.assigned: list[tuple[float, list[KafkaPosition]]] = []
+        self.probe = over()
 
     def __call__(self, _settings: dict[str, object]) -> "FakeBroker":
         """Make a consumer."""
@@ -71,15 +74,12 @@ def end(partition: int, offset: int) -> Message:
 
 @pytest.fixture
 def broker(monkeypatch: pytest.MonkeyPatch) -> FakeBroker:
-    """Where the reader's consumers come from; every probe is answered at once."""
+    """Where the reader's consumers come from."""
     broker = FakeBroker()
     monkeypatch.setattr(kafka_reader, "Consumer", broker)
     monkeypatch.setattr(kafka_reader, "time", SimpleNamespace(monotonic=lambda: broker.now_s))
 
-    def start_probe(*_: object) -> Probe:
-        return over()
-
-    monkeypatch.setattr(kafka_replaceable_consumer, "Probe", start_probe)
+    monkeypatch.setattr(kafka_replaceable_consumer, "Probe", lambda *_: broker.probe)
     return broker
 
 
@@ -110,6 +110,16 @@ def test_a_reader_at_every_end_asks_for_the_ends_again(broker: FakeBroker) -> No
     assert [round(at_s) for at_s, _ in broker.assigned] == [0, 10, 20, 30]
     poll_for(reader, broker, 5.5)
     assert [round(at_s) for at_s, _ in broker.assigned][4:] == [35]
+
+
+def test_a_suspected_consumer_is_not_assigned_anew(broker: FakeBroker) -> None:
+    """Its fetches would begin again while the probe decides about it."""
+    broker.probe = cast("Probe", SimpleNamespace(outcome=None))
+    reader = KafkaLogReader(ClusterConfig("test"), KafkaConfig(NOWHERE))
+    reader.assign({FIRST: 7, SECOND: 3})
+    broker.messages = [end(1, 3)]
+    poll_for(reader, broker, 15.0)
+    assert len(broker.assigned) == 1
 
 
 def test_a_partition_that_is_not_read_any_more_is_not_expected(broker: FakeBroker) -> None:

@@ -166,7 +166,8 @@ def test_clients_of_one_process_share_no_state(roles: tuple[str, str]) -> None:
     """Of one cluster or two, of one role or two: the trouble of one says nothing about the other."""
     one, other = (Owner(role) for role in roles)
     one.listener.on_error(UNANSWERED)
+    one.listener.login_refused = True
     one.stalls.expect(PLACE, 0.0)
     assert one.replaced_at(REPLACED_AT_S) != []
-    assert other.listener.last_error == ""
+    assert (other.listener.last_error, other.listener.login_refused) == ("", False)
     assert (other.replaced_at(60.0), other.probed, other.retired) == ([], [], [])

@@ -68,7 +68,7 @@ def test_a_stalled_consumer_is_replaced_by_one_that_takes_over(
     """The probes ask for the places that stall; the former consumer is closed in a thread, which can take seconds."""
     probed = []
 
-    def start_probe(_make: object, places: frozenset[Place]) -> Probe:
+    def start_probe(_make: object, places: frozenset[Place], _logger: object) -> Probe:
         probed.append(places)
         return over()
 

@@ -71,7 +71,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[Place]]:
     """Every probe is answered; the places of each."""
     probed: list[frozenset[Place]] = []
 
-    def start_probe(_make: object, places: frozenset[Place], doubted: FakeProducer) -> Probe:
+    def start_probe(_make: object, places: frozenset[Place], _logger: object, doubted: FakeProducer) -> Probe:
         assert isinstance(doubted, FakeProducer), "the producer is asked as well"
         probed.append(places)
         return over()
@@ -126,6 +126,30 @@ def test_a_producer_is_not_suspected_while_it_gives_nothing_up(answered: list[fr
     producer.kept = 100
     writer.beat(60)
     assert answered == []
+
+
+def test_only_records_without_an_acknowledgement_in_time_speak_against_a_producer(
+    answered: list[frozenset[Place]],
+) -> None:
+    """A record that Kafka refuses was answered; one that was purged was not waited for."""
+    producer = FakeProducer()
+    writer = Writer(ProducerFactory(producer))
+    for error in (KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), PURGED):
+        producer.outcome = error
+        writer.beat(30)
+    assert answered == []
+
+
+def test_an_acknowledgement_is_expected_since_the_record_was_produced(answered: list[frozenset[Place]]) -> None:
+    """Not since it was given up: a longer time limit of messages would delay the replacement by as much."""
+    writer = Writer(ProducerFactory(FakeProducer()))
+    writer.produce()
+    writer.now_s += SHORTEST_STALL_LIMIT_S
+    writer.owner.serve(0)
+    assert answered == [{PLACE}]
+    assert writer.owner.is_suspected
+    writer.owner.serve(0)
+    assert not writer.owner.is_suspected, "a probe that is over is judged, whether more was given up or not"
 
 
 def test_a_place_to_which_nothing_was_sent_lately_is_forgotten(answered: list[frozenset[Place]]) -> None:

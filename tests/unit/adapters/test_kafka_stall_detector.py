@@ -118,8 +118,11 @@ def test_an_arrival_from_one_place_clears_a_client_that_received_nothing() -> No
     stalls.expect("b", 0.0)
     assert stalls.overdue(SHORTEST_STALL_LIMIT_S) == ["a", "b"]
     assert not stalls.must_replace(SHORTEST_STALL_LIMIT_S, leader_answered=True)
-    stalls.arrived("b", 3.5)
-    assert stalls.overdue(SHORTEST_STALL_LIMIT_S + SECOND_PROBE_AFTER_S) == []
+    second_s = SHORTEST_STALL_LIMIT_S + SECOND_PROBE_AFTER_S
+    assert stalls.overdue(second_s) == ["a", "b"]
+    stalls.arrived("b", second_s + 0.5)
+    assert not stalls.must_replace(second_s + 1.0, leader_answered=True)
+    assert stalls.overdue(second_s + 1.0 + SECOND_PROBE_AFTER_S) == []
 
 
 def test_an_arrival_during_a_probe_clears_the_client() -> None:

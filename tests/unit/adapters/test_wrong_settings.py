@@ -23,7 +23,7 @@ MAKERS: tuple[Callable[[KafkaConfig], object], ...] = (
     lambda kafka: KafkaLogReader(CLUSTER, kafka),
     lambda kafka: KafkaEventWriter(CLUSTER, kafka),
     _transactions,
-    lambda kafka: KafkaAdmin(kafka.bootstrap_servers, kafka.security),
+    lambda kafka: KafkaAdmin("local", kafka.bootstrap_servers, kafka.security),
 )
 
 
