@@ -2,6 +2,7 @@
 
 import logging
 
+from confluent_kafka import KafkaError
 from structlog.testing import capture_logs
 
 from controlplane.adapters.kafka_log_listener import LogListener
@@ -55,3 +56,17 @@ def test_a_line_that_returns_after_a_while_is_logged_at_once() -> None:
         client.say(REFUSED % 0)
     assert len(lines) == 2
     assert "suppressed" not in lines[1]
+
+
+def test_a_refused_login_is_remembered_until_another_error_than_its_consequence() -> None:
+    """After it librdkafka reports that all brokers are down, which would hide the cause."""
+    listener = Client().listener
+    for code, refused in (
+        (KafkaError._AUTHENTICATION, True),  # noqa: SLF001 - librdkafka's own codes begin with an underscore
+        (KafkaError._ALL_BROKERS_DOWN, True),  # noqa: SLF001 - as above
+        (KafkaError._TRANSPORT, False),  # noqa: SLF001 - as above
+        (KafkaError._ALL_BROKERS_DOWN, False),  # noqa: SLF001 - as above
+    ):
+        listener.on_error(KafkaError(code))
+        assert listener.login_refused is refused
+        assert ("_AUTHENTICATION" in listener.last_error) is refused
