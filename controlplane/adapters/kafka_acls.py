@@ -16,14 +16,17 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
+from controlplane.adapters.kafka_admin_client import (
+    CHANGE_VISIBLE_DEADLINE_S,
+    CHANGE_VISIBLE_POLL_S,
+    REQUEST_TIMEOUT_S,
+    KafkaAdmin,
+)
 from controlplane.adapters.kafka_errors import error_of, is_denied
 from controlplane.codec.acls_file import Grant, ResourceKind, Right
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, ControlPlaneError, LogUnavailableError
 
-_APPEAR_DEADLINE_S = 15.0
-_APPEAR_POLL_S = 0.05
 _AUTHORIZER = "authorizer.class.name"
 _EVERYTHING = "*"
 _EVERYBODY = "User:*"
@@ -97,13 +100,12 @@ def apply_acls(
     there = _there(admin)
     missing = [entry for entry in wanted if entry not in there]
     _create(admin, [wanted[entry] for entry in missing])
-    deadline = time.monotonic() + _APPEAR_DEADLINE_S
+    deadline = time.monotonic() + CHANGE_VISIBLE_DEADLINE_S
     while not there.issuperset(missing):
-        # A controller of Kafka answers a creation before every broker knows of it.
         if time.monotonic() > deadline:
             message = f"Kafka took the rights of cluster {cluster}, but does not show all of them: try again"
             raise LogUnavailableError(message)
-        time.sleep(_APPEAR_POLL_S)
+        time.sleep(CHANGE_VISIBLE_POLL_S)
         there = _there(admin)
     verified = tuple(entry for entry in wanted if entry not in missing)
     return AclsReport(tuple(missing), verified, (), tuple(_advice(cluster, grants, wanted, there)))

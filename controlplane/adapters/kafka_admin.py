@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
-from controlplane.adapters.kafka_admin_client import REQUEST_TIMEOUT_S, KafkaAdmin
+from controlplane.adapters.kafka_admin_client import (
+    CHANGE_VISIBLE_DEADLINE_S,
+    CHANGE_VISIBLE_POLL_S,
+    REQUEST_TIMEOUT_S,
+    KafkaAdmin,
+)
 from controlplane.adapters.kafka_errors import is_denied
 from controlplane.codec.topics_file import ActualTopic, TopicSpec, broken_promises, unheeded_advice
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
-
-_APPEAR_DEADLINE_S = 15.0
-_APPEAR_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +56,13 @@ def apply_topics(
     missing = [spec for spec in specs if topic_name(cluster, spec.name) not in there]
     _refuse_hidden(admin, [topic_name(cluster, spec.name) for spec in missing])
     created = tuple(_create(admin, cluster, missing, brokers))
-    deadline = time.monotonic() + _APPEAR_DEADLINE_S
+    deadline = time.monotonic() + CHANGE_VISIBLE_DEADLINE_S
     while len(there) < len(specs):
-        # A broker answers a creation before every broker shows the topic.
         if time.monotonic() > deadline:
             _refuse_hidden(admin, [name for spec in specs if (name := topic_name(cluster, spec.name)) not in there])
             message = f"Kafka created the topics of {cluster}, but does not show all of them: try again"
             raise LogUnavailableError(message)
-        time.sleep(_APPEAR_POLL_S)
+        time.sleep(CHANGE_VISIBLE_POLL_S)
         brokers, there = _describe(admin, cluster, specs)
     # Checked again: another process may have created some of them meanwhile, otherwise than we would have.
     _refuse_broken(cluster, specs, there)

@@ -12,6 +12,9 @@ from controlplane.adapters.kafka_log_listener import LogListener
 from controlplane.config import principal_of
 from controlplane.errors import ControlPlaneError, LogUnavailableError
 
+# Kafka answers a change before every broker shows it.
+CHANGE_VISIBLE_DEADLINE_S = 15.0
+CHANGE_VISIBLE_POLL_S = 0.05
 REQUEST_TIMEOUT_S = SOCKET_TIMEOUT_MS / 1_000
 
 

@@ -1,8 +1,7 @@
-"""The one place that translates librdkafka's errors into ours.
+"""Translates librdkafka's errors into the control plane's; nothing else does.
 
-librdkafka says three things about an error of a transaction: ``fatal`` (this producer is finished),
-``txn_requires_abort`` (this transaction is), ``retriable`` (call again to go on). Codes count only where it says none
-of them.
+librdkafka marks an error of a transaction as ``fatal`` (the producer can do nothing more), ``txn_requires_abort`` (the
+transaction has to be aborted) or ``retriable`` (the call has to be repeated). Its code counts only without a mark.
 """
 
 from typing import NamedTuple
@@ -71,10 +70,10 @@ _FENCED = frozenset(
 
 
 class Access(NamedTuple):
-    """Who wants to do what, for the sentence that says that Kafka does not allow it.
+    """Which principal wants to do what, for the message that Kafka does not allow it.
 
     Attributes:
-        principal: as Kafka writes it, or in words where only Kafka knows.
+        principal: as Kafka writes it, or a description where only Kafka knows it.
         operation: the verb, such as ``read``.
     """
 
@@ -89,37 +88,37 @@ def error_of(exception: KafkaException) -> KafkaError:
 
 
 def in_words(error: KafkaError) -> str:
-    """An error for people: librdkafka's sentence and its name."""
+    """An error for messages: librdkafka's sentence and the error's name."""
     return f"{error.str()} ({error.name()})"
 
 
 def is_fencing(error: KafkaError) -> bool:
-    """Whether the error finishes a transactional producer: another one took over, or its transaction timed out."""
+    """Whether a transactional producer can do nothing more: another one took over, or its transaction timed out."""
     return error.fatal() or error.code() in _FENCED
 
 
 def is_denied(error: KafkaError) -> bool:
-    """Whether the error says that this client may not do that."""
+    """Whether Kafka does not allow the client to do that."""
     return error.code() in _DENIED
 
 
 def is_purged(error: KafkaError) -> bool:
-    """Whether the error says that we gave the record up ourselves."""
+    """Whether the record was given up by purging its producer."""
     return error.code() in _PURGED
 
 
 def is_refused_login(error: KafkaError) -> bool:
-    """Whether the error says that Kafka does not believe this client who it is."""
+    """Whether Kafka refuses the client's login."""
     return error.code() == _LOGIN_REFUSED
 
 
 def is_missing(error: KafkaError) -> bool:
-    """Whether the error says that the topic or partition does not exist."""
+    """Whether the topic or partition does not exist."""
     return error.code() in _MISSING
 
 
 def denial_error(error: KafkaError, what: str, access: Access) -> ControlPlaneError:
-    """The error to raise when Kafka does not allow something: who lacks what, and how to grant it."""
+    """The error to raise when Kafka does not allow something: which principal lacks which right, how to grant it."""
     return NotAllowedError(access.principal, access.operation, what, error.name())
 
 
@@ -129,11 +128,11 @@ def request_error(
     """The error to raise when a request about ``what`` (a topic, a transactional id) failed.
 
     Args:
-        error: what librdkafka said.
+        error: how the request failed.
         what: for the message.
-        last_error: the client's last trouble with a connection, which says more than "timed out".
-        access: who asked, and to do what.
-        login_refused: the last trouble was that Kafka refused the login.
+        last_error: the last error of the client's connections, which says more than "timed out".
+        access: the principal and the operation.
+        login_refused: whether that last error was a refused login.
     """
     access = access or Access()
     if error.code() in _MISSING:
@@ -160,7 +159,7 @@ def refusal_error(error: KafkaError, place: str, access: Access | None = None) -
     Args:
         error: what became of the record.
         place: its topic and key, for the message.
-        access: who wrote it.
+        access: the principal and the operation.
     """
     if error.code() in _TOO_LARGE:
         return ConfigurationError(
@@ -179,10 +178,10 @@ def reading_error(error: KafkaError, place: str, access: Access | None = None) -
     Args:
         error: what the client reported instead of a record.
         place: topic, partition and offset, as ``topic[partition]@offset``.
-        access: who reads.
+        access: the principal and the operation.
     """
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        # librdkafka asks for the coordinator of every consumer's group; nothing of ours is ever committed to one.
+        # librdkafka asks for the coordinator of every consumer's group; our consumers do not use their groups.
         return None
     if error.code() in _NOT_CONTINUED:
         return LogContinuityError(

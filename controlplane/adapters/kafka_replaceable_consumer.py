@@ -39,7 +39,7 @@ class ReplaceableConsumer(ReplaceableClient[Consumer]):
         """Probe or replace the client if that is due; to be called whenever everything that had arrived was taken.
 
         Args:
-            now_s: as in :attr:`stalls`.
+            now_s: the time, by the clock of ``stalls``.
             take_over: assigns the new consumer, if the client was replaced.
         """
         if self._check(now_s):
