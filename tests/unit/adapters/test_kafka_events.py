@@ -1,5 +1,7 @@
 """What a writer of single records raises and reports, with producers that need no broker."""
 
+import gc
+import weakref
 from typing import cast
 
 import pytest
@@ -132,3 +134,16 @@ def test_a_producer_that_did_not_answer_a_question_is_not_asked_again(
         with pytest.raises(LogUnavailableError, match=r"topic demo\.heartbeats"):
             writer.partition_count(HEARTBEATS)
         assert len(made) == asked + 1
+
+
+def test_a_writer_that_is_dropped_without_closing_frees_its_producer_at_once(made: list[FakeProducer]) -> None:
+    """It would hold its connections until the garbage collector runs."""
+    gc.disable()
+    try:
+        writer = KafkaEventWriter(ClusterConfig("demo"), KafkaConfig("localhost:1"))
+        delivery_of(writer)
+        freed = weakref.ref(made.pop())
+        del writer
+        assert freed() is None
+    finally:
+        gc.enable()

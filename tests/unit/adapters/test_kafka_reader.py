@@ -1,5 +1,7 @@
 """What a reader expects of its consumer, and which of its consumers it serves and asks, without a broker."""
 
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import cast
 
@@ -140,6 +142,20 @@ def test_time_that_the_caller_spends_elsewhere_is_no_waiting(broker: FakeBroker)
     broker.now_s += 60.0
     poll_for(reader, broker, 2.5)
     assert broker.offsets() == [[7]]
+
+
+def test_a_reader_that_is_dropped_without_closing_is_freed_at_once(broker: FakeBroker) -> None:
+    """Its consumers must not refer to it: they would hold their connections until the garbage collector runs."""
+    gc.disable()
+    try:
+        reader = KafkaLogReader(ClusterConfig("test"), KafkaConfig(NOWHERE))
+        reader.assign({FIRST: 7})
+        reader.poll(1, 0)
+        freed = weakref.ref(reader)
+        del reader
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 @pytest.fixture
