@@ -53,7 +53,7 @@ def log_world(containers: DockerCompose, cluster_name: str) -> Iterator[LogWorld
 def hasty_log_world(containers: DockerCompose, cluster_name: str) -> Iterator[LogWorld]:
     """The same, with clients that give up soon."""
     pause, resume = pausing(containers, "kafka")
-    world = KafkaLogWorld(BOOTSTRAP_SERVERS, cluster_name, pause, resume, patience_ms=1_500)
+    world = KafkaLogWorld(BOOTSTRAP_SERVERS, cluster_name, pause, resume, request_timeout_ms=1_500)
     yield world
     world.close()
 

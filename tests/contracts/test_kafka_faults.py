@@ -1,4 +1,4 @@
-"""What only a real broker can do to us: freeze in the middle, die, come back. Each outcome has to be what the log says.
+"""Faults of a real broker: it is suspended, killed and started again. Each outcome told has to be what the log holds.
 
 All tests share one broker and leave it running.
 """
@@ -27,7 +27,7 @@ ROWS = [OutgoingRecord(ROUTING_TABLE, b"main/slot/%d" % number, bytes(100)) for 
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """The broker that suffers."""
+    """The broker that is suspended and killed."""
     with EmbeddedKafka(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
 
@@ -51,7 +51,7 @@ def resolved(writer: KafkaTransactionalWriter, outcome: CommitOutcome) -> Commit
 
 
 def commit_at_last(writer: KafkaTransactionalWriter) -> None:
-    """The writer is as good as before: a commit succeeds, on a busy machine not always the first one."""
+    """The writer works as before: a commit succeeds, on a busy machine not always the first one."""
     deadline = time.monotonic() + 60
     while resolved(writer, writer.commit([decision(b"last"), *ROWS])) is not CommitOutcome.COMMITTED:
         assert time.monotonic() < deadline, "no commit succeeded within 60 s"
@@ -141,7 +141,7 @@ def test_a_broker_that_dies_in_mid_commit_loses_and_doubles_nothing(
 
 
 def test_readers_and_event_writers_survive_a_restart(broker: EmbeddedKafka, world: KafkaLogWorld) -> None:
-    """Nobody opens anything again: the reader goes on at its offset, the writer's records arrive, none twice."""
+    """Nothing has to be opened again: the reader continues at its offset, the writer's records arrive, none twice."""
     writer = KafkaEventWriter(world.cluster, world.kafka, message_timeout_ms=60_000)
     reader = world.open_reader()
     reader.assign({DECISIONS_0: 0})
@@ -165,7 +165,7 @@ def test_readers_and_event_writers_survive_a_restart(broker: EmbeddedKafka, worl
 
 
 def test_a_dead_leaders_transaction_holds_readers_back_only_until_its_time_limit(world: KafkaLogWorld) -> None:
-    """Nobody succeeds it, and readers go on all the same; a dropped writer must not abort or wait by itself."""
+    """Readers continue without a successor; a dropped writer must neither abort nor wait."""
     writer = KafkaTransactionalWriter(world.cluster, world.kafka, 2_000)
     writer.open()
     began = time.monotonic()
@@ -185,7 +185,7 @@ def test_a_dead_leaders_transaction_holds_readers_back_only_until_its_time_limit
 
 
 def test_a_writer_whose_own_transaction_timed_out_is_fenced_and_opens_again(world: KafkaLogWorld) -> None:
-    """Fenced does not mean that there is a rival."""
+    """Fenced does not mean that there is another writer."""
     writer = KafkaTransactionalWriter(world.cluster, world.kafka, 1_000)
     writer.open()
     producer = writer._producer  # noqa: SLF001 - a transaction that hangs is what no public call does

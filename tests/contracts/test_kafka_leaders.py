@@ -1,4 +1,4 @@
-"""Asking for offsets while a partition has no leader, which a broker alone brings about only by chance."""
+"""Questions about offsets while a partition has no leader, a state that one broker reaches only by chance."""
 
 from types import SimpleNamespace
 from typing import ClassVar
@@ -54,7 +54,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, *leaders: list[int]) -> KafkaLogReade
 
 
 def test_a_partition_without_a_leader_is_left_out_where_it_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A take-over goes on with the others; whoever needs them all is told that there is no answer."""
+    """A take-over goes on with the others; a caller that needs them all gets an error."""
     reader = asked(monkeypatch, [-1, 1])
     second = TopicPartition(HEARTBEATS, 1)
     assert reader.end_offsets(HEARTBEATS, only_answering=True) == {second: 11}
@@ -65,7 +65,7 @@ def test_a_partition_without_a_leader_is_left_out_where_it_may_be(monkeypatch: p
 
 
 def test_no_answer_at_all_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The topic is there, and nobody leads it."""
+    """The topic exists, and no partition has a leader."""
     assert asked(monkeypatch, [-1, -1]).end_offsets(HEARTBEATS, only_answering=True) == {}
 
 

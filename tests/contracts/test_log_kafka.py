@@ -64,7 +64,9 @@ class TestKafkaOutage(OutageContract):
     def world(self, frozen_at_times: EmbeddedKafka, cluster_name: str) -> Iterator[LogWorld]:
         """A cluster of this test's own, with clients that give up soon."""
         broker = frozen_at_times
-        world = KafkaLogWorld(broker.bootstrap_servers, cluster_name, broker.pause, broker.resume, patience_ms=1_500)
+        world = KafkaLogWorld(
+            broker.bootstrap_servers, cluster_name, broker.pause, broker.resume, request_timeout_ms=1_500
+        )
         yield world
         broker.resume()
         world.close()

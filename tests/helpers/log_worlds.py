@@ -151,7 +151,7 @@ class KafkaLogWorld:
         bootstrap_servers: where it is.
         cluster_name: a name that nobody else uses there.
         pause, resume: freeze the broker and let it go on, where that is possible.
-        patience_ms: how long the clients wait for answers; short where a test waits for them to give up.
+        request_timeout_ms: how long the clients wait for answers; short where a test waits until they give up.
     """
 
     def __init__(
@@ -160,13 +160,13 @@ class KafkaLogWorld:
         cluster_name: str,
         pause: Callable[[], None] | None = None,
         resume: Callable[[], None] | None = None,
-        patience_ms: int = 15_000,
+        request_timeout_ms: int = 15_000,
     ) -> None:
         self.cluster = ClusterConfig(cluster_name)
         self.kafka = KafkaConfig(bootstrap_servers)
         self._pause = pause
         self._resume = resume
-        self._patience_ms = patience_ms
+        self._request_timeout_ms = request_timeout_ms
         self._admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         self._clients: list[LogReader | TransactionalWriter | EventWriter] = []
         for topic in PARTITION_COUNTS:
@@ -174,21 +174,24 @@ class KafkaLogWorld:
 
     def open_reader(self) -> LogReader:
         """See :meth:`LogWorld.open_reader`."""
-        reader = KafkaLogReader(self.cluster, self.kafka, request_timeout_ms=self._patience_ms)
+        reader = KafkaLogReader(self.cluster, self.kafka, request_timeout_ms=self._request_timeout_ms)
         self._clients.append(reader)
         return reader
 
     def open_transactions(self) -> TransactionalWriter:
         """See :meth:`LogWorld.open_transactions`."""
         writer = KafkaTransactionalWriter(
-            self.cluster, self.kafka, commit_timeout_ms=self._patience_ms, open_timeout_ms=self._patience_ms
+            self.cluster,
+            self.kafka,
+            commit_timeout_ms=self._request_timeout_ms,
+            open_timeout_ms=self._request_timeout_ms,
         )
         self._clients.append(writer)
         return writer
 
     def open_events(self) -> EventWriter:
         """See :meth:`LogWorld.open_events`."""
-        writer = KafkaEventWriter(self.cluster, self.kafka, request_timeout_ms=self._patience_ms)
+        writer = KafkaEventWriter(self.cluster, self.kafka, request_timeout_ms=self._request_timeout_ms)
         self._clients.append(writer)
         return writer
 
