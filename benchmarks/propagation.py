@@ -31,8 +31,9 @@ from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.table import decode_row, encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig, KafkaConfig
 from controlplane.core.cluster.policy import HashFunction, Policy
+from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.routing.rows import EpochMarker, Row, TableSettings, key_of
+from controlplane.core.routing.rows import EpochMarker, Row, key_of
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term

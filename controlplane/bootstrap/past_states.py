@@ -9,13 +9,14 @@ from controlplane.bootstrap import readers
 from controlplane.bootstrap.readers import READ_TIMEOUT_MS, LoggedDecision
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, ROUTING_TABLE
+from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.log.apply import follow
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.routing.rows import NodeRow, TableSettings
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Seq, TopicPartition
 from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvariantViolationError, LogContinuityError, PrerequisiteError

@@ -13,31 +13,19 @@ it could not know.
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast, get_origin, get_type_hints
 
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import Datum, Framing, default_framing, read_body
-from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
 from controlplane.core.cluster.events import ClusterCreated, FeatureLevelRaised, PolicyChanged, TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import Event
-from controlplane.core.membership.events import EvictionsFrozen
-from controlplane.core.slots.events import (
-    PlanMade,
-    PolicyRemembered,
-    ReplicasLeft,
-    SlotsAssigned,
-    SlotsExcluded,
-    SlotsIncluded,
-    SlotsPinned,
-    SlotsSplit,
-    SlotsUnpinned,
-)
+from controlplane.core.log.events import EVENT_TYPES, Event
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import (
     ConfigurationError,
     InvalidInputError,
+    InvariantViolationError,
     LogContinuityError,
     UnsupportedFeatureLevelError,
 )
@@ -45,20 +33,20 @@ from controlplane.errors import (
 DEFAULT_MAX_PART_BYTES: Final = 900_000
 """Below librdkafka's ``message.max.bytes`` (1,000,000) and the broker's (1,048,588) with room for key and headers."""
 
-CUT_LISTS: Final[dict[str, str]] = {
-    SlotsAssigned.__name__: "slots",
-    PolicyRemembered.__name__: "entries",
-    SlotsSplit.__name__: "slots",
-    PlanMade.__name__: "rows",
-    ReplicasLeft.__name__: "departures",
-    SlotsPinned.__name__: "pins",
-    SlotsUnpinned.__name__: "pins",
-    SlotsExcluded.__name__: "exclusions",
-    SlotsIncluded.__name__: "exclusions",
-    BundlesAssigned.__name__: "bundles",
-    NamespaceCreated.__name__: "bundles",
-    EvictionsFrozen.__name__: "silent",
-}
+
+def _long_list(kind: type) -> str | None:
+    """The field of an event that may grow with the fleet: its only tuple. None if it has none.
+
+    Raises:
+        InvariantViolationError: there are two, of which one would never be cut.
+    """
+    lists = [name for name, hint in get_type_hints(kind).items() if get_origin(hint) is tuple]
+    if len(lists) > 1:
+        raise InvariantViolationError(f"{kind.__name__} has the lists {', '.join(lists)}: an event may have one")
+    return lists[0] if lists else None
+
+
+CUT_LISTS: Final = {kind.__name__: field for kind in EVENT_TYPES if (field := _long_list(kind)) is not None}
 """Events whose list may be cut between parts, with the list's field. Every other event stays whole."""
 
 _NAME: Final = Decision.__name__

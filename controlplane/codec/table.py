@@ -8,7 +8,9 @@ from typing import Final
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import default_framing
 from controlplane.core.bundles.bundle import Bundle, Namespace
-from controlplane.core.routing.rows import EpochMarker, NodeRow, Row, TableSettings, TableValue, key_of
+from controlplane.core.cluster.rows import TableSettings
+from controlplane.core.membership.rows import NodeRow
+from controlplane.core.routing.rows import EpochMarker, Row, TableValue, key_of
 from controlplane.core.slots.table import Slot
 from controlplane.errors import InvalidInputError
 

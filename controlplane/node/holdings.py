@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from controlplane.core.bundles.reports import BundleStatus
 from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.routing.rows import NodeRow
 from controlplane.core.slots.reports import SlotStatus
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, SlotId, Term

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.routing.rows import NodeRow
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.session.messages import (
     ConfirmTable,
     DrainAsked,

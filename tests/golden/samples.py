@@ -21,6 +21,7 @@ from controlplane.core.cluster.events import (
     TermOpened,
 )
 from controlplane.core.cluster.policy import FormerSilenceLimit, HashFunction, Policy
+from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import Cause, CauseKind, Decision
@@ -38,8 +39,9 @@ from controlplane.core.membership.events import (
 )
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.node import Node, NodeRole, NodeStatus
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.membership.standing_orders import StandingOrder
-from controlplane.core.routing.rows import EpochMarker, NodeRow, TableSettings
+from controlplane.core.routing.rows import EpochMarker
 from controlplane.core.slots.certificate import Certificate, LoadStage, ReadyHeirs
 from controlplane.core.slots.events import (
     MemoryEntry,

@@ -7,8 +7,10 @@ from controlplane.codec.table import encode_row
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.bundles.bundle import Namespace, equal_bundles
 from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, NodeRow, Row, TableSettings, key_of, node_key
+from controlplane.core.membership.rows import NodeRow
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_of, node_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.routing.rows import NodeRow
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.session.messages import (
     ConfirmTable,
     HeartbeatAcknowledged,

@@ -5,9 +5,11 @@ from hypothesis import strategies as st
 
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
-from controlplane.core.routing.rows import SETTINGS_KEY, NodeRow, Row, TableSettings, key_of
+from controlplane.core.routing.rows import SETTINGS_KEY, Row, key_of
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
 from tests.helpers.table_topics import TableTopic

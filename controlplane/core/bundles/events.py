@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
-from controlplane.core.values.canonical import union_member
+from controlplane.core.values.events import CallsFor, event
 
 
-@union_member
+@event(calls_for=CallsFor.OWNERS)
 @dataclass(frozen=True, slots=True)
 class NamespaceCreated:
     """A namespace with its bundles."""
@@ -16,7 +16,7 @@ class NamespaceCreated:
     bundles: tuple[Bundle, ...]
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class BundlesAssigned:
     """New rows of the bundle table, whole."""

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from controlplane.core.cluster.policy import FormerSilenceLimit, Policy
-from controlplane.core.values.canonical import LATER, union_member
+from controlplane.core.values.canonical import LATER
+from controlplane.core.values.events import CallsFor, event
 from controlplane.core.values.identifiers import ControllerId, Term
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class ClusterCreated:
     """The first event of a log: names the log and sets the policy."""
@@ -18,7 +19,7 @@ class ClusterCreated:
     policy: Policy
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class TermOpened:
     """A controller begins to lead; everything after this belongs to its term until the next one opens.
@@ -41,7 +42,7 @@ class TermOpened:
     observed_from: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class FeatureLevelRaised:
     """From this decision on the log has another feature level; who does not support it stops here.
@@ -53,7 +54,7 @@ class FeatureLevelRaised:
     feature_level: int
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class PolicyChanged:
     """The cluster's whole policy from now on, and the longer silence limit that still fences if it was shortened."""
@@ -62,7 +63,7 @@ class PolicyChanged:
     former_silence_limit: FormerSilenceLimit | None
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class SilenceLimitSettled:
     """Whoever may have served under a longer, former silence limit has stopped: the policy's limit fences now."""

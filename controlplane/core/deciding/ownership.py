@@ -2,22 +2,14 @@
 
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Final
 
 from controlplane.core.bundles.bundle import assign_orphans
-from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
-from controlplane.core.cluster.events import PolicyChanged
+from controlplane.core.bundles.events import BundlesAssigned
 from controlplane.core.deciding.pacing import carry_out, go_on
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import (
-    NodeAdmitted,
-    NodeDraining,
-    NodeFenced,
-    NodeOrdered,
-    NodeRemoved,
-    NodeUndrained,
     renewed_by,
 )
 from controlplane.core.membership.node import Node
@@ -27,36 +19,15 @@ from controlplane.core.slots.answers import Answered, ask
 from controlplane.core.slots.events import (
     MemoryEntry,
     PolicyRemembered,
-    ReconciliationResumed,
     SlotsAssigned,
-    SlotsExcluded,
-    SlotsIncluded,
-    SlotsPinned,
-    SlotsUnpinned,
 )
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.policies import slot_policy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicies, SlotRequest
 from controlplane.core.slots.survivors import rows_of_survivors
 from controlplane.core.slots.table import Slot
+from controlplane.core.values.events import calls_for_owners
 from controlplane.core.values.identifiers import NodeId
-
-OWNERSHIP_EVENTS: Final = (
-    NodeAdmitted,
-    NodeDraining,
-    NodeUndrained,
-    NodeFenced,
-    NodeRemoved,
-    NodeOrdered,
-    SlotsPinned,
-    SlotsUnpinned,
-    SlotsExcluded,
-    SlotsIncluded,
-    ReconciliationResumed,
-    PolicyChanged,
-    NamespaceCreated,
-)
-"""After these somebody may own too much, too little, the wrong things, or be gone."""
 
 
 def plan_what_is_due(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> Answered | None:
@@ -150,7 +121,7 @@ def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotR
 
 def _is_called_for(draft: Draft) -> bool:
     """Whether what the draft has done so far calls for a plan."""
-    return draft.refresh or any(isinstance(event, OWNERSHIP_EVENTS) for event in draft.events)
+    return draft.refresh or any(calls_for_owners(event) for event in draft.events)
 
 
 def _is_time_to_ask(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from controlplane.core.values.canonical import union_member
+from controlplane.core.values.events import CallsFor, event
 from controlplane.core.values.identifiers import IntentId
 
 
@@ -17,7 +17,7 @@ class IntentOutcome(Enum):
     """Another intent, taken up together with it, asked for something else instead; it had no effect."""
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class IntentAnswered:
     """An operator's intent and its answer."""

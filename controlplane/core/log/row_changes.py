@@ -1,47 +1,34 @@
 """From states to rows: which rows of the routing table a state has, and which a decision changes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import assert_never
 
-from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
-from controlplane.core.cluster.events import ClusterCreated, PolicyChanged, TermOpened
+from controlplane.core.bundles.events import BundleEvent
+from controlplane.core.bundles.rows import touched_bundles, touched_namespaces
+from controlplane.core.cluster.events import ClusterCreated, ClusterEvent
+from controlplane.core.cluster.rows import table_settings
+from controlplane.core.intents.events import IntentEvent
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
-from controlplane.core.membership.events import (
-    NodeAdmitted,
-    NodeDraining,
-    NodeFenced,
-    NodeOrdered,
-    NodeRemoved,
-    NodeUndrained,
-)
-from controlplane.core.membership.node import NodeStatus
+from controlplane.core.membership.events import MembershipEvent
+from controlplane.core.membership.rows import node_row, touched_nodes
 from controlplane.core.routing.rows import (
     SETTINGS_KEY,
-    NodeRow,
     Row,
-    TableSettings,
     bundle_key,
     key_of,
     namespace_key,
     node_key,
     slot_key,
 )
-from controlplane.core.slots.events import SlotsAssigned, SlotsSplit
-from controlplane.core.values.identifiers import NodeId
-
-
-def table_settings(state: State) -> TableSettings | None:
-    """The settings row; None before the cluster exists."""
-    if not state.log_id:
-        return None
-    policy = state.cluster.policy
-    return TableSettings(policy.slot_count, policy.replica_count, policy.hash_function, policy.silence_limit_ms)
+from controlplane.core.slots.events import SlotEvent
+from controlplane.core.slots.rows import touched_slots
 
 
 def rows_of(state: State) -> dict[str, Row]:
     """Every row of the routing table by key."""
-    settings = table_settings(state)
-    nodes = (_node_row(state, node_id) for node_id in sorted(state.membership.nodes))
+    settings = table_settings(state.cluster.policy) if state.log_id else None
+    nodes = (node_row(state.membership, node_id) for node_id in state.membership.nodes)
     rows: list[Row | None] = [
         settings,
         *state.slots.table,
@@ -68,54 +55,34 @@ def changed_rows(before: State, after: State, events: Iterable[Event]) -> dict[s
     return changed
 
 
-def _touched_keys(event: Event) -> list[str]:
-    match event:
-        case ClusterCreated(policy=policy):
-            return [SETTINGS_KEY, *(slot_key(slot_id) for slot_id in range(policy.slot_count))]
-        case TermOpened() | PolicyChanged():
-            return [SETTINGS_KEY]
-        case NodeAdmitted(node=node):
-            return [node_key(node.node_id)]
-        case NodeDraining() | NodeUndrained() | NodeFenced() | NodeRemoved() | NodeOrdered():
-            return [node_key(event.node_id)]
-        case SlotsAssigned(slots=slots) | SlotsSplit(slots=slots):
-            return [slot_key(slot.slot_id) for slot in slots]
-        case NamespaceCreated(namespace=namespace, bundles=bundles):
-            return [namespace_key(namespace.name), *(bundle_key(bundle.bundle_id) for bundle in bundles)]
-        case BundlesAssigned(bundles=bundles):
-            return [bundle_key(bundle.bundle_id) for bundle in bundles]
-        case _:
-            return []
+def _touched_keys(event: Event) -> Iterator[str]:
+    if isinstance(event, SlotEvent):
+        yield from map(slot_key, touched_slots(event))
+    elif isinstance(event, MembershipEvent):
+        yield from map(node_key, touched_nodes(event))
+    elif isinstance(event, BundleEvent):
+        yield from map(namespace_key, touched_namespaces(event))
+        yield from map(bundle_key, touched_bundles(event))
+    elif isinstance(event, ClusterEvent):
+        yield SETTINGS_KEY
+        if isinstance(event, ClusterCreated):
+            yield from map(slot_key, range(event.policy.slot_count))
+    elif isinstance(event, IntentEvent):
+        return  # intents have no rows
+    else:
+        assert_never(event)
 
 
 def _row(state: State, key: str) -> Row | None:
     _, kind, identifier = key.split("/", 2)
     match kind:
         case "table":
-            return table_settings(state)
+            return table_settings(state.cluster.policy) if state.log_id else None
         case "slot":
-            slot_id = int(identifier)
-            return state.slots.table[slot_id] if slot_id < len(state.slots.table) else None
+            return state.slots.rows.get(int(identifier))
         case "node":
-            return _node_row(state, identifier)
+            return node_row(state.membership, identifier)
         case "namespace":
             return state.bundles.namespaces.get(identifier)
         case _:
             return state.bundles.by_id.get(identifier)
-
-
-def _node_row(state: State, node_id: NodeId) -> NodeRow | None:
-    known = state.membership.nodes.get(node_id)
-    if known is None or known.status is NodeStatus.LEFT:
-        return None
-    node = state.membership.as_ordered(known)
-    return NodeRow(
-        node.node_id,
-        node.incarnation,
-        node.role,
-        node.status,
-        node.addresses,
-        node.zone,
-        node.weight,
-        node.version,
-    )

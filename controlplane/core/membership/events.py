@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 from controlplane.core.membership.node import Node
 from controlplane.core.membership.standing_orders import StandingOrder
-from controlplane.core.values.canonical import union_member
+from controlplane.core.values.events import CallsFor, event
 from controlplane.core.values.identifiers import Incarnation, NodeId
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeAdmitted:
     """A node is a member from now on, new or again. ``node`` is its whole row."""
@@ -19,7 +19,7 @@ class NodeAdmitted:
     node: Node
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeDraining:
     """A node goes: it is relieved of what it holds. ``leaving``: it asked for that itself, and not an operator."""
@@ -30,7 +30,7 @@ class NodeDraining:
     leaving: bool = True
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeUndrained:
     """An operator takes a drain back: the node is active again."""
@@ -49,7 +49,7 @@ class FencingCause(Enum):
     """A greater incarnation of the same node joined: the old process is gone."""
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeFenced:
     """A node is taken for dead and loses what it held; ``silence_ms`` is the evidence."""
@@ -61,7 +61,7 @@ class NodeFenced:
     at_ms: int
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeRemoved:
     """A node has left on its own account."""
@@ -71,7 +71,7 @@ class NodeRemoved:
     at_ms: int
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeOrdered:
     """An operator's whole word on a node's name from now on; an empty one takes everything back."""
@@ -80,7 +80,7 @@ class NodeOrdered:
     order: StandingOrder
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class EvictionsFrozen:
     """Too many nodes fell silent at once: nobody is fenced for silence until this is lifted."""
@@ -89,7 +89,7 @@ class EvictionsFrozen:
     allowed: int
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class EvictionsResumed:
     """Fencing for silence is allowed again; ``reason`` says why."""

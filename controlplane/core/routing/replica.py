@@ -15,8 +15,10 @@ from functools import cached_property
 from types import MappingProxyType
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.cluster.rows import TableSettings
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.hashing import bundle_hash, slot_of
-from controlplane.core.routing.rows import EpochMarker, NodeRow, Row, TableSettings, key_of
+from controlplane.core.routing.rows import EpochMarker, Row, key_of
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, NamespaceName, NodeId, Seq, SlotId, Term

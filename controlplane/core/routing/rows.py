@@ -9,48 +9,16 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
-from controlplane.core.cluster.policy import HashFunction
-from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.cluster.rows import TableSettings
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.addresses import Address
 from controlplane.core.values.canonical import union_member
-from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, Seq, SlotId, Term
+from controlplane.core.values.identifiers import Epoch, NodeId, Seq, SlotId, Term
 
 TABLE_ID: Final = "main"
 MARKER_KEY: Final = f"{TABLE_ID}/epoch/marker"
 SETTINGS_KEY: Final = f"{TABLE_ID}/table/settings"
 _DIGEST_MODULUS: Final = 1 << 64
-
-
-@union_member
-@dataclass(frozen=True, slots=True)
-class TableSettings:
-    """What routers and nodes follow of the cluster's policy.
-
-    Attributes:
-        slot_count, replica_count, hash_function: what turns a key into a slot's holders.
-        silence_limit_ms: when a node that is cut off from the log has to have stopped serving.
-    """
-
-    slot_count: int
-    replica_count: int
-    hash_function: HashFunction
-    silence_limit_ms: int
-
-
-@union_member
-@dataclass(frozen=True, slots=True)
-class NodeRow:
-    """A member as routers see it; nodes that left have no row, fenced ones keep theirs so that they can see it."""
-
-    node_id: NodeId
-    incarnation: Incarnation
-    role: NodeRole
-    status: NodeStatus
-    addresses: tuple[Address, ...]
-    zone: str
-    weight: int
-    version: str
 
 
 @union_member

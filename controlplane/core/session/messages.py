@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from controlplane.core.routing.rows import NodeRow
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.values.identifiers import Incarnation
 from controlplane.core.values.machine import Output, Woke
 

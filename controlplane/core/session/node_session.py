@@ -20,7 +20,7 @@ from enum import Enum
 from typing import Final, assert_never
 
 from controlplane.core.membership.node import NodeStatus
-from controlplane.core.routing.rows import NodeRow
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.session.messages import (
     ConfirmTable,
     DrainAsked,

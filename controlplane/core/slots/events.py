@@ -6,11 +6,11 @@ from typing import TypeAlias
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.plans import Departure
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.canonical import union_member
+from controlplane.core.values.events import CallsFor, event
 from controlplane.core.values.identifiers import Seq
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class SlotsPinned:
     """Replicas that have to be there from now on; one of the same slot and node is replaced."""
@@ -18,7 +18,7 @@ class SlotsPinned:
     pins: tuple[Pin, ...]
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class SlotsUnpinned:
     """Pins that are taken back."""
@@ -26,7 +26,7 @@ class SlotsUnpinned:
     pins: tuple[Pin, ...]
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class SlotsExcluded:
     """Replicas that must not be there from now on."""
@@ -34,7 +34,7 @@ class SlotsExcluded:
     exclusions: tuple[Exclusion, ...]
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class SlotsIncluded:
     """Exclusions that are taken back."""
@@ -42,7 +42,7 @@ class SlotsIncluded:
     exclusions: tuple[Exclusion, ...]
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class ReconciliationPaused:
     """No slot moves from now on; only the dead are taken out of the table. ``reason`` says why."""
@@ -50,7 +50,7 @@ class ReconciliationPaused:
     reason: str
 
 
-@union_member
+@event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class ReconciliationResumed:
     """Slots are planned again; ``reason`` says why."""
@@ -58,7 +58,7 @@ class ReconciliationResumed:
     reason: str
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class SlotsSplit:
     """The rows that the slot table gains because each slot was split: those of the split slots, ascending by slot."""
@@ -66,7 +66,7 @@ class SlotsSplit:
     slots: tuple[Slot, ...]
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class SlotsAssigned:
     """New rows of the slot table, whole, ascending by slot."""
@@ -82,7 +82,7 @@ class MemoryEntry:
     value: str | None
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class PolicyRemembered:
     """What the slot policy has to know again when it is asked next, as far as it changes, sorted by name."""
@@ -90,7 +90,7 @@ class PolicyRemembered:
     entries: tuple[MemoryEntry, ...]
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class PlanMade:
     """What of this decision's plan is carried out later: ``rows`` as planned, ascending by slot.
@@ -104,7 +104,7 @@ class PlanMade:
     rows: tuple[Slot, ...]
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class PlanDropped:
     """What was left of a plan is not carried out any more."""
@@ -113,7 +113,7 @@ class PlanDropped:
     reason: str
 
 
-@union_member
+@event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class ReplicasLeft:
     """Living nodes have given replicas up; older departures that matter no more are forgotten."""

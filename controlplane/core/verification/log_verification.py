@@ -33,7 +33,7 @@ from controlplane.core.verification.holders import (
 )
 from controlplane.core.verification.invariants import check, check_step, dead_may_hold, owner_problems, slot_problems
 from controlplane.core.verification.order_verification import (
-    CALL_FOR_A_PLAN,
+    has_to_be_proven,
     order_complaints,
     pause_complaints,
     planned_from,
@@ -211,7 +211,7 @@ def _plan_complaints(before: State, decision: Decision, after: State, *, dead_ma
     if _only_continues(before, decision):
         return [*owner_problems(after, tuple(after.bundles.by_id.values())), *_step_complaints(before, decision)]
     if decision.certificate is None:
-        uncertified = [type(event).__name__ for event in decision.events if isinstance(event, CALL_FOR_A_PLAN)]
+        uncertified = [type(event).__name__ for event in decision.events if has_to_be_proven(event)]
         if after.cluster.policy.slot_policy in CERTIFYING_POLICIES:
             return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
         holders_left = () if dead_may_stay else slot_problems(after, after.slots.table)
@@ -232,7 +232,7 @@ def _waiting_complaints(before: State, decision: Decision, after: State, *, dead
     if after.slots.plan is None:
         return []
     assigned = {slot.slot_id for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots}
-    called_for = any(isinstance(event, CALL_FOR_A_PLAN) for event in decision.events)
+    called_for = any(has_to_be_proven(event) for event in decision.events)
     table = split_table(_begun(before, after), decision)
     if len(table) != len(after.slots.table):
         return []  # what the table begins with is not known, and is complained of elsewhere
@@ -275,7 +275,7 @@ def _proof_complaints(before: State, decision: Decision, after: State, certifica
 
 def _only_continues(before: State, decision: Decision) -> bool:
     """Whether a decision plans nothing, and carries out some of what was planned and proven before."""
-    called_for = [event for event in decision.events if isinstance(event, CALL_FOR_A_PLAN)]
+    called_for = [event for event in decision.events if has_to_be_proven(event)]
     return (
         decision.certificate is None
         and before.slots.plan is not None

@@ -5,50 +5,34 @@ What the orders mean for a plan is found out here again, apart from the planner'
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final
 
 from controlplane.core.cluster.events import PolicyChanged, SilenceLimitSettled
 from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import (
     NodeAdmitted,
-    NodeDraining,
-    NodeFenced,
     NodeOrdered,
-    NodeRemoved,
     NodeUndrained,
     renewed_by,
 )
 from controlplane.core.operations.order_checks import new_problems
 from controlplane.core.slots.events import (
-    ReconciliationResumed,
     SlotsAssigned,
     SlotsExcluded,
-    SlotsIncluded,
     SlotsPinned,
     SlotsSplit,
-    SlotsUnpinned,
 )
 from controlplane.core.slots.table import Slot, without_nodes
+from controlplane.core.values.events import calls_for_plan
 from controlplane.core.values.identifiers import Epoch, NodeId
 
-CALL_FOR_A_PLAN: Final = (
-    NodeAdmitted,
-    NodeDraining,
-    NodeUndrained,
-    NodeFenced,
-    NodeRemoved,
-    NodeOrdered,
-    SlotsPinned,
-    SlotsUnpinned,
-    SlotsExcluded,
-    SlotsIncluded,
-    ReconciliationResumed,
-    PolicyChanged,
-    SlotsAssigned,
-)
-"""After these it has to be shown that nothing, or nothing more, had to move."""
 _ORDERS = (NodeOrdered, SlotsPinned, SlotsExcluded, PolicyChanged)
+
+
+def has_to_be_proven(event: Event) -> bool:
+    """Whether it has to be shown after an event that nothing, or nothing more, had to move."""
+    return calls_for_plan(event) or isinstance(event, SlotsAssigned)
 
 
 def split_table(before: State, decision: Decision) -> tuple[Slot, ...]:

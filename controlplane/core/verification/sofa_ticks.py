@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.core.bundles.events import NamespaceCreated
 from controlplane.core.cluster.events import PolicyChanged, TermOpened
 from controlplane.core.log.decision import CauseKind, Decision
+from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import renewed_by
 from controlplane.core.slots.events import PolicyRemembered, SlotsAssigned
@@ -20,14 +20,13 @@ from controlplane.core.slots.policies.sofa_memory import greatest_epoch, sofa_ta
 from controlplane.core.slots.sofa.arranger import ArrangeSettings, TickAction, arrange
 from controlplane.core.slots.sofa.force_refresh import round_robin
 from controlplane.core.slots.sofa.table import SofaTable
+from controlplane.core.values.events import calls_for_owners
 from controlplane.core.values.identifiers import NodeId
-from controlplane.core.verification.order_verification import CALL_FOR_A_PLAN, split_table
+from controlplane.core.verification.order_verification import split_table
 from controlplane.errors import PlacementRefusedError
 
 REFUSED: Final = "refused"
 """The action of a tick that threw."""
-_CALL_FOR_A_TICK: Final = (*CALL_FOR_A_PLAN, NamespaceCreated)
-"""A decision with one of these asks the arranger, pins and exclusions included, although they mean nothing to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +86,11 @@ def recorded_tick(before: State, decision: Decision, after: State, living: Seque
     )
 
 
+def _calls_for_a_tick(event: Event) -> bool:
+    """Whether a decision with this event asks the arranger: also for pins and exclusions, which mean nothing to it."""
+    return calls_for_owners(event) or isinstance(event, SlotsAssigned)
+
+
 def _is_refresh(decision: Decision) -> bool:
     """Whether an operator asked for a refresh: a new term that publishes the table again is none."""
     republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
@@ -106,7 +110,7 @@ def tick_complaints(before: State, decision: Decision, after: State, living: Seq
     """What is wrong with what a decision says and does of the slot table, in sentences; see :func:`recorded_tick`."""
     tick = recorded_tick(before, decision, after, living)
     if tick is None:
-        silent = [type(event).__name__ for event in decision.events if isinstance(event, _CALL_FOR_A_TICK)]
+        silent = [type(event).__name__ for event in decision.events if _calls_for_a_tick(event)]
         silent += ["a refresh"] if _is_refresh(decision) else []
         return [f"{name} without a word of what the arranger did" for name in dict.fromkeys(silent)]
     action, wanted = _answer(tick)

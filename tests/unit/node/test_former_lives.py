@@ -15,7 +15,7 @@ from controlplane.config import MEMBERSHIP, ClusterConfig
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import NodeLeaving, NodeLeft
 from controlplane.core.membership.node import NodeStatus
-from controlplane.core.routing.rows import NodeRow
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent

@@ -5,7 +5,7 @@ from controlplane.core.cluster.policy import SILENCE_MARGIN_MS, FormerSilenceLim
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.routing.rows import NodeRow
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.session.messages import HeartbeatAcknowledged, TableChanged, TableConfirmed, TableRead
 from controlplane.core.session.node_session import NodeSession, SessionSettings
 from tests.helpers.world import World

@@ -5,7 +5,8 @@ import pytest
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.membership.node import NodeStatus
-from controlplane.core.routing.rows import NodeRow, node_key
+from controlplane.core.membership.rows import NodeRow
+from controlplane.core.routing.rows import node_key
 from tests.helpers.asked_policy import AskedPolicy, asked_policies
 from tests.helpers.world import World
 

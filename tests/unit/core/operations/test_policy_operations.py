@@ -6,9 +6,10 @@ import pytest
 
 from controlplane.core.cluster.events import PolicyChanged
 from controlplane.core.cluster.policy import Policy, ZoneRule
+from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.row_changes import rows_of
-from controlplane.core.routing.rows import SETTINGS_KEY, TableSettings
+from controlplane.core.routing.rows import SETTINGS_KEY
 from controlplane.core.slots.events import SlotsSplit
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.values.identifiers import Epoch

@@ -6,9 +6,10 @@ import pytest
 
 from controlplane.core.bundles.bundle import Namespace, equal_bundles
 from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.routing.hashing import bundle_hash, slot_of
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
-from controlplane.core.routing.rows import SETTINGS_KEY, TableSettings, bundle_key, namespace_key, slot_key
+from controlplane.core.routing.rows import SETTINGS_KEY, bundle_key, namespace_key, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import InvalidInputError, InvariantViolationError, LogContinuityError, NoRouteError

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.routing.rows import NodeRow
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.session.messages import (
     ConfirmTable,
     DrainAsked,

@@ -1,0 +1,68 @@
+"""The rows of the members in the routing table."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from controlplane.core.membership.events import (
+    EvictionsFrozen,
+    EvictionsResumed,
+    MembershipEvent,
+    NodeAdmitted,
+    NodeDraining,
+    NodeFenced,
+    NodeOrdered,
+    NodeRemoved,
+    NodeUndrained,
+)
+from controlplane.core.membership.image import MembershipImage
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.canonical import union_member
+from controlplane.core.values.identifiers import Incarnation, NodeId
+
+
+@union_member
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """A member as routers see it; nodes that left have no row, fenced ones keep theirs so that they can see it."""
+
+    node_id: NodeId
+    incarnation: Incarnation
+    role: NodeRole
+    status: NodeStatus
+    addresses: tuple[Address, ...]
+    zone: str
+    weight: int
+    version: str
+
+
+def node_row(membership: MembershipImage, node_id: NodeId) -> NodeRow | None:
+    """The row of a node; None if it has none."""
+    known = membership.nodes.get(node_id)
+    if known is None or known.status is NodeStatus.LEFT:
+        return None
+    node = membership.as_ordered(known)
+    return NodeRow(
+        node.node_id,
+        node.incarnation,
+        node.role,
+        node.status,
+        node.addresses,
+        node.zone,
+        node.weight,
+        node.version,
+    )
+
+
+def touched_nodes(event: MembershipEvent) -> Iterable[NodeId]:
+    """The nodes whose rows an event may change."""
+    match event:
+        case NodeAdmitted(node=node):
+            return [node.node_id]
+        case NodeDraining() | NodeUndrained() | NodeFenced() | NodeRemoved() | NodeOrdered():
+            return [event.node_id]
+        case EvictionsFrozen() | EvictionsResumed():
+            return []
+        case _:
+            assert_never(event)
