@@ -23,8 +23,8 @@ from controlplane.core.values.inputs import InputRecord
 from controlplane.core.values.positions import place_of, position_key
 from controlplane.core.verification.audit import Difference, LogAudit
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
+from controlplane.log_reading.deadlines import StallWatch
 from controlplane.ports import LogReader, RawRecord
-from controlplane.service.patience import StallWatch
 
 INPUT_TOPICS: Final = (HEARTBEATS, MEMBERSHIP, INTENTS)
 """What decisions are taken from."""

@@ -20,8 +20,8 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Seq, TopicPartition
 from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvariantViolationError, LogContinuityError, PrerequisiteError
+from controlplane.log_reading.recovery import recover, require_kept
 from controlplane.ports import LogReader
-from controlplane.service.recovery import recover, require_kept
 
 
 class Measure(Enum):

@@ -21,8 +21,8 @@ from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId, TopicPartition
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
+from controlplane.log_reading.deadlines import StallWatch
 from controlplane.ports import LeaseStore, LockStore, LogReader, RawRecord
-from controlplane.service.patience import StallWatch
 from controlplane.table_follower import TableFollower
 
 READ_TIMEOUT_MS: Final = 15_000

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.core.log.snapshots.catalog import ShelvedSnapshot
 from controlplane.errors import InvalidInputError, StopError
+from controlplane.log_reading.recovery import point_of, read_shelf
 from controlplane.ports import LogReader
-from controlplane.service.recovery import point_of, read_shelf
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from controlplane.core.log.snapshots.log_point import LogPoint, asks_for_snapsho
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError, StopError
+from controlplane.log_reading.deadlines import Patience
+from controlplane.log_reading.recovery import recover, require_kept
 from controlplane.ports import Clock, LogReader
-from controlplane.service.patience import Patience
-from controlplane.service.recovery import recover, require_kept
 
 _LOG: Final = TopicPartition(DECISIONS, 0)
 _MAX_RECORDS: Final = 500

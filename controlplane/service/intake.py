@@ -18,9 +18,9 @@ from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartitio
 from controlplane.core.values.inputs import InputRecord, Refusal
 from controlplane.core.values.positions import place_of, position_key
 from controlplane.errors import InvalidInputError, InvariantViolationError
+from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.metrics import ControllerMetrics
-from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 
 _log = structlog.get_logger(__name__)
 

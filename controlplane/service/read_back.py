@@ -7,9 +7,9 @@ import structlog
 from controlplane.config import DECISIONS
 from controlplane.core.log.state import State
 from controlplane.errors import FencedError, LogContinuityError
+from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, StallWatch
 from controlplane.ports import Clock
 from controlplane.service.follower import LogFollower
-from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, StallWatch
 
 _INTERVAL_MS: Final = 1_000
 

@@ -21,9 +21,9 @@ from controlplane.core.log.snapshots.schedule import LastSnapshot, due
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import ControlPlaneError, LogUnavailableError
+from controlplane.log_reading.recovery import read_shelf
 from controlplane.ports import Clock, Delivery, EventWriter, LogReader, Mailbox, OutgoingRecord, Threads
 from controlplane.service.metrics import ControllerMetrics
-from controlplane.service.recovery import read_shelf
 from controlplane.version import __version__
 
 _IDLE_S: Final = 0.5

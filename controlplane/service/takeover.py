@@ -19,10 +19,10 @@ from controlplane.errors import (
     LogContinuityError,
     LogUnavailableError,
 )
+from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.ports import Clock, CommitOutcome, LeaseStore, LogReader
 from controlplane.service.leadership import Leadership
 from controlplane.service.parts import Parts
-from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.service.publisher import TablePublisher
 from controlplane.service.read_back import ReadBack
 from controlplane.table_follower import fold_record

@@ -18,9 +18,9 @@ from controlplane.core.log.state import State
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvalidInputError
+from controlplane.log_reading.recovery import recover
 from controlplane.ports import OutgoingRecord
 from controlplane.service.follower import LogFollower
-from controlplane.service.recovery import recover
 from tests.helpers.histories import History, operations, play
 from tests.helpers.snapshots import SnapshotWorld, snapshot_records
 from tests.helpers.world import World

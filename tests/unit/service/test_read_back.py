@@ -9,9 +9,9 @@ from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.errors import FencedError, LogContinuityError
+from controlplane.log_reading.deadlines import STALL_LIMIT_MS
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.follower import LogFollower
-from controlplane.service.patience import STALL_LIMIT_MS
 from controlplane.service.read_back import ReadBack
 from tests.helpers.snapshots import SnapshotWorld
 from tests.helpers.world import World

@@ -13,8 +13,8 @@ from controlplane.core.log.snapshots.schedule import LastSnapshot, due
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import ConfigurationError
+from controlplane.log_reading.recovery import read_shelf
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
-from controlplane.service.recovery import read_shelf
 from tests.helpers.memory_cluster import MemoryCluster
 
 EVERY_DECISION = SnapshotConfig(after_decisions=1)

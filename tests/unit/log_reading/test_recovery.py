@@ -15,9 +15,9 @@ from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
+from controlplane.log_reading.recovery import read_shelf, recover
 from controlplane.ports import OutgoingRecord
 from controlplane.service.follower import LogFollower
-from controlplane.service.recovery import read_shelf, recover
 from tests.helpers.logs import resealed
 from tests.helpers.snapshots import SnapshotWorld, snapshot_records
 from tests.helpers.world import World

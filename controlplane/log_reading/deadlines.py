@@ -1,4 +1,4 @@
-"""How long a wait for the log may take."""
+"""How long reading a topic to its end may take: in all, and without anything new."""
 
 from typing import Final
 

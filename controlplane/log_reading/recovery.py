@@ -26,8 +26,8 @@ from controlplane.errors import (
     LogContinuityError,
     UnsupportedFeatureLevelError,
 )
+from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.ports import Clock, LogReader, RawRecord
-from controlplane.service.patience import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 
 _LOG: Final = TopicPartition(DECISIONS, 0)
 _SHELF: Final = TopicPartition(SNAPSHOTS, 0)

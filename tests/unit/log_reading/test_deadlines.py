@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.adapters.memory import VirtualClock
 from controlplane.errors import LogUnavailableError
-from controlplane.service.patience import Patience, StallWatch
+from controlplane.log_reading.deadlines import Patience, StallWatch
 
 
 def test_only_what_brings_nothing_for_long_is_stalled() -> None:

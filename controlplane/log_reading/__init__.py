@@ -1,0 +1,1 @@
+"""Reading topics to an end that was asked for, through the port of the log: shared by the controller and inspection."""
