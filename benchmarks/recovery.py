@@ -30,11 +30,12 @@ from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
-from controlplane.bootstrap.readers import read_last_decisions
+from controlplane.bootstrap.connections import open_source
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.config import ClusterConfig, KafkaConfig, SnapshotConfig
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.errors import InvariantViolationError, LogUnavailableError
+from controlplane.inspection.readers import read_last_decisions
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from controlplane.service.follower import LogFollower
 from controlplane.service.metrics import ControllerMetrics
@@ -117,9 +118,9 @@ def _fill(cluster: ClusterConfig, kafka: KafkaConfig, decisions: int, slots: int
     log = LongLog(first[-1].state)
     tail = min(SnapshotConfig().after_decisions, decisions // 2)
     _write(writer, log, decisions - tail - len(first), f"{decisions:,} decisions")
-    reader = KafkaLogReader(cluster, kafka)
-    (last,) = read_last_decisions(reader, 1)
-    reader.close()
+    source = open_source(cluster, kafka)
+    (last,) = read_last_decisions(source, 1)
+    source.close()
     point = LogPoint(log.state(), last.offset, last.offset + 1)
     _write(writer, log, tail, f"the last {tail:,} of them")
     writer.close()

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from controlplane.bootstrap import operators
+from controlplane.bootstrap import connections, operators
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation
 from controlplane.cli.output import OutputFormat, empty_row, print_result
@@ -14,6 +14,7 @@ from controlplane.cli.reading import reading
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.operations.argument_checks import check_arguments
+from controlplane.inspection.answers import AnswerWatch
 
 COLUMNS = ("intent_id", "kind", "outcome", "detail", "seq", "epoch")
 
@@ -59,9 +60,9 @@ def ask(
     row = empty_row(COLUMNS)
     row |= {"intent_id": intent.intent_id, "kind": intent.kind, "outcome": "sent"}
     status = ExitStatus.DONE
-    with reading(invocation, "waiting for the leader") as reader:
-        watch = operators.AnswerWatch(reader)
-        writer = operators.open_event_writer(invocation.cluster, invocation.kafka)
+    with reading(invocation, "waiting for the leader") as source:
+        watch = AnswerWatch(source)
+        writer = connections.open_event_writer(invocation.cluster, invocation.kafka)
         try:
             operators.submit_intent(writer, intent)
         finally:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from controlplane.bootstrap.auditing import Auditor
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli.connecting import LONGEST_WAIT_S
 from controlplane.cli.failures import ExitStatus
@@ -15,9 +14,9 @@ from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.operating import slot_policy_files_option
 from controlplane.cli.output import OutputFormat, Row, Rows, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
-from controlplane.codec.framing import framing_with
 from controlplane.core.values.canonical import Plain
 from controlplane.core.verification.audit import Difference, LogAudit
+from controlplane.inspection.auditing import Auditor
 
 COLUMNS = ("seq", "epoch", "field", "recorded", "retaken", "causes", "inputs")
 
@@ -42,7 +41,7 @@ def audit(invocation: Invocation, *, slot_policy_files: tuple[Path, ...], output
     followed: Counter[str] = Counter()
     told_s = time.monotonic()
     with reading(invocation, work="") as decisions, reading(invocation, work="") as inputs:
-        for audited in Auditor(judging, decisions, inputs, framing_with(invocation.kafka.schema_ids)).run():
+        for audited in Auditor(judging, decisions, inputs).run():
             differences += audited.differences
             if audited.followed_because:
                 followed[audited.followed_because] += 1

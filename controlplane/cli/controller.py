@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import structlog
 
-from controlplane.bootstrap import states
+from controlplane.bootstrap import connections
 from controlplane.cli.connecting import reach
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.lease_options import LeaseChoice, lease_options
@@ -23,6 +23,7 @@ from controlplane.core.log.state import State
 from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.values.canonical import Plain, to_plain
 from controlplane.errors import ConfigurationError, UnknownSlotPolicyError
+from controlplane.inspection import states
 
 
 @click.group()
@@ -101,18 +102,17 @@ def run(  # noqa: PLR0913 - one parameter for each option
         sofa_lease=lease.sofa_lease,
         snapshots=parse_settings("--snapshots", SnapshotConfig(), snapshot_settings),
     )
-    from controlplane.bootstrap import readers
     from controlplane.bootstrap.controllers import run_controller
 
     with stop_on_signals() as stop:
-        with readers.lease_store(invocation.cluster, config.redis_url) as store:
+        with connections.lease_store(invocation.cluster, config.redis_url) as store:
             reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
             if not follow_only:
                 # A right that is missing is an error now; in a take-over it counts as no answer.
                 reach(invocation.redis_place, invocation.connect_timeout_s, store.read_log_id)
-        with reading(invocation) as reader:
+        with reading(invocation) as source:
             # Read only where there is something to compare.
-            ruling = states.read_state(reader) if policy_settings else State()
+            ruling = states.read_state(source) if policy_settings else State()
         if ruling.log_id:
             _warn_of_overruled(invocation.cluster.name, policy_settings, policy, ruling.cluster.policy)
         serve_metrics(metrics_port)

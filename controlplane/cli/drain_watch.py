@@ -9,13 +9,10 @@ from typing import Final
 
 import click
 
-from controlplane.bootstrap import readers, states
-from controlplane.bootstrap.readers import DecisionFollower, LoggedDecision
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation
 from controlplane.cli.reading import reading
 from controlplane.cli.table_status_view import waiting_lines
-from controlplane.codec.framing import framing_with
 from controlplane.core.deciding.table_status import rows_that_wait
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
@@ -29,7 +26,9 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import OrderKind, heeds
 from controlplane.core.values.identifiers import NodeId, Seq, SlotId
 from controlplane.errors import LogUnavailableError, RetryableError
-from controlplane.ports import LogReader
+from controlplane.inspection import readers, states
+from controlplane.inspection.readers import DecisionFollower, LoggedDecision
+from controlplane.inspection.source import LogSource
 
 _POLL_MS: Final = 200
 _TELL_AT_MOST_EVERY_S: Final = 1.0
@@ -112,10 +111,10 @@ def wait_until_drained(invocation: Invocation, node_id: NodeId, timeout_s: float
     """
     drain = _Drain(node_id)
     try:
-        with reading(invocation, work="") as reader:
-            for logged in readers.read_decisions(reader):
+        with reading(invocation, work="") as source:
+            for logged in readers.read_decisions(source):
                 drain.take(logged)
-            return _follow(invocation, reader, drain, timeout_s)
+            return _follow(source, drain, timeout_s)
     except RetryableError as error:
         accepted = f" (decision {drain.began})" if drain.began is not None else ""
         message = (
@@ -126,10 +125,10 @@ def wait_until_drained(invocation: Invocation, node_id: NodeId, timeout_s: float
         raise LogUnavailableError(message) from error
 
 
-def _follow(invocation: Invocation, reader: LogReader, drain: _Drain, timeout_s: float) -> ExitStatus:
+def _follow(source: LogSource, drain: _Drain, timeout_s: float) -> ExitStatus:
     began_s = time.monotonic()
     told_s, told = -_TELL_AT_LEAST_EVERY_S, ""
-    follower = DecisionFollower(reader, drain.next_offset)
+    follower = DecisionFollower(source, drain.next_offset)
     while True:
         status = _end_of(drain)
         if status is not None:
@@ -140,8 +139,8 @@ def _follow(invocation: Invocation, reader: LogReader, drain: _Drain, timeout_s:
         pause_s = _TELL_AT_MOST_EVERY_S if held != told else _TELL_AT_LEAST_EVERY_S
         if over or now_s - told_s >= pause_s:
             told_s, told = now_s, held
-            waiting = _what_it_waits_for(invocation, reader, drain)
-            follower = DecisionFollower(reader, drain.next_offset)  # the look at the heartbeats moved the reader away
+            waiting = _what_it_waits_for(source, drain)
+            follower = DecisionFollower(source, drain.next_offset)  # the look at the heartbeats moved the reader away
             if over:
                 _say_that_time_is_over(drain, timeout_s, held, waiting)
                 return ExitStatus.UNREACHABLE
@@ -190,11 +189,10 @@ def _why_it_stays(state: State, node_id: NodeId) -> str:
     return ""
 
 
-def _what_it_waits_for(invocation: Invocation, reader: LogReader, drain: _Drain) -> str:
+def _what_it_waits_for(source: LogSource, drain: _Drain) -> str:
     """What the rows wait for in which the node still is, to be put behind a sentence; empty if nothing is planned."""
-    framing = framing_with(invocation.kafka.schema_ids)
-    observations = states.read_observations(reader, drain.state, framing=framing)
-    of_the_node = {slot.slot_id for slot in drain.state.slots.table if drain.node_id in slot.replicas}
+    observations = states.read_observations(source, drain.state)
+    of_the_node = {slot.slot_id for slot in drain.state.slots if drain.node_id in slot.replicas}
     waiting = [each for each in rows_that_wait(drain.state, observations) if each.slot_id in of_the_node]
     lines = waiting_lines(waiting)
     more = f"; and {len(lines) - _LINES_SHOWN} other reasons" if len(lines) > _LINES_SHOWN else ""

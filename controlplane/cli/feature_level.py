@@ -2,7 +2,6 @@
 
 import click
 
-from controlplane.bootstrap import readers
 from controlplane.cli.asking import ask, wait_option
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
@@ -10,6 +9,7 @@ from controlplane.cli.output import OutputFormat, Row, format_option, print_resu
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.intents.intent import IntentKind
+from controlplane.inspection import readers
 
 COLUMNS = ("feature_level", "supported_here")
 
@@ -24,8 +24,8 @@ def feature_level() -> None:
 @pass_invocation
 def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     """Print the feature level of the log, and the newest one that this program supports."""
-    with reading(invocation) as reader:
-        last = readers.read_last_decisions(reader, 1)
+    with reading(invocation) as source:
+        last = readers.read_last_decisions(source, 1)
     if not last:
         say_that_nobody_led(invocation, "feature level")
         return ExitStatus.FAILED

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from controlplane.bootstrap import readers
-from controlplane.bootstrap.past_states import refuse_lost_log
-from controlplane.bootstrap.terms import terms_backwards
+from controlplane.bootstrap import connections
 from controlplane.cli import leader_view
 from controlplane.cli.connecting import UnreachableError, reach
 from controlplane.cli.failures import ExitStatus
@@ -19,6 +17,9 @@ from controlplane.core.election.contenders import Contending
 from controlplane.core.election.lock_record import LockReading
 from controlplane.core.intents.intent import IntentKind
 from controlplane.errors import ConfigurationError, PrerequisiteError, RetryableError
+from controlplane.inspection import readers
+from controlplane.inspection.past_states import refuse_lost_log
+from controlplane.inspection.terms import terms_backwards
 from controlplane.ports import LeaseHeld, LeaseMissing
 
 
@@ -40,8 +41,8 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     Under lease profile 'sofa' the lease is SOFARegistry's lock: every field of its record is printed, too.
     """
     lease, contenders, locks, silence = _look_at_lease(invocation)
-    with reading(invocation) as reader:
-        opened = readers.last_term_opened(reader)
+    with reading(invocation) as source:
+        opened = readers.last_term_opened(source)
     row = leader_view.leader_row(lease, locks, opened)
     lock_rows = leader_view.lock_rows(locks)
     contender_rows = leader_view.contender_rows(contenders)
@@ -76,10 +77,10 @@ def _look_at_lease(
 ) -> tuple[LeaseHeld | LeaseMissing | None, Sequence[Contending], Sequence[LockReading], RetryableError | None]:
     """The lease, who asks for it, and the locks; or nothing of them, and how their store did not answer."""
     try:
-        with readers.lease_store(invocation.cluster, invocation.redis_url) as store:
+        with connections.lease_store(invocation.cluster, invocation.redis_url) as store:
             lease = reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
             contenders = store.contenders()
-        with readers.lock_store(invocation.cluster, invocation.redis_url, SofaLeaseConfig()) as lock_store:
+        with connections.lock_store(invocation.cluster, invocation.redis_url, SofaLeaseConfig()) as lock_store:
             return lease, contenders, lock_store.read_all(), None
     except RetryableError as silence:
         return None, (), (), silence
@@ -96,8 +97,8 @@ def history(invocation: Invocation, *, count: int, output_format: OutputFormat) 
     last decision of a term and the first one of the next says nothing of how long nobody led. Why a term ended is what
     the log can tell; who leads now, 'controlplane leader show'. However long the log, only a few records are read.
     """
-    with reading(invocation) as reader:
-        found = [term for term, _ in zip(terms_backwards(reader), range(count), strict=False)]
+    with reading(invocation) as source:
+        found = [term for term, _ in zip(terms_backwards(source), range(count), strict=False)]
     if not found:
         say_that_nobody_led(invocation, "decisions")
     print_result(leader_view.history_rows(found[::-1]), leader_view.HISTORY_COLUMNS, output_format)
@@ -124,10 +125,10 @@ def resign(invocation: Invocation, *, name: str | None, force: bool, manner: Man
     if not (force or manner.dry_run) and invocation.knows_redis:
         _require_lease_store(invocation)
     if name is None:
-        with reading(invocation) as reader:
-            opened = readers.last_term_opened(reader)
+        with reading(invocation) as source:
+            opened = readers.last_term_opened(source)
             if opened is None:
-                refuse_lost_log(reader)
+                refuse_lost_log(source)
         if opened is None:
             raise PrerequisiteError("no controller has led this cluster yet: there is nobody to resign")
         name = opened.decision.controller_id
@@ -142,7 +143,7 @@ def _require_lease_store(invocation: Invocation) -> None:
         ConfigurationError: it refuses this client.
     """
     try:
-        with readers.lease_store(invocation.cluster, invocation.redis_url) as store:
+        with connections.lease_store(invocation.cluster, invocation.redis_url) as store:
             reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
     except UnreachableError as error:
         raise UnreachableError(
@@ -168,7 +169,7 @@ def force_refresh(
     there is no such lock, or another owns it.
     """
     lock = SofaLeaseConfig(data_center, lock_name)
-    with readers.lock_store(invocation.cluster, invocation.redis_url, lock) as store:
+    with connections.lock_store(invocation.cluster, invocation.redis_url, lock) as store:
         reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
         if store.force_refresh(owner, duration_ms):
             click.echo(

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from controlplane.bootstrap.readers import LoggedDecision
-from controlplane.bootstrap.terms import LoggedTerm
 from controlplane.cli.lease_options import DEFAULT_PROFILE, SOFA_PROFILE
 from controlplane.cli.log_view import when
 from controlplane.cli.output import Row, Rows, empty_row
@@ -11,6 +9,8 @@ from controlplane.core.cluster.events import TermOpened
 from controlplane.core.election.contenders import Contending
 from controlplane.core.election.lock_record import LockReading, LockRecord, leader_info
 from controlplane.core.operations.leader_operations import resignation_in
+from controlplane.inspection.readers import LoggedDecision
+from controlplane.inspection.terms import LoggedTerm
 from controlplane.ports import LeaseHeld, LeaseMissing
 
 COLUMNS = (

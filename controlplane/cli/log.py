@@ -5,8 +5,6 @@ from pathlib import Path
 
 import click
 
-from controlplane.bootstrap import past_states, readers
-from controlplane.bootstrap.past_states import Measure, Moment
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import log_view
 from controlplane.cli.connecting import LONGEST_WAIT_S
@@ -18,7 +16,9 @@ from controlplane.cli.output import OutputFormat, format_option, print_json, pri
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.core.verification.log_verification import Complaint, LogVerification
 from controlplane.errors import LogContinuityError, PrerequisiteError
-from controlplane.ports import LogReader
+from controlplane.inspection import past_states, readers
+from controlplane.inspection.past_states import Measure, Moment
+from controlplane.inspection.source import LogSource
 
 
 @click.group()
@@ -54,8 +54,8 @@ def show(
     wanted = LogFilter(seq, epoch, slot_id, node_id)
     if wanted.is_set:
         return _show_rows(invocation, wanted, count, output_format)
-    with reading(invocation) as reader:
-        decisions = readers.read_last_decisions(reader, count)
+    with reading(invocation) as source:
+        decisions = readers.read_last_decisions(source, count)
     if not decisions:
         say_that_nobody_led(invocation, "decisions")
     if output_format is OutputFormat.JSON:
@@ -67,8 +67,8 @@ def show(
 
 def _show_rows(invocation: Invocation, wanted: LogFilter, count: int, output_format: OutputFormat) -> ExitStatus:
     """Print the last decisions that are wanted, with the rows that each changed."""
-    with reading(invocation) as reader:
-        found = find_decisions(readers.read_decisions(reader), wanted, count)
+    with reading(invocation) as source:
+        found = find_decisions(readers.read_decisions(source), wanted, count)
     if output_format is OutputFormat.JSON:
         print_json(log_view.told_documents(found))
     elif found:
@@ -99,10 +99,10 @@ def replay(
     """
     began_s = time.monotonic()
     progress = _Progress("folded")
-    with reading(invocation, work="") as reader:
+    with reading(invocation, work="") as source:
         moment = None if to_seq is None else Moment(Measure.SEQ, to_seq)
         folded = past_states.replay(
-            reader, moment, from_start=not from_snapshot, on_decision=lambda _: progress.count_one()
+            source, moment, from_start=not from_snapshot, on_decision=lambda _: progress.count_one()
         )
     if not folded.state.seq:
         say_that_nobody_led(invocation, "decisions")
@@ -148,8 +148,8 @@ def verify(
     wrong.
     """
     verification = LogVerification(load_slot_policies(slot_policy_files))
-    with reading(invocation, work="") as reader:
-        complaints = _complaints(reader, verification)
+    with reading(invocation, work="") as source:
+        complaints = _complaints(source, verification)
     newest = verification.state.epoch
     if epoch is not None:
         if epoch > newest and not verification.broken:
@@ -180,12 +180,12 @@ def _say_what_was_not_known(verification: LogVerification) -> None:
     )
 
 
-def _complaints(reader: LogReader, verification: LogVerification) -> list[Complaint]:
+def _complaints(source: LogSource, verification: LogVerification) -> list[Complaint]:
     """Judge the log to its end, or to where it breaks; long logs show how far that is."""
     complaints: list[Complaint] = []
     progress = _Progress("checked")
     try:
-        for logged in readers.read_decisions(reader):
+        for logged in readers.read_decisions(source):
             complaints += verification.judge(logged.decision)
             if verification.broken:
                 return complaints

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.core.log.decision import Decision
 from controlplane.core.membership.events import NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained
 from controlplane.core.verification.row_history import RowChange, RowHistory
+from controlplane.inspection.readers import LoggedDecision
 
 _OF_A_NODE: Final = (NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained)
 

@@ -3,14 +3,14 @@
 import datetime as dt
 from collections.abc import Sequence
 
-from controlplane.bootstrap.past_states import Replay
-from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.cli.log_filter import ToldDecision
 from controlplane.cli.output import Row, Rows
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.slots.certificate import Certificate
 from controlplane.core.values.canonical import Plain, to_plain
 from controlplane.core.verification.log_verification import Complaint, LogVerification
+from controlplane.inspection.past_states import Replay
+from controlplane.inspection.readers import LoggedDecision
 
 COMPLAINT_COLUMNS = ("seq", "epoch", "complaint")
 COLUMNS = (

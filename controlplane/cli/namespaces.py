@@ -2,7 +2,6 @@
 
 import click
 
-from controlplane.bootstrap import readers
 from controlplane.cli.asking import ask, wait_option
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
@@ -10,6 +9,7 @@ from controlplane.cli.output import OutputFormat, Row, format_option, print_resu
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.routing.replica import RoutingTable
+from controlplane.inspection import readers
 
 COLUMNS = ("namespace", "bundles", "owners")
 
@@ -34,8 +34,8 @@ def create(invocation: Invocation, name: str, wait_s: float, output_format: Outp
 @pass_invocation
 def list_namespaces(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     """Print the namespaces and the owners of their bundles."""
-    with reading(invocation) as reader:
-        table = readers.read_routing_table(reader)
+    with reading(invocation) as source:
+        table = readers.read_routing_table(source)
     if table is None:
         say_that_nobody_led(invocation, "routing table")
     print_result([] if table is None else namespace_rows(table), COLUMNS, output_format)

@@ -2,8 +2,6 @@
 
 import click
 
-from controlplane.bootstrap import readers, states
-from controlplane.bootstrap.past_states import refuse_lost_log
 from controlplane.cli import nodes_view
 from controlplane.cli.drain_watch import wait_until_drained
 from controlplane.cli.failures import ExitStatus
@@ -12,9 +10,10 @@ from controlplane.cli.log_view import when
 from controlplane.cli.operating import Manner, operate, operation_options
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
-from controlplane.codec.framing import framing_with
 from controlplane.core.intents.intent import IntentKind
 from controlplane.errors import ConfigurationError
+from controlplane.inspection import readers, states
+from controlplane.inspection.past_states import refuse_lost_log
 
 
 @click.group()
@@ -27,17 +26,16 @@ def nodes() -> None:
 @pass_invocation
 def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     """Print every member: what it owns, which epoch it works with, when it was last heard."""
-    with reading(invocation) as reader:
-        table = readers.read_routing_table(reader)
+    with reading(invocation) as source:
+        table = readers.read_routing_table(source)
         if table is None:
             say_that_nobody_led(invocation, "routing table")
             return ExitStatus.FAILED
         living = {node_id for node_id, node in table.nodes.items() if node.status.lives}
-        framing = framing_with(invocation.kafka.schema_ids)
-        tail = readers.read_last_heartbeats(reader, living, states.LOOK_BACK_MS, framing=framing)
-        state = states.read_state(reader)
+        tail = readers.read_last_heartbeats(source, living, states.LOOK_BACK_MS)
+        state = states.read_state(source)
         if not state.log_id:
-            refuse_lost_log(reader)
+            refuse_lost_log(source)
     rows = nodes_view.node_rows(table, tail, state)
     if output_format is OutputFormat.JSON:
         print_json([dict(row) for row in rows])

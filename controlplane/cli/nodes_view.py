@@ -1,12 +1,12 @@
 """The members of a cluster as rows: what the table says of them and what their last heartbeats say."""
 
-from controlplane.bootstrap.readers import HeartbeatTail
 from controlplane.cli.orders_view import order_text
 from controlplane.cli.output import Row, Rows, empty_row
 from controlplane.core.log.state import State
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.slots.table import NodeSlots, by_node
 from controlplane.core.values.identifiers import NodeId
+from controlplane.inspection.readers import HeartbeatTail
 
 COLUMNS = (
     "node",

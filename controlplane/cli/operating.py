@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-from controlplane.bootstrap import states
-from controlplane.bootstrap.past_states import refuse_lost_log
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import effect_view
 from controlplane.cli.asking import ask, new_intent, wait_option
@@ -18,12 +16,13 @@ from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation
 from controlplane.cli.output import OutputFormat, format_option, print_json
 from controlplane.cli.reading import reading
-from controlplane.codec.framing import framing_with
 from controlplane.core.deciding.what_if import Change, effect_of, what_if
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import REASON, Intent, IntentKind
 from controlplane.core.log.state import State
 from controlplane.errors import PrerequisiteError
+from controlplane.inspection import states
+from controlplane.inspection.past_states import refuse_lost_log
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -115,12 +114,12 @@ def show_effect(
         done; failed if some of it could not happen.
     """
     policies = load_slot_policies(slot_policy_files)
-    with reading(invocation) as reader:
-        state = states.read_state(reader)
+    with reading(invocation) as source:
+        state = states.read_state(source)
         if not state.log_id:
-            refuse_lost_log(reader)
+            refuse_lost_log(source)
             raise PrerequisiteError("no controller has led this cluster yet: there is nothing to plan")
-        observations = states.read_observations(reader, state, framing=framing_with(invocation.kafka.schema_ids))
+        observations = states.read_observations(source, state)
     supposed = changes(state)
     with telling(lambda elapsed_s: f"planning ... ({elapsed_s:.0f} s)"):
         effect = effect_of(*what_if(state, observations, supposed, policies))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import click
 
-from controlplane.bootstrap import states
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
 from controlplane.cli.operating import Manner, operate, operation_options
@@ -14,6 +13,7 @@ from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.state import State
 from controlplane.core.values.canonical import to_plain
 from controlplane.errors import ConfigurationError
+from controlplane.inspection import states
 
 COLUMNS = ("name", "value")
 
@@ -28,8 +28,8 @@ def policy() -> None:
 @pass_invocation
 def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     """Print the policy that rules now."""
-    with reading(invocation) as reader:
-        state = states.read_state(reader)
+    with reading(invocation) as source:
+        state = states.read_state(source)
     if not state.log_id:
         say_that_nobody_led(invocation, "policy")
         return ExitStatus.FAILED

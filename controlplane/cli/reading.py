@@ -5,12 +5,12 @@ from contextlib import contextmanager, nullcontext
 
 import click
 
-from controlplane.bootstrap import readers
-from controlplane.bootstrap.past_states import refuse_lost_log
+from controlplane.bootstrap import connections
 from controlplane.cli.connecting import reach, telling
 from controlplane.cli.invocation import Invocation
 from controlplane.config import DECISIONS
-from controlplane.ports import LogReader
+from controlplane.inspection.past_states import refuse_lost_log
+from controlplane.inspection.source import LogSource
 
 
 def say_that_nobody_led(invocation: Invocation, what: str) -> None:
@@ -23,8 +23,8 @@ def say_that_nobody_led(invocation: Invocation, what: str) -> None:
     Raises:
         LogContinuityError: somebody has led it: the log was deleted or recreated.
     """
-    with reading(invocation) as reader:
-        refuse_lost_log(reader)
+    with reading(invocation) as source:
+        refuse_lost_log(source)
     click.echo(
         f"cluster {invocation.cluster.name!r} has no {what} yet: no controller has led it; "
         "start one with 'controlplane controller run'",
@@ -33,7 +33,7 @@ def say_that_nobody_led(invocation: Invocation, what: str) -> None:
 
 
 @contextmanager
-def reading(invocation: Invocation, work: str = "reading the log", first_topic: str = DECISIONS) -> Iterator[LogReader]:
+def reading(invocation: Invocation, work: str = "reading the log", first_topic: str = DECISIONS) -> Iterator[LogSource]:
     """A reader of the cluster's log that has answered once.
 
     Args:
@@ -46,11 +46,11 @@ def reading(invocation: Invocation, work: str = "reading the log", first_topic: 
         ConfigurationError: no address is known.
         PrerequisiteError: the cluster has no topics.
     """
-    reader = readers.open_reader(invocation.cluster, invocation.kafka)
+    source = connections.open_source(invocation.cluster, invocation.kafka)
     try:
-        reach(invocation.kafka_place, invocation.connect_timeout_s, lambda: reader.partition_count(first_topic))
+        reach(invocation.kafka_place, invocation.connect_timeout_s, lambda: source.reader.partition_count(first_topic))
         said = telling(lambda elapsed_s: f"{work} of cluster {invocation.cluster.name} ... ({elapsed_s:.0f} s)")
         with said if work else nullcontext():
-            yield reader
+            yield source
     finally:
-        reader.close()
+        source.close()

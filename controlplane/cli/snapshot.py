@@ -2,7 +2,6 @@
 
 import click
 
-from controlplane.bootstrap.snapshots import JudgedSnapshot, read_snapshots
 from controlplane.cli.asking import ask, wait_option
 from controlplane.cli.failures import ExitStatus
 from controlplane.cli.invocation import Invocation, pass_invocation
@@ -10,6 +9,7 @@ from controlplane.cli.log_view import when
 from controlplane.cli.output import OutputFormat, Row, empty_row, format_option, print_result
 from controlplane.cli.reading import reading
 from controlplane.core.intents.intent import IntentKind
+from controlplane.inspection.snapshots import JudgedSnapshot, read_snapshots
 
 COLUMNS = ("snapshot", "seq", "epoch", "term", "decided_at", "parts", "size_bytes", "code_version", "problem")
 
@@ -27,8 +27,8 @@ def list_snapshots(invocation: Invocation, output_format: OutputFormat) -> ExitS
 
     Each is read whole and compared with the log, as a controller would do it. Exits with 1 if none can be used.
     """
-    with reading(invocation, "reading the snapshots") as reader:
-        rows = [_row(judged) for judged in read_snapshots(reader)]
+    with reading(invocation, "reading the snapshots") as source:
+        rows = [_row(judged) for judged in read_snapshots(source)]
     print_result(rows, COLUMNS, output_format)
     if any(not row["problem"] for row in rows):
         return ExitStatus.DONE

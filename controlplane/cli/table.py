@@ -5,8 +5,6 @@ from pathlib import Path
 
 import click
 
-from controlplane.bootstrap import readers, states
-from controlplane.bootstrap.past_states import Measure, Moment, refuse_lost_log, replay, table_of
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli import table_status_view, table_view
 from controlplane.cli.failures import ExitStatus
@@ -21,11 +19,12 @@ from controlplane.cli.operating import (
 from controlplane.cli.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.reading import reading, say_that_nobody_led
 from controlplane.cli.suppositions import GRAMMAR, parse_supposition
-from controlplane.codec.framing import framing_with
 from controlplane.core.deciding.table_status import table_status
 from controlplane.core.intents.intent import TRUE, IntentKind
 from controlplane.core.log.state import State
 from controlplane.errors import ConfigurationError
+from controlplane.inspection import readers, states
+from controlplane.inspection.past_states import Measure, Moment, refuse_lost_log, replay, table_of
 
 
 @click.group()
@@ -59,14 +58,14 @@ def show(
     and term are then those of the moment.
     """
     moment = _moment({Measure.EPOCH: as_of_epoch, Measure.SEQ: as_of_seq, Measure.OFFSET: as_of_offset})
-    with reading(invocation) as reader:
+    with reading(invocation) as source:
         if moment is None:
-            current = readers.read_routing_table(reader)
-            state = State() if current is None else states.read_state(reader)
+            current = readers.read_routing_table(source)
+            state = State() if current is None else states.read_state(source)
             if current is not None and not state.log_id:
-                refuse_lost_log(reader)
+                refuse_lost_log(source)
         else:
-            state = replay(reader, moment).state
+            state = replay(source, moment).state
             current = table_of(state)
     if current is None:
         say_that_nobody_led(invocation, "routing table")
@@ -107,12 +106,12 @@ def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_f
     'controlplane intents override-self-preservation'.
     """
     policies = load_slot_policies(slot_policy_files)
-    with reading(invocation) as reader:
-        state = states.read_state(reader)
+    with reading(invocation) as source:
+        state = states.read_state(source)
         if not state.log_id:
             say_that_nobody_led(invocation, "routing table")
             return ExitStatus.FAILED
-        observations = states.read_observations(reader, state, framing=framing_with(invocation.kafka.schema_ids))
+        observations = states.read_observations(source, state)
     found = table_status(state, observations, policies)
     if found.slot_policy not in policies:
         click.echo(

@@ -9,10 +9,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from controlplane.bootstrap.readers import DecisionFollower, LoggedDecision, open_reader, read_last_heartbeats
 from controlplane.core.cluster.events import TermOpened
-from controlplane.core.log.decision import Decision
 from controlplane.core.membership.events import FencingCause, NodeFenced
+
+from controlplane.bootstrap.connections import open_source
+from controlplane.core.log.decision import Decision
+from controlplane.inspection.readers import DecisionFollower, LoggedDecision, read_last_heartbeats
 from examples.kv.client import Acknowledged
 from tests.chaos.faults import LEADER_DEATHS, WEIGHTS, FaultKind, Injector, Victims
 from tests.chaos.history import Verdict, judge
@@ -97,8 +99,8 @@ def kinds_until(end_s: float, chance: random.Random) -> Iterator[FaultKind]:
 def _one_fault(cluster: KvCluster, injector: Injector, kind: FaultKind, report: Report) -> str:
     victims = injector.victims()
     report.faults[kind] += 1
-    with closing(open_reader(cluster.real.cluster, cluster.real.kafka)) as reader:
-        decisions = DecisionFollower(reader)
+    with closing(open_source(cluster.real.cluster, cluster.real.kafka)) as source:
+        decisions = DecisionFollower(source)
         began_s, began_ms = time.monotonic(), round(time.time() * 1_000)
         injector.begin(kind, victims)
         if kind in LEADER_DEATHS:
@@ -152,8 +154,8 @@ def _see_failover(decisions: DecisionFollower, kind: FaultKind, victims: Victims
 
 def _silent_from_ms(cluster: KvCluster, node_id: str) -> int:
     """When a dead node's silence was longer than the limit, by the broker's time."""
-    with closing(open_reader(cluster.real.cluster, cluster.real.kafka)) as reader:
-        last = read_last_heartbeats(reader, {node_id}, _HEARTBEAT_LOOK_BACK_MS).last[node_id]
+    with closing(open_source(cluster.real.cluster, cluster.real.kafka)) as source:
+        last = read_last_heartbeats(source, {node_id}, _HEARTBEAT_LOOK_BACK_MS).last[node_id]
     table = cluster.table
     assert table is not None
     return last.append_time_ms + table.settings.silence_limit_ms

@@ -2,7 +2,7 @@
 
 from contextlib import closing
 
-from controlplane.bootstrap.readers import lease_store, open_reader
+from controlplane.bootstrap.connections import lease_store, open_reader
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.membership.inputs import Tick

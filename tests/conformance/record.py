@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from controlplane.bootstrap.readers import open_reader, read_decisions
+from controlplane.bootstrap.connections import open_source
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import Decision
@@ -25,6 +25,7 @@ from controlplane.core.slots.sofa.table import INITIAL_TABLE, SofaTable
 from controlplane.core.verification.holders import expected_owners
 from controlplane.core.verification.sofa_ticks import REFUSED, RecordedTick, recorded_tick
 from controlplane.errors import PlacementRefusedError
+from controlplane.inspection.readers import read_decisions
 from tests.conformance.sofa import ERRORS, Document, ask
 
 
@@ -97,11 +98,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("out", type=Path)
     chosen = parser.parse_args(arguments)
-    reader = open_reader(ClusterConfig(chosen.cluster), KafkaConfig(chosen.bootstrap_servers))
+    source = open_source(ClusterConfig(chosen.cluster), KafkaConfig(chosen.bootstrap_servers))
     try:
-        recorded = list(lines(logged.decision for logged in read_decisions(reader)))
+        recorded = list(lines(logged.decision for logged in read_decisions(source)))
     finally:
-        reader.close()
+        source.close()
     with gzip.open(chosen.out, "wt", encoding="utf-8") as out:
         out.writelines(json.dumps(line) + "\n" for line in recorded)
     return 0

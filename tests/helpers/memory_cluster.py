@@ -22,7 +22,6 @@ from controlplane.adapters.memory import (
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.controllers import compose_controller
-from controlplane.bootstrap.readers import read_routing_table
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_dead_letter
@@ -51,9 +50,11 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.dead_letter import DeadLetter
 from controlplane.core.values.identifiers import Epoch
+from controlplane.inspection.readers import read_routing_table
 from controlplane.ports import EventWriter, LogReader, OutgoingRecord, PolledBatch, RawRecord
 from controlplane.service.controller import Controller
 from controlplane.service.metrics import ControllerMetrics
+from tests.helpers.sources import source_of
 
 HEARTBEAT_PARTITIONS = 2
 DEADLINE_S = 20.0
@@ -245,7 +246,7 @@ class MemoryCluster:
 
     def table(self) -> RoutingTable | None:
         """The routing table as a reader that begins now sees it."""
-        return read_routing_table(MemoryLogReader(self.cluster, self.broker))
+        return read_routing_table(source_of(MemoryLogReader(self.cluster, self.broker)))
 
     def owners(self) -> Mapping[int, str | None]:
         """Slot leaders in the newest table; empty before the first."""

@@ -4,7 +4,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from controlplane.bootstrap.auditing import Audited, Auditor
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS
@@ -13,7 +12,9 @@ from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.verification.audit import LogAudit
 from controlplane.errors import LogContinuityError
+from controlplane.inspection.auditing import Audited, Auditor
 from controlplane.ports import PolledBatch, RawRecord
+from tests.helpers.sources import source_of
 from tests.helpers.world import INPUT_PLACES, World
 
 MOST_AT_ONCE = 50
@@ -64,7 +65,7 @@ class RecordedLog:
     def audit(self) -> tuple[LogAudit, list[Audited]]:
         """Audit it to its end."""
         judging = LogAudit(self.policies)
-        return judging, list(Auditor(judging, self.reader(), self.reader(), timeout_ms=0).run())
+        return judging, list(Auditor(judging, *(source_of(self.reader(), timeout_ms=0) for _ in range(2))).run())
 
 
 class RecordedReader:

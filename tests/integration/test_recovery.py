@@ -7,11 +7,11 @@ import pytest
 from confluent_kafka import TopicPartition as KafkaPosition
 from confluent_kafka.admin import AdminClient
 
-from controlplane.adapters.kafka_log import KafkaLogReader
-from controlplane.bootstrap.snapshots import JudgedSnapshot, read_snapshots
+from controlplane.bootstrap.connections import open_source
 from controlplane.config import DECISIONS
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
+from controlplane.inspection.snapshots import JudgedSnapshot, read_snapshots
 from tests.helpers.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -31,11 +31,11 @@ def cluster(
 
 def snapshots(cluster: RealCluster) -> list[JudgedSnapshot]:
     """The snapshots that a controller would begin from, newest first."""
-    reader = KafkaLogReader(cluster.cluster, cluster.kafka)
+    source = open_source(cluster.cluster, cluster.kafka)
     try:
-        return [judged for judged in read_snapshots(reader) if not judged.problem]
+        return [judged for judged in read_snapshots(source) if not judged.problem]
     finally:
-        reader.close()
+        source.close()
 
 
 def newest_seq(cluster: RealCluster) -> int:

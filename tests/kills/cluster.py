@@ -8,11 +8,12 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+from controlplane.bootstrap.connections import open_source
 from controlplane.bootstrap.members import routing_client
-from controlplane.bootstrap.readers import DecisionFollower, open_reader
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.node_session import SessionState
+from controlplane.inspection.readers import DecisionFollower
 from controlplane.routing import RoutingClient
 from examples.kv.client import Acknowledged, KvClient
 from examples.kv.moving import place_of
@@ -119,7 +120,7 @@ class KvCluster:
 
     def decisions_from_now(self) -> DecisionFollower:
         """The decisions that are committed after this call."""
-        return DecisionFollower(open_reader(self.real.cluster, self.real.kafka))
+        return DecisionFollower(open_source(self.real.cluster, self.real.kafka))
 
     def _is_complete(self) -> bool:
         table = self.table

@@ -1,8 +1,9 @@
 """After a run every decision is taken again from the inputs that the run has left in the log."""
 
 from controlplane.adapters.memory import MemoryLogReader
-from controlplane.bootstrap.auditing import Auditor
 from controlplane.core.verification.audit import LogAudit
+from controlplane.inspection.auditing import Auditor
+from tests.helpers.sources import source_of
 from tests.simulation.world import World
 
 AUDITED_ALIKE = "decisions are taken alike again from the inputs in the log"
@@ -11,9 +12,9 @@ AUDITED_ALIKE = "decisions are taken alike again from the inputs in the log"
 def what_the_audit_finds(world: World) -> list[str]:
     """What is different in the decisions of a run when they are taken again, and those that could not be."""
     judging = LogAudit()
-    readers = [MemoryLogReader(world.cluster, world.broker) for _ in range(2)]
+    sources = [source_of(MemoryLogReader(world.cluster, world.broker), timeout_ms=0) for _ in range(2)]
     found = []
-    for audited in Auditor(judging, *readers, timeout_ms=0).run():
+    for audited in Auditor(judging, *sources).run():
         if audited.followed_because:
             found.append(f"decision {audited.seq} cannot be taken again: {audited.followed_because}")
         found += [str(difference) for difference in audited.differences]

@@ -3,7 +3,7 @@
 import uuid
 
 from controlplane.adapters.kafka_admin import apply_topics
-from controlplane.bootstrap import operators, readers
+from controlplane.bootstrap import connections, operators
 from controlplane.bootstrap.members import routing_client
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.cli.demo.checks import StepFailedError
@@ -11,6 +11,7 @@ from controlplane.cli.demo.stage import Stage
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.values.identifiers import ControllerId, NodeId
+from controlplane.inspection.answers import AnswerWatch
 from controlplane.ports import LogReader
 from controlplane.routing import RoutingClient
 
@@ -47,7 +48,7 @@ class Cast:
 
     def open_log(self) -> LogReader:
         """A reader of the decisions, heartbeats and candidates."""
-        return readers.open_reader(self.stage.cluster, self.stage.kafka)
+        return connections.open_reader(self.stage.cluster, self.stage.kafka)
 
     def open_client(self) -> RoutingClient:
         """A routing client, as a user's program has one."""
@@ -109,9 +110,9 @@ class Cast:
             StepFailedError: it was refused, or nobody answered.
         """
         cluster, kafka = self.stage.cluster, self.stage.kafka
-        reader, writer = readers.open_reader(cluster, kafka), operators.open_event_writer(cluster, kafka)
+        source, writer = connections.open_source(cluster, kafka), connections.open_event_writer(cluster, kafka)
         try:
-            watch = operators.AnswerWatch(reader)
+            watch = AnswerWatch(source)
             intent = Intent(
                 f"demo-{uuid.uuid4().hex[:12]}", IntentKind.CREATE_NAMESPACE.value, "demo", {"namespace": name}
             )
@@ -119,7 +120,7 @@ class Cast:
             answer = watch.wait(intent.intent_id, _ANSWER_TIMEOUT_MS)
         finally:
             writer.close()
-            reader.close()
+            source.close()
         if answer is None or answer.event.outcome is not IntentOutcome.DONE:
             raise StepFailedError(f"namespace {name} was not created: {answer.event.detail if answer else 'no answer'}")
 

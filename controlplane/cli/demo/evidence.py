@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from controlplane.bootstrap.readers import LastHeartbeat, LoggedDecision
 from controlplane.cli.demo.watching import SwappedTable
 from controlplane.core.bundles.candidate import Candidate
 from controlplane.core.cluster.events import TermOpened
@@ -14,6 +13,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.slots.certificate import Certificate
 from controlplane.core.slots.table import by_node
 from controlplane.core.values.identifiers import NamespaceName, NodeId
+from controlplane.inspection.readers import LastHeartbeat, LoggedDecision
 
 
 def events_of(decisions: Iterable[LoggedDecision]) -> list[tuple[LoggedDecision, Event]]:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from controlplane.bootstrap.readers import HeartbeatTail
 from controlplane.cli import nodes_view
 from controlplane.cli.demo.traffic import Counts
 from controlplane.cli.demo.watching import Observer
 from controlplane.cli.output import Rows
 from controlplane.core.log.state import State
+from controlplane.inspection.readers import HeartbeatTail
 
 NODE_COLUMNS = (
     "node",

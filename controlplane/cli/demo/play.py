@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.cli.demo import evidence
 from controlplane.cli.demo.cast import CALM_NAMESPACE, HOT_NAMESPACE, LOWERED_RULES, Cast
 from controlplane.cli.demo.checks import Check, Checklist, StepFailedError
@@ -15,6 +14,7 @@ from controlplane.cli.demo.watching import Observer, wall_ms
 from controlplane.cli.output import cell_text
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId
+from controlplane.inspection.readers import LoggedDecision
 
 FIRST_NODES = 6
 VICTIM = 2

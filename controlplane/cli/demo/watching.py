@@ -7,7 +7,6 @@ import threading
 import time
 from dataclasses import dataclass
 
-from controlplane.bootstrap.readers import LastHeartbeat, LoggedDecision
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import decode_input
 from controlplane.codec.outputs import decode_candidate
@@ -17,6 +16,7 @@ from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import ControlPlaneError
+from controlplane.inspection.readers import LastHeartbeat, LoggedDecision
 from controlplane.ports import LogReader, RawRecord
 from controlplane.routing import RoutingClient
 

@@ -13,7 +13,7 @@ from controlplane.adapters.memory import (
     MemoryLockServer,
     MemoryLockStore,
 )
-from controlplane.bootstrap import operators, readers
+from controlplane.bootstrap import connections
 from controlplane.cli.root import run
 from controlplane.config import ClusterConfig, SofaLeaseConfig
 from tests.helpers.commands import Ran, RunCommand
@@ -75,11 +75,11 @@ def cluster_command(
     def lock_store(_cluster: ClusterConfig, _redis_url: str, lock: SofaLeaseConfig) -> Iterator[MemoryLockStore]:
         yield MemoryLockStore(lock_server, lock.data_center, lock.lock_name)
 
-    monkeypatch.setattr(readers, "open_reader", lambda _cluster, _kafka: world.reader())
-    monkeypatch.setattr(readers, "lease_store", lease_store)
-    monkeypatch.setattr(readers, "lock_store", lock_store)
+    monkeypatch.setattr(connections, "open_reader", lambda _cluster, _kafka: world.reader())
+    monkeypatch.setattr(connections, "lease_store", lease_store)
+    monkeypatch.setattr(connections, "lock_store", lock_store)
     monkeypatch.setattr(
-        operators, "open_event_writer", lambda _cluster, _kafka: MemoryEventWriter(CLUSTER, world.broker)
+        connections, "open_event_writer", lambda _cluster, _kafka: MemoryEventWriter(CLUSTER, world.broker)
     )
 
     def run_command(*arguments: str) -> Ran:

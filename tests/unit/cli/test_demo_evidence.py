@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.bootstrap import readers
-from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.cli.demo import evidence, summary
 from controlplane.cli.demo.checks import Check
 from controlplane.cli.demo.summary import QueryResult, StepReport
@@ -16,7 +14,10 @@ from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import Epoch, Seq, Term
+from controlplane.inspection import readers
+from controlplane.inspection.readers import LoggedDecision
 from tests.helpers.published_world import PublishedWorld
+from tests.helpers.sources import source_of
 
 
 @pytest.fixture
@@ -31,12 +32,12 @@ def killed(world: PublishedWorld) -> PublishedWorld:
 
 def decisions_of(world: PublishedWorld) -> list[LoggedDecision]:
     """The whole log."""
-    return readers.read_last_decisions(world.reader(), 1_000)
+    return readers.read_last_decisions(source_of(world.reader()), 1_000)
 
 
 def table_of(world: PublishedWorld) -> RoutingTable:
     """The newest table."""
-    table = readers.read_routing_table(world.reader())
+    table = readers.read_routing_table(source_of(world.reader()))
     assert table is not None
     return table
 

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from controlplane.bootstrap import states
-from controlplane.bootstrap.readers import DecisionFollower, LoggedDecision
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import MEMBERSHIP
 from controlplane.core.membership.events import NodeUndrained
@@ -13,6 +11,8 @@ from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.observations import Observations
 from controlplane.errors import LogUnavailableError
+from controlplane.inspection import states
+from controlplane.inspection.readers import DecisionFollower, LoggedDecision
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from controlplane.bootstrap.past_states import table_of
 from controlplane.cli import log_view, snapshot
 from controlplane.cli.failures import ExitStatus
 from controlplane.codec.table import decode_row
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.routing.rows import EpochMarker
+from controlplane.inspection.past_states import table_of
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.snapshots import append, points_of, snapshot_records

@@ -8,8 +8,6 @@ from dataclasses import replace
 import pytest
 
 from controlplane.adapters.memory import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
-from controlplane.bootstrap import readers, states
-from controlplane.bootstrap.readers import LoggedDecision
 from controlplane.cli import connecting, log_view, nodes_view, table_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
@@ -21,7 +19,10 @@ from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.values.identifiers import Epoch, Term
 from controlplane.errors import LogContinuityError
-from controlplane.ports import LogReader, OutgoingRecord
+from controlplane.inspection import readers, states
+from controlplane.inspection.readers import LoggedDecision
+from controlplane.inspection.source import LogSource
+from controlplane.ports import OutgoingRecord
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 
@@ -197,7 +198,7 @@ def test_log_that_was_altered_is_named(
     index = len(played.decisions) - 2
     altered = [LoggedDecision(decision, offset, 0) for offset, decision in enumerate(played.decisions)]
     altered[index] = replace(altered[index], decision=replace(altered[index].decision, decided_at_ms=1))
-    monkeypatch.setattr(readers, "read_decisions", lambda _reader: iter(altered))
+    monkeypatch.setattr(readers, "read_decisions", lambda _source: iter(altered))
     ran = cluster_command("log", "verify")
     seq = played.decisions[index].seq
     assert ran.status == ExitStatus.FAILED
@@ -294,9 +295,9 @@ def test_long_reading_is_seen(cluster_command: RunCommand, monkeypatch: pytest.M
     monkeypatch.setattr(connecting, "LONGEST_WAIT_S", 0.05)
     slowly = states.read_state
 
-    def read_state(reader: LogReader) -> State:
+    def read_state(source: LogSource) -> State:
         time.sleep(0.3)
-        return slowly(reader)
+        return slowly(source)
 
     monkeypatch.setattr(states, "read_state", read_state)
     ran = cluster_command("table", "status")

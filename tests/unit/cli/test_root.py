@@ -196,7 +196,7 @@ def test_reading_closes_its_reader(cluster_command: RunCommand, monkeypatch: pyt
         def close(self) -> None:
             closed.append(True)
 
-    monkeypatch.setattr(reading.readers, "open_reader", lambda *_: Silent())
+    monkeypatch.setattr(reading.connections, "open_reader", lambda *_: Silent())
     assert cluster_command("table", "show", "--connect-timeout", "0").status == ExitStatus.UNREACHABLE
     assert closed == [True]
 

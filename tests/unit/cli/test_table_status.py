@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from controlplane.bootstrap import readers
 from controlplane.cli import table_status_view
 from controlplane.cli.failures import ExitStatus
 from controlplane.config import ClusterConfig
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.operations.slot_numbers import slot_ranges
+from controlplane.inspection import readers
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.sofa_fleet import SofaFleet

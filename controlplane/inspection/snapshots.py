@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from controlplane.adapters.system_clock import SystemClock
 from controlplane.core.log.snapshots.catalog import ShelvedSnapshot
 from controlplane.errors import InvalidInputError, StopError
+from controlplane.inspection.source import LogSource
 from controlplane.log_reading.recovery import point_of, read_shelf
-from controlplane.ports import LogReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +16,19 @@ class JudgedSnapshot:
     problem: str
 
 
-def read_snapshots(reader: LogReader) -> list[JudgedSnapshot]:
+def read_snapshots(source: LogSource) -> list[JudgedSnapshot]:
     """All that the topic holds, newest first, each compared with the log as a controller would do it.
 
     Raises:
         LogUnavailableError: the log did not answer.
     """
-    shelf = read_shelf(reader, SystemClock())
-    return [JudgedSnapshot(each, _problem(reader, each)) for each in shelf.newest_first()]
+    shelf = read_shelf(source.reader, source.clock)
+    return [JudgedSnapshot(each, _problem(source, each)) for each in shelf.newest_first()]
 
 
-def _problem(reader: LogReader, shelved: ShelvedSnapshot) -> str:
+def _problem(source: LogSource, shelved: ShelvedSnapshot) -> str:
     try:
-        point_of(reader, SystemClock(), shelved)
+        point_of(source.reader, source.clock, shelved)
     except InvalidInputError as error:
         return error.detail
     except StopError as error:

@@ -14,8 +14,6 @@ from controlplane.adapters.memory import (
     MemoryTransactionalWriter,
     VirtualClock,
 )
-from controlplane.bootstrap import readers
-from controlplane.bootstrap.auditing import InputTape
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig
@@ -25,8 +23,11 @@ from controlplane.core.routing.rows import slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.inspection import readers
+from controlplane.inspection.auditing import InputTape
 from controlplane.ports import OutgoingRecord, PolledBatch
 from tests.helpers.published_world import PublishedWorld
+from tests.helpers.sources import source_of
 
 CLUSTER = ClusterConfig("c")
 
@@ -83,7 +84,7 @@ def test_backwards_is_the_log_reversed(parts_bytes: list[int], window: int) -> N
     broker, decisions = written(parts_bytes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(readers, "_FIRST_DECISIONS", window)
-        found = [logged.decision for logged in readers.decisions_backwards(MemoryLogReader(CLUSTER, broker))]
+        found = [logged.decision for logged in readers.decisions_backwards(source_of(MemoryLogReader(CLUSTER, broker)))]
     assert found == decisions[::-1]
 
 
@@ -96,7 +97,7 @@ def test_last_decisions_are_read_without_reading_the_log() -> None:
     """Ten million decisions behind it must not make ``log show`` slow."""
     broker, decisions = written([900_000] * 1_000)
     reader = CountingReader(CLUSTER, broker)
-    assert [logged.decision for logged in readers.read_last_decisions(reader, 5)] == decisions[-5:]
+    assert [logged.decision for logged in readers.read_last_decisions(source_of(reader), 5)] == decisions[-5:]
     assert reader.fetched <= 2 * 64
 
 
@@ -104,7 +105,7 @@ def test_fewer_decisions_than_asked_for() -> None:
     """A young log is shown whole."""
     broker, decisions = written([900_000] * 2)
     assert [
-        logged.decision for logged in readers.read_last_decisions(MemoryLogReader(CLUSTER, broker), 20)
+        logged.decision for logged in readers.read_last_decisions(source_of(MemoryLogReader(CLUSTER, broker)), 20)
     ] == decisions
 
 
@@ -122,7 +123,7 @@ def test_no_table_before_the_first_leader() -> None:
     """An empty topic is no error."""
     world = PublishedWorld(CLUSTER)
     world.broker.create_topic(CLUSTER.topic(ROUTING_TABLE))
-    assert readers.read_routing_table(world.reader()) is None
+    assert readers.read_routing_table(source_of(world.reader())) is None
 
 
 def test_row_that_no_leader_wrote_is_refused() -> None:
@@ -134,15 +135,15 @@ def test_row_that_no_leader_wrote_is_refused() -> None:
     row = encode_row(Slot(0, "evil", (), Epoch(1)))
     intruder.commit([OutgoingRecord(ROUTING_TABLE, slot_key(0).encode(), row, 0)])
     with pytest.raises(LogContinuityError, match="does not become whole"):
-        readers.read_routing_table(world.reader(), timeout_ms=50)
+        readers.read_routing_table(source_of(world.reader(), timeout_ms=50))
 
 
 @pytest.mark.parametrize(
     "read",
     [
-        lambda reader: readers.read_routing_table(reader, timeout_ms=50),
-        lambda reader: readers.read_last_decisions(reader, 3, timeout_ms=50),
-        lambda reader: readers.read_last_heartbeats(reader, {"n1"}, 1_000, timeout_ms=50),
+        lambda reader: readers.read_routing_table(source_of(reader, timeout_ms=50)),
+        lambda reader: readers.read_last_decisions(source_of(reader, timeout_ms=50), 3),
+        lambda reader: readers.read_last_heartbeats(source_of(reader, timeout_ms=50), {"n1"}, 1_000),
     ],
 )
 def test_log_that_stops_answering_ends_the_wait(read: Callable[[MemoryLogReader], object]) -> None:
@@ -171,7 +172,7 @@ def test_the_end_of_a_topic_that_never_rests_is_found() -> None:
             world.run(200, ("n1",))
             return PolledBatch(batch.records, frozenset())
 
-    tail = readers.read_last_heartbeats(Restless(CLUSTER, world.broker), {"n1"}, 1_000)
+    tail = readers.read_last_heartbeats(source_of(Restless(CLUSTER, world.broker)), {"n1"}, 1_000)
     assert tail.last["n1"].heartbeat.node_id == "n1"
 
 
@@ -182,7 +183,7 @@ def test_last_heartbeats_pass_bad_records_by() -> None:
     writer = MemoryTransactionalWriter(CLUSTER, world.broker)
     writer.open()
     writer.commit([OutgoingRecord(HEARTBEATS, b"n1", b"no avro", partition) for partition in range(3)])
-    tail = readers.read_last_heartbeats(world.reader(), {"n1"}, 60_000)
+    tail = readers.read_last_heartbeats(source_of(world.reader()), {"n1"}, 60_000)
     assert tail.last["n1"].heartbeat.node_id == "n1"
     assert tail.now_ms == world.now_ms
 
@@ -193,7 +194,7 @@ def test_heartbeats_are_looked_for_only_so_far_back() -> None:
     world.admit("n1")
     world.run(400_000, ("n1",))
     reader = CountingReader(CLUSTER, world.broker)
-    tail = readers.read_last_heartbeats(reader, {"n1", "silent"}, longest_ms=30_000)
+    tail = readers.read_last_heartbeats(source_of(reader), {"n1", "silent"}, longest_ms=30_000)
     assert set(tail.last) == {"n1"}
     assert reader.fetched < 0.5 * sum(reader.end_offsets(HEARTBEATS).values())
 
@@ -202,7 +203,7 @@ def test_follower_sees_what_comes_after_it_began() -> None:
     """Who waits for an answer must not take an old decision for it."""
     world = PublishedWorld(CLUSTER)
     world.admit("n1")
-    follower = readers.DecisionFollower(world.reader())
+    follower = readers.DecisionFollower(source_of(world.reader()))
     assert follower.wait_for(lambda _: True, timeout_ms=50) is None
     world.admit("n2")
     logged = follower.wait_for(lambda found: bool(found.decision.certificate), timeout_ms=1_000)
@@ -211,7 +212,7 @@ def test_follower_sees_what_comes_after_it_began() -> None:
 
 
 def _slots(world: PublishedWorld) -> tuple[Slot, ...]:
-    table = readers.read_routing_table(world.reader())
+    table = readers.read_routing_table(source_of(world.reader()))
     assert table is not None
     assert (table.epoch, table.seq, table.log_id) == (world.state.epoch, world.state.seq, world.state.log_id)
     return table.slots
@@ -229,8 +230,8 @@ def test_ends_that_are_told_again_are_no_news_of_a_partition_that_is_silent() ->
     reader = RetellingReader(CLUSTER, broker)
     reader.held_back = [TopicPartition(HEARTBEATS, 1)]
     with pytest.raises(LogUnavailableError, match=r"heartbeats\[1\]"):
-        readers.read_last_heartbeats(reader, {"n1"}, 1_000, timeout_ms=100)
-    tape = InputTape(reader, None, timeout_ms=100)
+        readers.read_last_heartbeats(source_of(reader, timeout_ms=100), {"n1"}, 1_000)
+    tape = InputTape(source_of(reader, timeout_ms=100))
     tape.seek({TopicPartition(HEARTBEATS, partition): 0 for partition in (0, 1)})
     with pytest.raises(LogUnavailableError, match="heartbeats"):
         list(tape.read_to({TopicPartition(HEARTBEATS, partition): 1 for partition in (0, 1)}))

@@ -8,15 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
-from controlplane.bootstrap import terms
-from controlplane.bootstrap.terms import LoggedTerm, terms_backwards
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.config import DECISIONS, ClusterConfig
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq, Term
+from controlplane.inspection import terms
+from controlplane.inspection.terms import LoggedTerm, terms_backwards
 from controlplane.ports import OutgoingRecord, PolledBatch
 from tests.helpers.published_world import PublishedWorld
+from tests.helpers.sources import source_of
 
 CLUSTER = ClusterConfig("c")
 
@@ -78,7 +79,7 @@ def test_every_term_is_found_with_its_first_and_its_last_decision(
     broker, expected = log_of(lengths, part_bytes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(terms, "_FIRST_STEP", step)
-        found = [seqs_of(term) for term in terms_backwards(MemoryLogReader(CLUSTER, broker))]
+        found = [seqs_of(term) for term in terms_backwards(source_of(MemoryLogReader(CLUSTER, broker)))]
     assert found == expected[::-1]
 
 
@@ -86,6 +87,6 @@ def test_a_long_term_costs_a_few_small_reads() -> None:
     """Ten million decisions behind it must not make the history slow."""
     broker, expected = log_of([(1, 5), (1, 4_000), (1, 3)], 900_000)
     reader = CountingReader(CLUSTER, broker)
-    found = [seqs_of(term) for term in terms_backwards(reader)]
+    found = [seqs_of(term) for term in terms_backwards(source_of(reader))]
     assert found == expected[::-1]
     assert reader.fetched < 600

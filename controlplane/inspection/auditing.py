@@ -9,9 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controlplane.adapters.system_clock import SystemClock
-from controlplane.bootstrap import readers
-from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.cluster.events import TermOpened
@@ -23,8 +20,10 @@ from controlplane.core.values.inputs import InputRecord
 from controlplane.core.values.positions import place_of, position_key
 from controlplane.core.verification.audit import Difference, LogAudit
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
+from controlplane.inspection import readers
+from controlplane.inspection.source import LogSource
 from controlplane.log_reading.deadlines import StallWatch
-from controlplane.ports import LogReader, RawRecord
+from controlplane.ports import RawRecord
 
 INPUT_TOPICS: Final = (HEARTBEATS, MEMBERSHIP, INTENTS)
 """What decisions are taken from."""
@@ -52,25 +51,27 @@ class Audited:
 class InputTape:
     """The recorded inputs, handed out up to wanted positions."""
 
-    def __init__(self, reader: LogReader, framing: Framing | None, timeout_ms: int) -> None:
-        """``reader`` belongs to the tape; ``timeout_ms`` is how long to wait for the next batch."""
-        self._reader = reader
-        self._framing = framing
-        self._timeout_ms = timeout_ms
+    def __init__(self, source: LogSource) -> None:
+        """``source`` belongs to the tape."""
+        self._source = source
         self._next: dict[TopicPartition, int] = {}
         self._ahead: dict[TopicPartition, deque[RawRecord]] = {}
         self._ended: set[TopicPartition] = set()
 
     def first_kept(self) -> dict[TopicPartition, int]:
         """The first offset that is still there, for each input partition."""
-        return {place: offset for topic in INPUT_TOPICS for place, offset in self._reader.start_offsets(topic).items()}
+        return {
+            place: offset
+            for topic in INPUT_TOPICS
+            for place, offset in self._source.reader.start_offsets(topic).items()
+        }
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
         """Read on from these offsets, and of these partitions only."""
         self._next = dict(positions)
         self._ahead = {place: deque() for place in positions}
         self._ended = set()
-        self._reader.assign(positions)
+        self._source.reader.assign(positions)
 
     def read_to(self, wanted: Mapping[TopicPartition, int]) -> Iterator[list[InputRecord]]:
         """The records before the wanted offsets, in order per partition; less where a topic ends before.
@@ -79,7 +80,7 @@ class InputTape:
             LogUnavailableError: the log did not answer.
             LogContinuityError: some are no longer kept.
         """
-        watch = StallWatch(SystemClock(), self._timeout_ms)
+        watch = StallWatch(self._source.clock, self._source.timeout_ms)
         while True:
             batch = [record for place in self._next for record in self._take(place, wanted.get(place, 0))]
             if batch:
@@ -89,13 +90,13 @@ class InputTape:
                 return
             if watch.is_stalled(progress=bool(batch) or self._poll()):
                 places = ", ".join(position_key(place) for place in missing)
-                raise LogUnavailableError(f"{places} could not be read on within {self._timeout_ms} ms")
+                raise LogUnavailableError(f"{places} could not be read on within {self._source.timeout_ms} ms")
 
     def _poll(self) -> bool:
         """Read ahead; whether that brought anything new."""
         if sum(map(len, self._ahead.values())) > _MOST_READ_AHEAD:
             self.seek(self._next)
-        batch = self._reader.poll(_BATCH, _POLL_MS)
+        batch = self._source.reader.poll(_BATCH, _POLL_MS)
         for record in batch.records:
             place = TopicPartition(record.topic, record.partition)
             self._ahead[place].append(record)
@@ -117,7 +118,7 @@ class InputTape:
 
     def _decoded(self, record: RawRecord) -> InputRecord:
         try:
-            return decode_input(record.topic, record, self._framing)
+            return decode_input(record.topic, record, self._source.framing)
         except InvalidInputError:
             coordinates = Coordinates(record.topic, record.partition, record.offset, record.append_time_ms)
             return InputRecord(coordinates, None, b"")  # the leader made a dead letter of it
@@ -126,27 +127,17 @@ class InputTape:
 class Auditor:
     """Audits a log from its first decision to its present end."""
 
-    def __init__(
-        self,
-        audit: LogAudit,
-        decisions: LogReader,
-        inputs: LogReader,
-        framing: Framing | None = None,
-        timeout_ms: int = readers.READ_TIMEOUT_MS,
-    ) -> None:
+    def __init__(self, audit: LogAudit, decisions: LogSource, inputs: LogSource) -> None:
         """Prepare.
 
         Args:
             audit: takes the decisions again; at its beginning.
-            decisions: reads the decision log.
-            inputs: reads the input topics.
-            framing: how inputs are framed; None knows no registry's schema ids.
-            timeout_ms: how long to wait for the next batch.
+            decisions: the decision log is read from it,
+            inputs: and from another one, with a reader of its own, the inputs.
         """
         self._audit = audit
         self._decisions = decisions
-        self._timeout_ms = timeout_ms
-        self._tape = InputTape(inputs, framing, timeout_ms)
+        self._tape = InputTape(inputs)
         self._kept: Mapping[TopicPartition, int] = {}
         self._observations = self._observed_before = Observations()
         self._began: Mapping[TopicPartition, int] = {}
@@ -161,7 +152,7 @@ class Auditor:
         """
         self._begin(self._tape.first_kept())
         try:
-            for logged in readers.read_decisions(self._decisions, self._timeout_ms):
+            for logged in readers.read_decisions(self._decisions):
                 yield self._audited(logged.decision)
                 if self._audit.broken:
                     return

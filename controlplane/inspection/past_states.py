@@ -4,9 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from controlplane.adapters.system_clock import SystemClock
-from controlplane.bootstrap import readers
-from controlplane.bootstrap.readers import READ_TIMEOUT_MS, LoggedDecision
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.cluster.rows import TableSettings
@@ -20,8 +17,10 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Seq, TopicPartition
 from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvariantViolationError, LogContinuityError, PrerequisiteError
+from controlplane.inspection import readers
+from controlplane.inspection.readers import LoggedDecision
+from controlplane.inspection.source import LogSource
 from controlplane.log_reading.recovery import recover, require_kept
-from controlplane.ports import LogReader
 
 
 class Measure(Enum):
@@ -81,20 +80,18 @@ class Replay:
 
 
 def replay(
-    reader: LogReader,
+    source: LogSource,
     moment: Moment | None = None,
     *,
     from_start: bool = False,
-    timeout_ms: int = READ_TIMEOUT_MS,
     on_decision: Callable[[LoggedDecision], None] = lambda _: None,
 ) -> Replay:
     """Fold the log up to a moment, or to its end.
 
     Args:
-        reader: reads the cluster's log.
+        source: the cluster's log.
         moment: when to stop; None folds all.
         from_start: leave snapshots alone.
-        timeout_ms: how long to wait for the next batch.
         on_decision: is told of each decision that was folded.
 
     Raises:
@@ -103,17 +100,17 @@ def replay(
         UnsupportedFeatureLevelError: a newer version wrote it.
         PrerequisiteError: the moment has not come yet, or was before the first decision.
     """
-    began = LogPoint(State()) if from_start else recover(reader, SystemClock(), _early_enough(moment))
-    require_kept(reader, began.next_offset)
+    began = LogPoint(State()) if from_start else recover(source.reader, source.clock, _early_enough(moment))
+    require_kept(source.reader, began.next_offset)
     state, decisions = began.state, 0
-    for logged in readers.read_decisions(reader, timeout_ms, began.next_offset):
+    for logged in readers.read_decisions(source, began.next_offset):
         if moment is not None and not moment.covers(logged):
             break
         state = follow(state, logged.decision)
         decisions += 1
         on_decision(logged)
     if moment is not None:
-        _require_reached(reader, moment, state)
+        _require_reached(source, moment, state)
     return Replay(state, began.state.seq, decisions)
 
 
@@ -145,29 +142,29 @@ def table_of(state: State) -> RoutingTable:
     )
 
 
-def refuse_lost_log(reader: LogReader) -> None:
+def refuse_lost_log(source: LogSource) -> None:
     """Refuse to call a log new that holds no decision, where the routing table or a snapshot tells of some.
 
     Raises:
         LogUnavailableError: the log did not answer.
         LogContinuityError: one does: the log was deleted or recreated.
     """
-    table = readers.read_routing_table(reader)
+    table = readers.read_routing_table(source)
     # The log is asked after the table: a first decision that comes meanwhile stands in both or in the log alone.
-    if table is not None and not readers.read_last_decisions(reader, 1):
+    if table is not None and not readers.read_last_decisions(source, 1):
         raise LogContinuityError(
             f"topic {DECISIONS} is empty, but {ROUTING_TABLE} holds seq {table.seq} of log {table.log_id!r}: "
             f"the decision log was deleted or recreated; {RESTORE_OR_BEGIN_ANEW}"
         )
-    recover(reader, SystemClock())
+    recover(source.reader, source.clock)
 
 
 def _early_enough(moment: Moment | None) -> Callable[[SnapshotPart], bool]:
     return (lambda _: True) if moment is None else moment.is_after
 
 
-def _require_reached(reader: LogReader, moment: Moment, state: State) -> None:
-    end_offset = reader.end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
+def _require_reached(source: LogSource, moment: Moment, state: State) -> None:
+    end_offset = source.reader.end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
     what = f"{moment.measure.value} {moment.number}"
     if not moment.has_come(state, end_offset):
         newest = {Measure.EPOCH: state.epoch, Measure.SEQ: state.seq, Measure.OFFSET: end_offset - 1}

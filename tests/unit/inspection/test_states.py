@@ -1,10 +1,11 @@
 """What somebody outside finds of a cluster: its nodes' last words, as old as they are."""
 
-from controlplane.bootstrap import states
 from controlplane.config import ClusterConfig
 from controlplane.core.deciding.ownership import slot_request
 from controlplane.core.log.draft import Draft
+from controlplane.inspection import states
 from tests.helpers.published_world import PublishedWorld
+from tests.helpers.sources import source_of
 
 
 def test_reports_are_as_old_as_they_are() -> None:
@@ -15,7 +16,7 @@ def test_reports_are_as_old_as_they_are() -> None:
     world.run(200)
     world.heartbeat("n2")
     world.run(700)
-    observed = states.read_observations(world.reader(), world.state)
+    observed = states.read_observations(source_of(world.reader()), world.state)
     now_ms = world.now_ms
     assert observed.now_ms == now_ms
     found = slot_request(Draft(world.state), observed, now_ms).reports

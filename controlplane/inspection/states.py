@@ -2,21 +2,19 @@
 
 from typing import Final
 
-from controlplane.bootstrap import readers
-from controlplane.bootstrap.past_states import replay
-from controlplane.bootstrap.readers import READ_TIMEOUT_MS
-from controlplane.codec.framing import Framing
 from controlplane.config import HEARTBEATS
 from controlplane.core.log.state import State
 from controlplane.core.membership.observations import Heard, Observations, PartitionView
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.ports import LogReader
+from controlplane.inspection import readers
+from controlplane.inspection.past_states import replay
+from controlplane.inspection.source import LogSource
 
 LOOK_BACK_MS: Final = 60_000
 """How far back in log time a node's last heartbeat is looked for."""
 
 
-def read_state(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> State:
+def read_state(source: LogSource) -> State:
     """The state after the last decision, folded from the newest good snapshot; an empty one before the first.
 
     Raises:
@@ -24,12 +22,10 @@ def read_state(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> State:
         LogContinuityError: the log is not one chain, or a record is no decision.
         UnsupportedFeatureLevelError: a newer version wrote it.
     """
-    return replay(reader, timeout_ms=timeout_ms).state
+    return replay(source).state
 
 
-def read_observations(
-    reader: LogReader, state: State, timeout_ms: int = READ_TIMEOUT_MS, framing: Framing | None = None
-) -> Observations:
+def read_observations(source: LogSource, state: State) -> Observations:
     """What the living nodes last said and how long ago, as far as planning asks for it: of silence it says nothing.
 
     The clock is the broker's append time. A leader counts less of an outage, in which nobody ticked.
@@ -37,8 +33,8 @@ def read_observations(
     Raises:
         LogUnavailableError: the log did not answer.
     """
-    living = {node_id for node_id, node in state.membership.nodes.items() if node.lives}
-    tail = readers.read_last_heartbeats(reader, living, LOOK_BACK_MS, timeout_ms, framing)
+    living = {node_id for node_id, node in state.nodes.items() if node.lives}
+    tail = readers.read_last_heartbeats(source, living, LOOK_BACK_MS)
     heard = {
         (node_id, last.heartbeat.incarnation): Heard(last.append_time_ms, last.append_time_ms, last.heartbeat)
         for node_id, last in tail.last.items()

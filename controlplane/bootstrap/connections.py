@@ -1,0 +1,57 @@
+"""Connections to a cluster for those who only look at it or ask for something: to Kafka, and to the lease store."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from controlplane.adapters.system_clock import SystemClock
+from controlplane.codec.framing import framing_with
+from controlplane.config import ClusterConfig, KafkaConfig, SofaLeaseConfig
+from controlplane.inspection.source import LogSource
+from controlplane.ports import EventWriter, LeaseStore, LockStore, LogReader
+
+LEASE_LOOK_TIMEOUT_MS: Final = 2_000
+"""For a request to Redis by a process that only looks; a leader waits for less."""
+
+
+def open_reader(cluster: ClusterConfig, kafka: KafkaConfig) -> LogReader:
+    """A reader of the cluster's topics in Kafka; the caller closes it."""
+    from controlplane.adapters.kafka_log import KafkaLogReader
+
+    return KafkaLogReader(cluster, kafka)
+
+
+def open_source(cluster: ClusterConfig, kafka: KafkaConfig) -> LogSource:
+    """A reader of the cluster's topics as inspection wants it; the caller closes it."""
+    return LogSource(open_reader(cluster, kafka), SystemClock(), framing_with(kafka.schema_ids))
+
+
+def open_event_writer(cluster: ClusterConfig, kafka: KafkaConfig) -> EventWriter:
+    """A writer of single records to the cluster's topics in Kafka; the caller closes it."""
+    from controlplane.adapters.kafka_log import KafkaEventWriter
+
+    return KafkaEventWriter(cluster, kafka)
+
+
+@contextmanager
+def lease_store(cluster: ClusterConfig, redis_url: str) -> Iterator[LeaseStore]:
+    """The cluster's lease in Redis, to look at; closed at the end."""
+    from controlplane.adapters.redis_lease import RedisLeaseStore
+
+    store = RedisLeaseStore(cluster, redis_url, LEASE_LOOK_TIMEOUT_MS)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def lock_store(cluster: ClusterConfig, redis_url: str, lock: SofaLeaseConfig) -> Iterator[LockStore]:
+    """A lock of lease profile ``sofa`` in Redis, and a look at all of them; closed at the end."""
+    from controlplane.adapters.redis_lock import RedisLockStore
+
+    store = RedisLockStore(cluster, redis_url, lock.data_center, lock.lock_name, LEASE_LOOK_TIMEOUT_MS)
+    try:
+        yield store
+    finally:
+        store.close()

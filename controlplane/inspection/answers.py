@@ -1,0 +1,36 @@
+"""The answer to an operator's intent, found in the decision log."""
+
+from dataclasses import dataclass
+
+from controlplane.core.intents.events import IntentAnswered
+from controlplane.core.values.identifiers import IntentId
+from controlplane.inspection.readers import DecisionFollower, LoggedDecision
+from controlplane.inspection.source import LogSource
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of an intent, and the decision that says so."""
+
+    event: IntentAnswered
+    logged: LoggedDecision
+
+
+class AnswerWatch:
+    """Watches the decision log for the answer to an intent; begin it before the intent is sent."""
+
+    def __init__(self, source: LogSource) -> None:
+        """Begin behind the last decision; the reader belongs to the watch from here on."""
+        self._follower = DecisionFollower(source)
+
+    def wait(self, intent_id: IntentId, timeout_ms: int) -> Answer | None:
+        """The answer, or None if the log holds none when the time is over."""
+        found: list[IntentAnswered] = []
+
+        def answers(logged: LoggedDecision) -> bool:
+            events = [event for event in logged.decision.events if isinstance(event, IntentAnswered)]
+            found.extend(event for event in events if event.intent_id == intent_id)
+            return bool(found)
+
+        logged = self._follower.wait_for(answers, timeout_ms)
+        return None if logged is None else Answer(found[0], logged)

@@ -1,0 +1,31 @@
+"""What inspection reads from: a reader of the cluster's log, with the clock and the limits of its waits."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.codec.framing import Framing
+from controlplane.ports import Clock, LogReader
+
+READ_TIMEOUT_MS: Final = 15_000
+"""How long a question waits for the next batch before it calls the log unavailable."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """A cluster's log for one question after the other; each assigns the reader anew.
+
+    Attributes:
+        reader: of the cluster's topics.
+        clock: for the limits of waits.
+        framing: how inputs are framed; None knows no registry's schema ids.
+        timeout_ms: how long to wait for something new.
+    """
+
+    reader: LogReader
+    clock: Clock
+    framing: Framing | None = None
+    timeout_ms: int = READ_TIMEOUT_MS
+
+    def close(self) -> None:
+        """Give the reader back."""
+        self.reader.close()
