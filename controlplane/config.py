@@ -143,6 +143,11 @@ class KafkaConfig:
                 raise ConfigurationError(message)
 
 
+DEFAULT_LEASE_PROFILE = "default"
+SOFA_LEASE_PROFILE = "sofa"
+"""How a controller stands for election: by our lease, or by SOFARegistry's lock."""
+
+
 @dataclass(frozen=True, slots=True)
 class LeaseConfig:
     """The lease by which one controller leads. It is liveness only; safety is Kafka's fencing.

@@ -7,29 +7,30 @@ from typing import Final
 
 import click
 
-from controlplane.cli.acls import acls
-from controlplane.cli.audit import audit
-from controlplane.cli.controller import controller
+from controlplane import __version__
+from controlplane.cli.cluster.acls import acls
+from controlplane.cli.cluster.feature_level import feature_level
+from controlplane.cli.cluster.intents import intents
+from controlplane.cli.cluster.namespaces import namespaces
+from controlplane.cli.cluster.topics import topics
+from controlplane.cli.cluster.up import up
+from controlplane.cli.common.failures import ExitStatus, exit_status_of, sentence_of
+from controlplane.cli.common.invocation import DEFAULT_CLUSTER, DEFAULT_DATA_DIR, Invocation
+from controlplane.cli.common.logging_setup import LOG_LEVELS, LogFormat, configure_logging
+from controlplane.cli.common.pairs_option import pairs_of
+from controlplane.cli.common.secrets import refuse_secrets_in_sight
+from controlplane.cli.controller.commands import controller
 from controlplane.cli.demo.command import demo
-from controlplane.cli.failures import ExitStatus, exit_status_of, sentence_of
-from controlplane.cli.feature_level import feature_level
-from controlplane.cli.intents import intents
-from controlplane.cli.invocation import DEFAULT_CLUSTER, DEFAULT_DATA_DIR, Invocation
-from controlplane.cli.leader import leader
-from controlplane.cli.log import log
-from controlplane.cli.logging_setup import LOG_LEVELS, LogFormat, configure_logging
-from controlplane.cli.namespaces import namespaces
-from controlplane.cli.node import node
-from controlplane.cli.nodes import nodes
-from controlplane.cli.pairs_option import pairs_of
-from controlplane.cli.pipeline import pipeline
-from controlplane.cli.policy import policy
-from controlplane.cli.secrets import refuse_secrets_in_sight
-from controlplane.cli.snapshot import snapshot
-from controlplane.cli.sql import sql
-from controlplane.cli.table import table
-from controlplane.cli.topics import topics
-from controlplane.cli.up import up
+from controlplane.cli.leader.commands import leader
+from controlplane.cli.log.audit import audit
+from controlplane.cli.log.commands import log
+from controlplane.cli.log.snapshots import snapshot
+from controlplane.cli.nodes.commands import nodes
+from controlplane.cli.nodes.node import node
+from controlplane.cli.pipeline.commands import pipeline
+from controlplane.cli.pipeline.sql import sql
+from controlplane.cli.policy.commands import policy
+from controlplane.cli.table.commands import table
 from controlplane.codec.framing import framing_with
 from controlplane.config import ClusterConfig
 from controlplane.errors import ConfigurationError, ControlPlaneError

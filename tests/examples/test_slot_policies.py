@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from controlplane.bootstrap.slot_policies import load_slot_policies
-from controlplane.cli import controller
-from controlplane.cli.settings_option import parse_settings
+from controlplane.cli.common.settings_option import parse_settings
+from controlplane.cli.controller.commands import run as controller_run
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.slots.answers import ask
@@ -110,7 +110,7 @@ def test_trying_a_policy_prints_what_the_page_shows(folder: Path) -> None:
 def chosen(folder: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[SlotPolicies, Policy]:
     """The policies and the first policy that the page's command gives its controller."""
     monkeypatch.chdir(folder)
-    context = controller.run.make_context("run", words[2:])
+    context = controller_run.make_context("run", words[2:])
     files, settings = context.params["slot_policy_files"], context.params["policy_settings"]
     return load_slot_policies(files), parse_settings("--policy", Policy(), settings)
 
@@ -148,7 +148,7 @@ def test_the_file_can_be_named_in_the_environment(folder: Path, monkeypatch: pyt
     variable = "CONTROLPLANE_CONTROLLER_RUN_SLOT_POLICY_FILE"
     assert variable in PAGE.read_text(encoding="utf-8")
     monkeypatch.setenv(variable, f"{folder / 'my_policy.py'}:{RENDEZVOUS}")
-    context = controller.run.make_context("run", [])
+    context = controller_run.make_context("run", [])
     assert set(load_slot_policies(context.params["slot_policy_files"])) >= {"fewest", "rendezvous"}
 
 

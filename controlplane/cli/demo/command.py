@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from controlplane.cli.failures import ExitStatus
-from controlplane.cli.invocation import DEFAULT_CLUSTER, DEFAULT_DATA_DIR, DEMO_FOLDER, Invocation, pass_invocation
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.invocation import (
+    DEFAULT_CLUSTER,
+    DEFAULT_DATA_DIR,
+    DEMO_FOLDER,
+    Invocation,
+    pass_invocation,
+)
 from controlplane.errors import ControlPlaneError, MissingExtraError
 
 if TYPE_CHECKING:

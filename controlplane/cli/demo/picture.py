@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from controlplane.cli import nodes_view
 from controlplane.cli.demo.traffic import Counts
 from controlplane.cli.demo.watching import Observer
-from controlplane.cli.output import Rows
 from controlplane.core.log.state import State
+from controlplane.inspection import members
 from controlplane.inspection.readers import HeartbeatTail
+from controlplane.inspection.rows import Rows
 
 NODE_COLUMNS = (
     "node",
@@ -70,6 +70,6 @@ def take_picture(observer: Observer | None, elapsed_s: float, step: str, waiting
         table.term,
         decisions[-1].decision.controller_id if decisions else "",
         # Nobody operates the demo: there are no orders to show, so the state is not read.
-        nodes_view.node_rows(table, HeartbeatTail(observer.now_ms, observer.heartbeats), State()),
+        members.member_rows(table, HeartbeatTail(observer.now_ms, observer.heartbeats), State()),
         counts,
     )

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from controlplane.cli.common.output import cell_text
 from controlplane.cli.demo import evidence
 from controlplane.cli.demo.cast import CALM_NAMESPACE, HOT_NAMESPACE, LOWERED_RULES, Cast
 from controlplane.cli.demo.checks import Check, Checklist, StepFailedError
@@ -11,7 +12,6 @@ from controlplane.cli.demo.delta import ask_delta
 from controlplane.cli.demo.picture import Picture, take_picture
 from controlplane.cli.demo.summary import QueryResult, StepReport
 from controlplane.cli.demo.watching import Observer, wall_ms
-from controlplane.cli.output import cell_text
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId
 from controlplane.inspection.readers import LoggedDecision

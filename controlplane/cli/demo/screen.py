@@ -14,8 +14,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from controlplane.cli.common.output import cell_text
 from controlplane.cli.demo.picture import NODE_COLUMNS, Picture
-from controlplane.cli.output import cell_text
 
 LINE_EVERY_S = 2.0
 """Without a terminal there is a new line at least this often, so that nobody takes the demo for stuck."""

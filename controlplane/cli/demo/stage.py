@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from controlplane.cli.common.invocation import DELTA_FOLDER, DEMO_FOLDER, Invocation
 from controlplane.cli.demo.checks import StepFailedError
 from controlplane.cli.demo.processes import DemoProcess, find_holder, hand_over
 from controlplane.cli.demo.traffic import Counts, read_counts
-from controlplane.cli.invocation import DELTA_FOLDER, DEMO_FOLDER, Invocation
 from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.embedded.ivy import IVY_SETTINGS_VARIABLE
 from controlplane.embedded.jars import CACHE_VARIABLE

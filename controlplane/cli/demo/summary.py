@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
+from controlplane.cli.common.output import print_rows
 from controlplane.cli.demo.checks import Check
 from controlplane.cli.demo.traffic import Counts
-from controlplane.cli.output import Row, Rows, print_rows
 from controlplane.core.values.canonical import Plain, to_plain
+from controlplane.inspection.rows import Row, Rows
 
 STEP_COLUMNS = (
     "step",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from controlplane.adapters.memory import MemoryEventWriter
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.codec.inputs import decode_input
 from controlplane.config import INTENTS
 from controlplane.core.intents.intent import Intent

@@ -2,7 +2,7 @@
 
 import json
 
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft, SealedDecision
 from tests.helpers.commands import RunCommand

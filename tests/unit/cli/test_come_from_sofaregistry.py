@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.cli.settings_option import parse_settings
+from controlplane.cli.common.settings_option import parse_settings
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.slots.policies.sofa import SofaOptions, SofaPolicy
 from tests.helpers.commands import RunCommand

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.cli import connecting
-from controlplane.cli.connecting import UnreachableError, reach
-from controlplane.cli.failures import ExitStatus, exit_status_of
-from controlplane.cli.invocation import Invocation
+from controlplane.cli.common import connecting
+from controlplane.cli.common.connecting import UnreachableError, reach
+from controlplane.cli.common.failures import ExitStatus, exit_status_of
+from controlplane.cli.common.invocation import Invocation
 from controlplane.config import ClusterConfig
 from controlplane.embedded.parts import LOCK_FILE, addresses_path
 from controlplane.errors import ConfigurationError, LogUnavailableError

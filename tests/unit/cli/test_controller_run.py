@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.adapters.memory import MemoryLeaseStore
 from controlplane.bootstrap import controllers
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import SnapshotConfig
 from controlplane.errors import ConfigurationError
 from tests.helpers.commands import RunCommand

@@ -9,11 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+import controlplane
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.invocation import Invocation
 from controlplane.cli.demo.checks import StepFailedError
 from controlplane.cli.demo.stage import Stage
 from controlplane.cli.demo.traffic import Counts, read_counts
-from controlplane.cli.failures import ExitStatus
-from controlplane.cli.invocation import Invocation
 from controlplane.config import ClusterConfig
 from controlplane.errors import PrerequisiteError
 from tests.helpers.commands import RunCommand

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import MEMBERSHIP
 from controlplane.core.membership.events import NodeUndrained
 from controlplane.core.membership.inputs import NodeJoined
@@ -75,7 +75,7 @@ def test_drain_that_takes_too_long_says_what_is_left(
     played.ask("drain_node", node="n1")
     held = len(played.held("n1"))
     assert held
-    monkeypatch.setattr("controlplane.cli.nodes.operate", lambda *_: ExitStatus.DONE)
+    monkeypatch.setattr("controlplane.cli.nodes.commands.operate", lambda *_: ExitStatus.DONE)
     ran = cluster_command("nodes", "drain", "n1", "--drain-timeout", "0.1")
     assert ran.status == ExitStatus.UNREACHABLE
     first, last = ran.err.splitlines()
@@ -91,7 +91,7 @@ def test_drain_that_somebody_takes_back_ends_at_once(
     """The line names who did it and in which decision; nobody waits for ten minutes."""
     played.ask("change_policy", moves_in_flight="1")
     played.ask("drain_node", node="n1")
-    monkeypatch.setattr("controlplane.cli.nodes.operate", lambda *_: ExitStatus.DONE)
+    monkeypatch.setattr("controlplane.cli.nodes.commands.operate", lambda *_: ExitStatus.DONE)
     polls = []
 
     def undrain_after_a_while(follower: DecisionFollower, timeout_ms: int) -> list[LoggedDecision]:
@@ -120,7 +120,7 @@ def test_drain_of_a_node_that_dies_is_no_success(
     played.ask("drain_node", node="n2")
     played.ask("change_policy", moves_in_flight="1")
     played.ask("drain_node", node="n3")
-    monkeypatch.setattr("controlplane.cli.nodes.operate", lambda *_: ExitStatus.DONE)
+    monkeypatch.setattr("controlplane.cli.nodes.commands.operate", lambda *_: ExitStatus.DONE)
     played.run(31_000, ("n1", "n2"))
     ran = cluster_command("nodes", "drain", "n3")
     assert ran.status == ExitStatus.FAILED
@@ -139,7 +139,7 @@ def test_drain_that_leaves_slots_to_nobody_is_no_success(
     own = sorted(world.held("n2"))
     assert len(own) == 8
     world.ask("drain_node", node="n2")
-    monkeypatch.setattr("controlplane.cli.nodes.operate", lambda *_: ExitStatus.DONE)
+    monkeypatch.setattr("controlplane.cli.nodes.commands.operate", lambda *_: ExitStatus.DONE)
     ran = cluster_command("nodes", "drain", "n2")
     assert ran.status == ExitStatus.FAILED
     assert "n2 holds nothing any more, but nobody took slots" in ran.err
@@ -152,7 +152,7 @@ def test_drain_during_which_kafka_goes_says_that_it_goes_on(
     played.ask("change_policy", moves_in_flight="1")
     played.ask("drain_node", node="n1")
     seq = played.state.seq
-    monkeypatch.setattr("controlplane.cli.nodes.operate", lambda *_: ExitStatus.DONE)
+    monkeypatch.setattr("controlplane.cli.nodes.commands.operate", lambda *_: ExitStatus.DONE)
 
     def gone(*_: object, **__: object) -> Observations:
         raise LogUnavailableError("the end of heartbeats[0] was not reached")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import DECISIONS, ROUTING_TABLE, SNAPSHOTS
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import SINGLE_PARTITION_TOPICS, PublishedWorld

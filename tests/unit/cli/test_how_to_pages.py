@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ClusterConfig
 from controlplane.core.values.identifiers import Term
 from tests.helpers.answering import answering_leader

@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, MemoryLockServer, MemoryLockStore
 from controlplane.bootstrap import controllers
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ControllerConfig, LeaseConfig, SofaLeaseConfig, SofaRenewal
 from controlplane.core.values.identifiers import Term
 from tests.helpers.answering import answering_leader

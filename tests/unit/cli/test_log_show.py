@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ClusterConfig
 from controlplane.core.cluster.policy import Policy
 from tests.helpers.commands import RunCommand

@@ -8,7 +8,13 @@ import threading
 import pytest
 import structlog
 
-from controlplane.cli.logging_setup import CHATTY_LINES, CHATTY_WINDOW_S, ChatterLimit, LogFormat, configure_logging
+from controlplane.cli.common.logging_setup import (
+    CHATTY_LINES,
+    CHATTY_WINDOW_S,
+    ChatterLimit,
+    LogFormat,
+    configure_logging,
+)
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from controlplane.cli.failures import ExitStatus
-from controlplane.cli.suppositions import parse_supposition
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.table.suppositions import parse_supposition
 from controlplane.config import INTENTS
 from controlplane.core.deciding.what_if import NodeDies
 from controlplane.core.intents.intent import Intent

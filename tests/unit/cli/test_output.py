@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from controlplane.cli import output
+from controlplane.cli.common import output
 
 
 @pytest.mark.parametrize(

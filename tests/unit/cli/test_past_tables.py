@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from controlplane.cli import log_view, snapshot
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.codec.table import decode_row
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.routing.rows import EpochMarker
+from controlplane.inspection import decisions
 from controlplane.inspection.past_states import table_of
+from controlplane.inspection.snapshots import SNAPSHOT_FIELDS
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.snapshots import append, points_of, snapshot_records
@@ -112,7 +113,7 @@ def test_a_replay_leads_to_the_same_digest_from_anywhere(
     from_snapshot = cluster_command("log", "replay", "--from-snapshot", "--format", "json")
     assert "begun at the log's start" not in from_snapshot.err
     tail = json.loads(from_snapshot.out)
-    assert set(whole) == set(log_view.REPLAY_COLUMNS)
+    assert set(whole) == set(decisions.REPLAY_FIELDS)
     assert whole["state_digest"] == tail["state_digest"] == world.state.digest()
     assert (whole["began_after_seq"], whole["decisions"]) == (0, len(points))
     assert (tail["began_after_seq"], tail["decisions"]) == (2, len(points) - 2)
@@ -129,7 +130,7 @@ def test_snapshots_are_listed_with_what_is_wrong_with_them(
     ran = cluster_command("snapshot", "list", "--format", "json")
     rows = json.loads(ran.out)
     assert ran.status == ExitStatus.DONE
-    assert set(rows[0]) == set(snapshot.COLUMNS)
+    assert set(rows[0]) == set(SNAPSHOT_FIELDS)
     assert [row["seq"] for row in rows] == [3, 2, 1]
     assert [row["problem"] for row in rows][1:] == ["", ""]
     assert "parts are there" in rows[0]["problem"]

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from controlplane.cli import quiet_start as module
-from controlplane.cli.quiet_start import quiet_start
+from controlplane.cli.pipeline import quiet_start as module
+from controlplane.cli.pipeline.quiet_start import quiet_start
 
 
 def warn(text: str) -> None:

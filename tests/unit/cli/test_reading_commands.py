@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from controlplane.adapters.memory import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
-from controlplane.cli import connecting, log_view, nodes_view, table_view
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common import connecting
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS
@@ -19,8 +19,9 @@ from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.values.identifiers import Epoch, Term
 from controlplane.errors import LogContinuityError
-from controlplane.inspection import readers, states
+from controlplane.inspection import decisions, members, readers, states, tables
 from controlplane.inspection.readers import LoggedDecision
+from controlplane.inspection.rows import when
 from controlplane.inspection.source import LogSource
 from controlplane.ports import OutgoingRecord
 from tests.helpers.commands import RunCommand
@@ -111,7 +112,7 @@ def test_nodes_text_says_of_which_log_time_it_is(cluster_command: RunCommand, pl
     for _ in range(2):
         headlines.append(cluster_command("nodes", "list").out.splitlines()[0])
         played.clock.advance(60_000)
-    words = f"epoch {played.state.epoch}, 2 of 3 nodes live at log time {log_view.when(played.now_ms)}"
+    words = f"epoch {played.state.epoch}, 2 of 3 nodes live at log time {when(played.now_ms)}"
     assert headlines == [words, words]
 
 
@@ -232,10 +233,10 @@ def test_log_that_ends_within_a_decision_is_no_whole_log(
 def test_certificate_above_the_least_is_not_called_proven(played: PublishedWorld) -> None:
     """The words follow the numbers."""
     certificate = next(decision.certificate for decision in played.decisions if decision.certificate is not None)
-    assert log_view.certificate_text(certificate).endswith("proven least")
+    assert decisions.certificate_text(certificate).endswith("proven least")
     worse = replace(certificate, moved=certificate.least_moved + 2, lost_slots=(3, 4))
-    assert "2 moves" in log_view.certificate_text(worse)
-    assert "no living replica of 2 slots" in log_view.certificate_text(worse)
+    assert "2 moves" in decisions.certificate_text(worse)
+    assert "no living replica of 2 slots" in decisions.certificate_text(worse)
 
 
 def test_leader_is_lease_and_last_term(
@@ -268,9 +269,9 @@ def test_namespaces_are_listed_with_owners(cluster_command: RunCommand, played: 
 @pytest.mark.parametrize(
     ("words", "columns"),
     [
-        (("nodes", "list"), nodes_view.COLUMNS),
-        (("log", "show"), log_view.COLUMNS),
-        (("table", "show", "--by", "node"), table_view.NODE_COLUMNS),
+        (("nodes", "list"), members.MEMBER_FIELDS),
+        (("log", "show"), decisions.DECISION_FIELDS),
+        (("table", "show", "--by", "node"), tables.NODE_FIELDS),
     ],
 )
 def test_text_shows_every_column(

@@ -6,9 +6,10 @@ import click
 import pytest
 
 from controlplane import errors
-from controlplane.cli import main, reading, root
-from controlplane.cli.failures import ExitStatus, exit_status_of
-from controlplane.cli.invocation import Invocation
+from controlplane.cli import main, root
+from controlplane.cli.common import reading
+from controlplane.cli.common.failures import ExitStatus, exit_status_of
+from controlplane.cli.common.invocation import Invocation
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 
@@ -22,7 +23,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Invocation]:
         invocations.append(invocation)
         raise errors.LogUnavailableError("nobody there")
 
-    monkeypatch.setattr("controlplane.cli.table.reading", note)
+    monkeypatch.setattr("controlplane.cli.table.commands.reading", note)
     return invocations
 
 
@@ -100,7 +101,7 @@ def test_defects_keep_their_traceback(command: RunCommand, monkeypatch: pytest.M
     def broken(_invocation: Invocation) -> None:
         raise KeyError("defect")
 
-    monkeypatch.setattr("controlplane.cli.table.reading", broken)
+    monkeypatch.setattr("controlplane.cli.table.commands.reading", broken)
     with pytest.raises(KeyError):
         command("table", "show")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.cli.failures import ExitStatus
-from controlplane.cli.invocation import Invocation
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.invocation import Invocation
 from controlplane.config import ClusterConfig, ControllerConfig, KafkaConfig
 from streaming.config import PipelineConfig, SparkConfig
 from tests.helpers.commands import RunCommand

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from controlplane.cli.settings_option import parse_settings
+from controlplane.cli.common.settings_option import parse_settings
 from controlplane.core.cluster.policy import HashFunction, Policy, ZoneRule
 from controlplane.core.values.canonical import to_plain
 from controlplane.errors import ConfigurationError

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.bootstrap.slot_policies import load_slot_policies
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ClusterConfig
 from controlplane.core.cluster.policy import Policy
 from tests.helpers.commands import RunCommand

@@ -10,8 +10,7 @@ import pytest
 
 import streaming.query
 import streaming.session
-from controlplane.cli import pipeline
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.root import run
 from controlplane.embedded.parts import addresses_path
 from controlplane.errors import PrerequisiteError
@@ -24,8 +23,8 @@ from tests.helpers.commands import RunCommand
 @pytest.fixture
 def fake_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session that answers each statement with its own words."""
-    monkeypatch.setattr(pipeline, "spark_config", lambda *_: None)
-    monkeypatch.setattr("controlplane.cli.sql.spark_config", lambda *_: None)
+    monkeypatch.setattr("controlplane.cli.pipeline.commands.spark_config", lambda *_: None)
+    monkeypatch.setattr("controlplane.cli.pipeline.sql.spark_config", lambda *_: None)
     monkeypatch.setattr(streaming.session, "build_session", lambda *_: SimpleNamespace(stop=lambda: None))
     monkeypatch.setattr(streaming.query, "newest_seq", lambda *_: 7)
     monkeypatch.setattr(
@@ -162,7 +161,7 @@ def test_missing_spark_is_named(command: RunCommand, monkeypatch: pytest.MonkeyP
 def test_rules_reach_the_pipeline(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A lowered threshold that is dropped on the way would be taken for a rule that does not work."""
     given: list[PipelineConfig] = []
-    monkeypatch.setattr(pipeline, "spark_config", lambda *_: None)
+    monkeypatch.setattr("controlplane.cli.pipeline.commands.spark_config", lambda *_: None)
     monkeypatch.setattr(job, "run", lambda config, _stop, on_started: given.append(config))
     ran = cluster_command(
         "pipeline", "run", "--tables-dir", str(tmp_path), "--trigger-interval-ms", "700",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controlplane.cli.stopping import stop_on_signals
+from controlplane.cli.common.stopping import stop_on_signals
 
 
 @pytest.fixture(autouse=True)

@@ -6,12 +6,11 @@ import re
 
 import pytest
 
-from controlplane.cli import table_status_view
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ClusterConfig
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.operations.slot_numbers import slot_ranges
-from controlplane.inspection import readers
+from controlplane.inspection import readers, table_standing
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.sofa_fleet import SofaFleet
@@ -76,7 +75,7 @@ def test_text_shows_every_property_and_node(cluster_command: RunCommand, fleet: 
     fleet.join("b")
     fleet.run(8_000)
     text = cluster_command("table", "status").out
-    for name in table_status_view.COUNT_COLUMNS:
+    for name in table_standing.COUNT_FIELDS:
         assert name in text
     for name in status(cluster_command):
         assert name in {"nodes", "waiting"} or name.replace("_", " ") in text

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.cli.failures import ExitStatus
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.commands import RunCommand

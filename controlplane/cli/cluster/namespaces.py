@@ -1,0 +1,40 @@
+"""``controlplane namespaces``: named hash spaces with bundles of their own."""
+
+import click
+
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.invocation import Invocation, pass_invocation
+from controlplane.cli.common.output import OutputFormat, format_option, print_result
+from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.operations.asking import ask, wait_option
+from controlplane.core.intents.intent import IntentKind
+from controlplane.inspection import readers
+from controlplane.inspection.tables import NAMESPACE_FIELDS, namespace_rows
+
+
+@click.group()
+def namespaces() -> None:
+    """Namespaces and their bundles."""
+
+
+@namespaces.command("create")
+@click.argument("name")
+@wait_option
+@format_option
+@pass_invocation
+def create(invocation: Invocation, name: str, wait_s: float, output_format: OutputFormat) -> ExitStatus:
+    """Ask the leader for a namespace and wait for its answer."""
+    return ask(invocation, IntentKind.CREATE_NAMESPACE, {"namespace": name}, wait_s, output_format)
+
+
+@namespaces.command("list")
+@format_option
+@pass_invocation
+def list_namespaces(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
+    """Print the namespaces and the owners of their bundles."""
+    with reading(invocation) as source:
+        table = readers.read_routing_table(source)
+    if table is None:
+        say_that_nobody_led(invocation, "routing table")
+    print_result([] if table is None else namespace_rows(table), NAMESPACE_FIELDS, output_format)
+    return ExitStatus.DONE

@@ -1,0 +1,40 @@
+"""``controlplane up``: a real Kafka and a real Valkey on this machine, until Ctrl-C."""
+
+from typing import Final
+
+import click
+
+from controlplane.cli.common.invocation import Invocation, pass_invocation
+from controlplane.cli.common.stopping import stop_on_signals
+from controlplane.config import MAX_PORT
+
+_LOOK_INTERVAL_S: Final = 0.5
+"""How often both are looked after."""
+
+
+@click.command("up")
+@click.option(
+    "--kafka-port", type=click.IntRange(1, MAX_PORT), help="Kafka's port.  [default: the former one, or a free one]"
+)
+@click.option(
+    "--redis-port", type=click.IntRange(1, MAX_PORT), help="Valkey's port.  [default: the former one, or a free one]"
+)
+@pass_invocation
+def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None) -> None:
+    """Start Kafka and Valkey in --data-dir and stay until Ctrl-C.
+
+    Other commands with the same --data-dir find the addresses by themselves. The data outlives the command. If one of
+    the two ends by itself, the command stops the other one and exits with 1.
+    """
+    from controlplane.embedded.parts import EmbeddedParts
+
+    with stop_on_signals() as stop:
+        parts = EmbeddedParts(invocation.data_dir, kafka_port=kafka_port, redis_port=redis_port)
+        click.echo(f"starting Kafka and Valkey in {parts.data_dir} ...", err=True)
+        with parts:
+            click.echo(f"Kafka:  {parts.bootstrap_servers}")
+            click.echo(f"Redis:  {parts.redis_url}")
+            click.echo("Ready. Ctrl-C ends both; the data stays.", err=True)
+            while not stop.wait(_LOOK_INTERVAL_S):
+                parts.refuse_dead()
+            click.echo("stopping ...", err=True)

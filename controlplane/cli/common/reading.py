@@ -1,0 +1,56 @@
+"""Opening the log for a reading command: reached with patience, closed at the end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import click
+
+from controlplane.bootstrap import connections
+from controlplane.cli.common.connecting import reach, telling
+from controlplane.cli.common.invocation import Invocation
+from controlplane.config import DECISIONS
+from controlplane.inspection.past_states import refuse_lost_log
+from controlplane.inspection.source import LogSource
+
+
+def say_that_nobody_led(invocation: Invocation, what: str) -> None:
+    """Say on standard error why there is nothing to print, and what would change that.
+
+    Args:
+        invocation: which cluster.
+        what: what it does not have, for example ``routing table``.
+
+    Raises:
+        LogContinuityError: somebody has led it: the log was deleted or recreated.
+    """
+    with reading(invocation) as source:
+        refuse_lost_log(source)
+    click.echo(
+        f"cluster {invocation.cluster.name!r} has no {what} yet: no controller has led it; "
+        "start one with 'controlplane controller run'",
+        err=True,
+    )
+
+
+@contextmanager
+def reading(invocation: Invocation, work: str = "reading the log", first_topic: str = DECISIONS) -> Iterator[LogSource]:
+    """A reader of the cluster's log that has answered once.
+
+    Args:
+        invocation: which cluster.
+        work: what is said on standard error every two seconds while the block goes on; empty if the caller says it.
+        first_topic: which topic has to be there; one that this user may read.
+
+    Raises:
+        UnreachableError: Kafka did not answer within ``--connect-timeout``.
+        ConfigurationError: no address is known.
+        PrerequisiteError: the cluster has no topics.
+    """
+    source = connections.open_source(invocation.cluster, invocation.kafka)
+    try:
+        reach(invocation.kafka_place, invocation.connect_timeout_s, lambda: source.reader.partition_count(first_topic))
+        said = telling(lambda elapsed_s: f"{work} of cluster {invocation.cluster.name} ... ({elapsed_s:.0f} s)")
+        with said if work else nullcontext():
+            yield source
+    finally:
+        source.close()

@@ -1,0 +1,72 @@
+"""``controlplane audit``: every decision is taken again from the recorded inputs, and compared."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from controlplane.bootstrap.slot_policies import load_slot_policies
+from controlplane.cli.common.connecting import LONGEST_WAIT_S
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.invocation import Invocation, pass_invocation
+from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.operations.operating import slot_policy_files_option
+from controlplane.core.verification.audit import Difference, LogAudit
+from controlplane.inspection.audit_findings import DIFFERENCE_FIELDS, audit_document, difference_rows
+from controlplane.inspection.auditing import Auditor
+
+
+@click.command("audit")
+@slot_policy_files_option
+@format_option
+@pass_invocation
+def audit(invocation: Invocation, *, slot_policy_files: tuple[Path, ...], output_format: OutputFormat) -> ExitStatus:
+    """Take every decision again from the recorded inputs, and compare.
+
+    The inputs are read up to the positions of each decision, the decision is taken again by this program's own code,
+    and every field has to be what stands in the log. A difference is named with its epoch, field and causes, and the
+    inputs that the decision took up. It only reads, and may run beside a live cluster: it audits up to the present end.
+
+    Decisions whose inputs are no longer kept are followed only: their digests have to fit. 'controlplane log verify'
+    checks them from outside. What a leader did too late is no difference, but what it left undone is one at its next
+    decision. Exits with 1 if anything differs.
+    """
+    judging = LogAudit(load_slot_policies(slot_policy_files))
+    differences: list[Difference] = []
+    followed: Counter[str] = Counter()
+    told_s = time.monotonic()
+    with reading(invocation, work="") as decisions, reading(invocation, work="") as inputs:
+        for audited in Auditor(judging, decisions, inputs).run():
+            differences += audited.differences
+            if audited.followed_because:
+                followed[audited.followed_because] += 1
+            if time.monotonic() - told_s > LONGEST_WAIT_S:
+                told_s = time.monotonic()
+                click.echo(f"{judging.decisions:,} decisions audited ...", err=True)
+    if not judging.decisions and not differences:
+        say_that_nobody_led(invocation, "decisions")
+    if output_format is OutputFormat.JSON:
+        print_json(audit_document(judging, followed, differences))
+    else:
+        if differences:
+            print_rows(difference_rows(differences), DIFFERENCE_FIELDS)
+        if judging.decisions or differences:
+            click.echo(_sentence(judging, followed, differences))
+    return ExitStatus.FAILED if differences else ExitStatus.DONE
+
+
+def _sentence(judging: LogAudit, followed: Counter[str], differences: Sequence[Difference]) -> str:
+    """What was audited and what came out, a line for each thing that has to be known."""
+    since = "" if judging.first_retaken is None else f" from decision {judging.first_retaken} on"
+    lines = [
+        f"{judging.retaken:,} of {judging.decisions:,} decisions taken again{since}, up to epoch {judging.state.epoch}"
+    ]
+    lines += [f"{count:,} only followed: {reason}" for reason, count in followed.items()]
+    if judging.broken:
+        lines.append(f"the log is broken behind decision {judging.state.seq}: what follows was not looked at")
+    outcome = "1 difference" if len(differences) == 1 else f"{len(differences):,} differences"
+    lines.append(outcome if differences else "no difference")
+    return "\n".join(lines)

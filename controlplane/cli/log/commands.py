@@ -1,0 +1,195 @@
+"""``controlplane log``: the decision log."""
+
+import time
+from pathlib import Path
+
+import click
+
+from controlplane.bootstrap.slot_policies import load_slot_policies
+from controlplane.cli.common.connecting import LONGEST_WAIT_S
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.invocation import Invocation, pass_invocation
+from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_result, print_rows
+from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.log.rendering import verification_line
+from controlplane.cli.operations.operating import slot_policy_files_option
+from controlplane.core.verification.log_verification import Complaint, LogVerification
+from controlplane.errors import LogContinuityError, PrerequisiteError
+from controlplane.inspection import decisions, past_states, readers
+from controlplane.inspection.log_search import LogFilter, find_decisions
+from controlplane.inspection.past_states import Measure, Moment
+from controlplane.inspection.source import LogSource
+
+
+@click.group()
+def log() -> None:
+    """The decision log: what was decided, why, and how much it moved."""
+
+
+@log.command("show")
+@click.option("--last", "count", type=click.IntRange(min=1), default=20, metavar="N", help="How many decisions.")
+@click.option("--seq", type=click.IntRange(min=1), metavar="N", help="Only this decision, with the rows it changed.")
+@click.option("--epoch", type=click.IntRange(min=0), metavar="N", help="Only those of this epoch, with their rows.")
+@click.option("--slot", "slot_id", type=click.IntRange(min=0), metavar="N", help="Only what changed this slot's row.")
+@click.option("--node", "node_id", metavar="NAME", help="Only what is about this node, with the rows it was or is in.")
+@format_option
+@pass_invocation
+def show(
+    invocation: Invocation,
+    *,
+    count: int,
+    seq: int | None,
+    epoch: int | None,
+    slot_id: int | None,
+    node_id: str | None,
+    output_format: OutputFormat,
+) -> ExitStatus:
+    """Print the last decisions, oldest first: causes, moves, certificate, what was wished and could not be, answers.
+
+    Planned are the moves of the whole plan, and the least possible; carried out are those of the decision itself, and
+    left those that the plan in flight has still to make. With --seq, --epoch, --slot or --node the whole log is read,
+    and each row that was changed is printed with its holders before and after, the slot leader first, and the cause.
+    Exits with 1 if the log holds no such decision.
+    """
+    wanted = LogFilter(seq, epoch, slot_id, node_id)
+    if wanted.is_set:
+        return _show_rows(invocation, wanted, count, output_format)
+    with reading(invocation) as source:
+        last = readers.read_last_decisions(source, count)
+    if not last:
+        say_that_nobody_led(invocation, "decisions")
+    if output_format is OutputFormat.JSON:
+        print_json(list(decisions.decision_documents(last)))
+    else:
+        print_rows(decisions.decision_rows(last), decisions.DECISION_FIELDS)
+    return ExitStatus.DONE
+
+
+def _show_rows(invocation: Invocation, wanted: LogFilter, count: int, output_format: OutputFormat) -> ExitStatus:
+    """Print the last decisions that are wanted, with the rows that each changed."""
+    with reading(invocation) as source:
+        found = find_decisions(readers.read_decisions(source), wanted, count)
+    if output_format is OutputFormat.JSON:
+        print_json(decisions.told_documents(found))
+    elif found:
+        print_rows(decisions.decision_rows([told.logged for told in found]), decisions.DECISION_FIELDS)
+        rows = decisions.change_rows(found)
+        if rows:
+            print_rows(rows, decisions.ROW_FIELDS)
+        else:
+            click.echo("no row of the slot table changed")
+    if found:
+        return ExitStatus.DONE
+    click.echo(f"the log holds no decision {wanted.in_words}", err=True)
+    return ExitStatus.FAILED
+
+
+@log.command("replay")
+@click.option("--to-seq", type=click.IntRange(min=1), metavar="N", help="Stop after this decision.")
+@click.option("--from-snapshot", is_flag=True, help="Begin from the nearest snapshot instead of the log's start.")
+@format_option
+@pass_invocation
+def replay(
+    invocation: Invocation, *, to_seq: int | None, from_snapshot: bool, output_format: OutputFormat
+) -> ExitStatus:
+    """Fold the log again, and print the state that it leads to, by its digest, and how fast that went.
+
+    Each decision has to continue the one before and to lead to the state that it names; the first one that does not
+    ends the command. Both ways of beginning lead to the same digest.
+    """
+    began_s = time.monotonic()
+    progress = _Progress("folded")
+    with reading(invocation, work="") as source:
+        moment = None if to_seq is None else Moment(Measure.SEQ, to_seq)
+        folded = past_states.replay(
+            source, moment, from_start=not from_snapshot, on_decision=lambda _: progress.count_one()
+        )
+    if not folded.state.seq:
+        say_that_nobody_led(invocation, "decisions")
+        return ExitStatus.FAILED
+    if from_snapshot and not folded.began_after:
+        click.echo("there is no snapshot to begin from here: begun at the log's start", err=True)
+    print_result(decisions.replay_row(folded, time.monotonic() - began_s), decisions.REPLAY_FIELDS, output_format)
+    return ExitStatus.DONE
+
+
+class _Progress:
+    """Says every two seconds how far a long log is."""
+
+    def __init__(self, done: str) -> None:
+        """``done`` is what happens to decisions, for example ``folded``."""
+        self._done = done
+        self._count = 0
+        self._told_s = time.monotonic()
+
+    def count_one(self) -> None:
+        """One more."""
+        self._count += 1
+        if time.monotonic() - self._told_s > LONGEST_WAIT_S:
+            self._told_s = time.monotonic()
+            click.echo(f"{self._count:,} decisions {self._done} ...", err=True)
+
+
+@log.command("verify")
+@click.option(
+    "--epoch",
+    type=click.IntRange(min=1),
+    help="Tell only of the decisions of this epoch; all are checked all the same.",
+)
+@slot_policy_files_option
+@format_option
+@pass_invocation
+def verify(
+    invocation: Invocation, *, epoch: int | None, slot_policy_files: tuple[Path, ...], output_format: OutputFormat
+) -> ExitStatus:
+    """Check the whole log from outside: the chain of digests, every rule, and the proof in every certificate.
+
+    A slot policy of your own has to be named only if it may leave dead nodes in the table. Exits with 1 if anything is
+    wrong.
+    """
+    verification = LogVerification(load_slot_policies(slot_policy_files))
+    with reading(invocation, work="") as source:
+        complaints = _complaints(source, verification)
+    newest = verification.state.epoch
+    if epoch is not None:
+        if epoch > newest and not verification.broken:
+            raise PrerequisiteError(f"epoch {epoch} is not there yet: the newest one is {newest}")
+        # Behind a break nothing was judged: then the break is what there is to tell.
+        complaints = [each for each in complaints if each.epoch == epoch or (verification.broken and epoch > newest)]
+    if not verification.decisions:
+        say_that_nobody_led(invocation, "decisions")
+    if output_format is OutputFormat.JSON:
+        print_json(decisions.verification_document(verification, complaints))
+    else:
+        if complaints:
+            print_rows(decisions.complaint_rows(complaints), decisions.COMPLAINT_FIELDS)
+        if verification.decisions:
+            click.echo(verification_line(verification, complaints, epoch))
+    if complaints and verification.unknown_slot_policies:
+        _say_what_was_not_known(verification)
+    return ExitStatus.FAILED if complaints else ExitStatus.DONE
+
+
+def _say_what_was_not_known(verification: LogVerification) -> None:
+    """A policy that may leave dead nodes in the table is wronged by whoever does not know it."""
+    names = ", ".join(repr(name) for name in sorted(verification.unknown_slot_policies))
+    click.echo(
+        f"slot policy {names} is not known here, and was held to leave no dead node in the table: if it may do so, "
+        "name its file with --slot-policy-file",
+        err=True,
+    )
+
+
+def _complaints(source: LogSource, verification: LogVerification) -> list[Complaint]:
+    """Judge the log to its end, or to where it breaks; long logs show how far that is."""
+    complaints: list[Complaint] = []
+    progress = _Progress("checked")
+    try:
+        for logged in readers.read_decisions(source):
+            complaints += verification.judge(logged.decision)
+            if verification.broken:
+                return complaints
+            progress.count_one()
+    except LogContinuityError as error:
+        return [*complaints, verification.break_off(error)]
+    return [*complaints, *verification.judge_end()]

@@ -1,0 +1,1 @@
+"""``controlplane nodes`` and ``controlplane node``."""

@@ -1,0 +1,116 @@
+"""``controlplane nodes``: the members of a cluster."""
+
+import click
+
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.invocation import Invocation, pass_invocation
+from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.nodes.drain_watch import wait_until_drained
+from controlplane.cli.operations.operating import Manner, operate, operation_options
+from controlplane.core.intents.intent import IntentKind
+from controlplane.errors import ConfigurationError
+from controlplane.inspection import members, readers, states
+from controlplane.inspection.past_states import refuse_lost_log
+from controlplane.inspection.rows import when
+
+
+@click.group()
+def nodes() -> None:
+    """The members of a cluster."""
+
+
+@nodes.command("list")
+@format_option
+@pass_invocation
+def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
+    """Print every member: what it owns, which epoch it works with, when it was last heard."""
+    with reading(invocation) as source:
+        table = readers.read_routing_table(source)
+        if table is None:
+            say_that_nobody_led(invocation, "routing table")
+            return ExitStatus.FAILED
+        living = {node_id for node_id, node in table.nodes.items() if node.status.lives}
+        tail = readers.read_last_heartbeats(source, living, states.LOOK_BACK_MS)
+        state = states.read_state(source)
+        if not state.log_id:
+            refuse_lost_log(source)
+    rows = members.member_rows(table, tail, state)
+    if output_format is OutputFormat.JSON:
+        print_json([dict(row) for row in rows])
+    else:
+        # Without a controller's ticks log time stands still, and nobody would see how old these lines are.
+        log_time = when(tail.now_ms) if tail.now_ms else "unknown"
+        click.echo(f"epoch {table.epoch}, {len(living)} of {len(table.nodes)} nodes live at log time {log_time}")
+        print_rows(rows, members.MEMBER_FIELDS)
+    return ExitStatus.DONE
+
+
+@nodes.command("drain")
+@click.argument("name")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the node holds nothing.")
+@click.option(
+    "--drain-timeout",
+    "drain_timeout_s",
+    type=click.FloatRange(min=0),
+    default=600.0,
+    metavar="SECONDS",
+    help="How long to wait until the node holds nothing.",
+)
+@operation_options
+@pass_invocation
+def drain(invocation: Invocation, *, name: str, no_wait: bool, drain_timeout_s: float, manner: Manner) -> ExitStatus:
+    """Relieve a node of what it holds, and wait until it holds nothing; it goes on living.
+
+    Its next process starts undrained. Exits with 1 if the node has to keep what it holds.
+    """
+    status = operate(invocation, IntentKind.DRAIN_NODE, {"node": name}, manner)
+    if status is not ExitStatus.DONE or no_wait or manner.dry_run or not manner.wait_s:
+        return status
+    return wait_until_drained(invocation, name, drain_timeout_s)
+
+
+@nodes.command("undrain")
+@click.argument("name")
+@operation_options
+@pass_invocation
+def undrain(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
+    """Take a drain back. A node that asked to leave itself cannot be kept."""
+    return operate(invocation, IntentKind.UNDRAIN_NODE, {"node": name}, manner)
+
+
+@nodes.command("exclude")
+@click.argument("name")
+@operation_options
+@pass_invocation
+def exclude(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
+    """Give whoever bears this name nothing, over all its restarts, until it is included again."""
+    return operate(invocation, IntentKind.EXCLUDE_NODE, {"node": name}, manner)
+
+
+@nodes.command("include")
+@click.argument("name")
+@operation_options
+@pass_invocation
+def include(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
+    """Let whoever bears this name be given slots and bundles again."""
+    return operate(invocation, IntentKind.INCLUDE_NODE, {"node": name}, manner)
+
+
+@nodes.command("set")
+@click.argument("name")
+@click.option("--weight", metavar="NUMBER", help="Its share of slots relative to other nodes.")
+@click.option("--zone", help="Its failure domain; an empty text for none.")
+@click.option("--reset", is_flag=True, help="Let what the node says itself count again.")
+@operation_options
+@pass_invocation
+def set_node(
+    invocation: Invocation, *, name: str, weight: str | None, zone: str | None, reset: bool, manner: Manner
+) -> ExitStatus:
+    """Let a node count with another weight or zone than it says itself, over all its restarts, until a reset."""
+    settings = {} if weight is None else {"weight": weight}
+    settings |= {} if zone is None else {"zone": zone}
+    if reset == bool(settings):
+        raise ConfigurationError("give --weight, --zone or both, or --reset alone")
+    kind = IntentKind.RESET_NODE if reset else IntentKind.SET_NODE
+    return operate(invocation, kind, {"node": name, **settings}, manner)

@@ -1,0 +1,90 @@
+"""Sending an operator's intent from a command, and printing its answer from the log."""
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from controlplane.bootstrap import connections, operators
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.invocation import Invocation
+from controlplane.cli.common.output import OutputFormat, print_result
+from controlplane.cli.common.reading import reading
+from controlplane.core.intents.events import IntentOutcome
+from controlplane.core.intents.intent import Intent, IntentKind
+from controlplane.core.operations.argument_checks import check_arguments
+from controlplane.inspection.answers import AnswerWatch
+from controlplane.inspection.rows import empty_row
+
+COLUMNS = ("intent_id", "kind", "outcome", "detail", "seq", "epoch")
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def wait_option(command: _Command) -> _Command:
+    """The ``--wait`` option of commands that send an intent."""
+    return click.option(
+        "--wait",
+        "wait_s",
+        type=click.FloatRange(min=0),
+        default=10.0,
+        metavar="SECONDS",
+        help="How long to wait for the leader's answer in the log; 0 only sends.",
+    )(command)
+
+
+def new_intent(kind: IntentKind, arguments: Mapping[str, str], principal: str) -> Intent:
+    """An intent of this principal under an id of its own.
+
+    Raises:
+        ConfigurationError: no cluster could ever carry it out.
+    """
+    check_arguments(kind, arguments)
+    return Intent(f"{kind.value}-{uuid.uuid4().hex[:12]}", kind.value, principal, dict(arguments))
+
+
+def ask(
+    invocation: Invocation,
+    kind: IntentKind,
+    arguments: Mapping[str, str],
+    wait_s: float,
+    output_format: OutputFormat,
+) -> ExitStatus:
+    """Send an intent and print what became of it.
+
+    Returns:
+        done if it was done, or sent without waiting; failed if it was refused or superseded; unreachable if nobody
+        answered.
+    """
+    intent = new_intent(kind, arguments, invocation.principal)
+    row = empty_row(COLUMNS)
+    row |= {"intent_id": intent.intent_id, "kind": intent.kind, "outcome": "sent"}
+    status = ExitStatus.DONE
+    with reading(invocation, "waiting for the leader") as source:
+        watch = AnswerWatch(source)
+        writer = connections.open_event_writer(invocation.cluster, invocation.kafka)
+        try:
+            operators.submit_intent(writer, intent)
+        finally:
+            writer.close()
+        answer = watch.wait(intent.intent_id, round(wait_s * 1_000)) if wait_s else None
+    if answer is not None:
+        row |= {
+            "outcome": answer.event.outcome.value,
+            "detail": answer.event.detail,
+            "seq": answer.logged.decision.seq,
+            "epoch": answer.logged.decision.epoch,
+        }
+        status = ExitStatus.DONE if answer.event.outcome is IntentOutcome.DONE else ExitStatus.FAILED
+    elif wait_s:
+        row |= {
+            "outcome": "unanswered",
+            "detail": (
+                f"no leader answered within {wait_s:g} s; the intent stays in the log and counts when a leader reads "
+                f"it: 'controlplane log show' then names {intent.intent_id} among the causes"
+            ),
+        }
+        status = ExitStatus.UNREACHABLE
+    print_result(row, COLUMNS, output_format)
+    return status

@@ -1,0 +1,59 @@
+"""What would happen, for people."""
+
+import click
+
+from controlplane.cli.common.output import print_rows
+from controlplane.core.deciding.what_if import Effect, unwanted_answers
+from controlplane.core.slots.table import Slot
+from controlplane.inspection.effects import COUNT_FIELDS, count_rows
+
+ROW_COLUMNS = ("slot", "before", "after")
+
+
+def print_refusal(effect: Effect) -> None:
+    """Print what could not be, and nothing of what could."""
+    for answer in unwanted_answers(effect.answers):
+        click.echo(f"{answer.kind}: {answer.outcome.value}: {answer.detail}")
+    for refusal in effect.refusals:
+        click.echo(f"refused: {refusal}")
+    others = len(effect.answers) + len(effect.refusals) > 1
+    click.echo("nothing was planned" + (": all of it has to be possible together" if others else ""))
+
+
+def print_effect(effect: Effect, row_count: int) -> None:
+    """Print answers, numbers, counts and the first rows that change."""
+    for answer in effect.answers:
+        click.echo(f"{answer.kind}: {answer.outcome.value}: {answer.detail}")
+    for shortfall in effect.shortfalls:
+        click.echo(f"falls short: {shortfall}")
+    click.echo(
+        f"replicas that would move: {_of_least(effect.moved, effect.least_moved)}; "
+        f"slots that would get another leader: {_of_least(effect.leader_changes, effect.least_leader_changes)}; "
+        f"rows that would change: {len(effect.rows)}; nothing was touched"
+    )
+    if effect.rows_waiting:
+        later = effect.moved - effect.moved_now
+        click.echo(
+            f"of these replicas {effect.moved_now} would move at once and {later} later: {effect.rows_waiting} planned "
+            "rows wait for what the policy's pace lets go ('controlplane policy show')"
+        )
+    print_rows(count_rows(effect), COUNT_FIELDS)
+    if row_count and effect.rows:
+        shown = effect.rows[:row_count]
+        print_rows(
+            [
+                {"slot": after.slot_id, "before": _replicas(before), "after": _replicas(after)}
+                for before, after in shown
+            ],
+            ROW_COLUMNS,
+        )
+        if len(effect.rows) > row_count:
+            click.echo(f"... and {len(effect.rows) - row_count} more (--rows shows more, --format json all)")
+
+
+def _of_least(made: int, least: int | None) -> str:
+    return str(made) if least is None else f"{made} (least possible: {least})"
+
+
+def _replicas(slot: Slot) -> str:
+    return " ".join(slot.replicas) or "nobody"

@@ -1,0 +1,1 @@
+"""``controlplane pipeline`` and ``controlplane sql``."""

@@ -1,0 +1,93 @@
+"""``controlplane pipeline``: the Spark application that keeps the Delta tables."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from controlplane.cli.common.invocation import Invocation, pass_invocation
+from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
+from controlplane.cli.common.reading import reading
+from controlplane.cli.common.settings_option import parse_settings
+from controlplane.cli.common.stopping import stop_on_signals
+from controlplane.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from streaming.config import SparkConfig
+
+
+@click.group()
+def pipeline() -> None:
+    """The Spark application: the log and the loads as Delta tables."""
+
+
+@pipeline.command("run")
+@click.option(
+    "--tables-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of the tables and checkpoints.  [default: delta in --data-dir]",
+)
+@click.option("--cores", type=click.IntRange(min=1), default=2, help="How many tasks run at once.")
+@click.option("--memory-mib", type=click.IntRange(min=512), default=1_024, help="Heap of Spark's JVM.")
+@click.option("--trigger-interval-ms", type=click.IntRange(min=0), default=5_000, help="How often each stream looks.")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A setting of the rules that choose candidates, such as split.max_message_rate_per_s=500 or "
+    "evaluation_interval_ms=10000; repeatable. The defaults are the published ones.",
+)
+@metrics_port_option
+@pass_invocation
+def run(
+    invocation: Invocation,
+    *,
+    tables_dir: Path | None,
+    cores: int,
+    memory_mib: int,
+    trigger_interval_ms: int,
+    rules: tuple[str, ...],
+    metrics_port: int | None,
+) -> None:
+    """Read the topics into the tables until Ctrl-C or SIGTERM; a restart goes on where it stopped."""
+    with needs_spark():
+        from streaming.config import LoadRuleConfig, PipelineConfig
+        from streaming.jobs import pipeline as job
+
+    config = PipelineConfig(
+        cluster=invocation.cluster,
+        kafka=invocation.kafka,
+        warehouse_dir=(tables_dir or invocation.tables_dir).absolute(),
+        spark=spark_config(cores, memory_mib),
+        rules=parse_settings("--rule", LoadRuleConfig(), rules),
+        trigger_interval_ms=trigger_interval_ms,
+    )
+    with stop_on_signals() as stop:
+        with reading(invocation):
+            pass
+        serve_metrics(metrics_port)
+        click.echo(f"starting Spark; the tables are in {config.warehouse_dir} ...", err=True)
+        job.run(config, stop, on_started=lambda _session: click.echo("every stream runs", err=True))
+
+
+@contextmanager
+def needs_spark() -> Iterator[None]:
+    """Name the extra if an import inside the block misses pyspark or Delta."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"pyspark", "delta"}:
+            raise
+        raise MissingExtraError("pipeline", "Spark") from error
+
+
+def spark_config(cores: int, memory_mib: int) -> "SparkConfig":
+    """Spark on this machine's Java, with the jars from the cache (fetched the first time)."""
+    from controlplane.embedded.jars import spark_jars
+    from controlplane.embedded.java import find_java
+    from streaming.config import SparkConfig
+
+    return SparkConfig(spark_jars(), find_java().home, cores, memory_mib)

@@ -1,0 +1,240 @@
+"""``controlplane table``: the routing table as it stands, and what operators order for it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from controlplane.bootstrap.slot_policies import load_slot_policies
+from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.invocation import Invocation, pass_invocation
+from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.operations.operating import (
+    Manner,
+    operate,
+    operation_options,
+    show_effect,
+    slot_policy_files_option,
+)
+from controlplane.cli.table.rendering import STATUS_COLUMNS, headline, status_rows
+from controlplane.cli.table.suppositions import GRAMMAR, parse_supposition
+from controlplane.core.deciding.table_status import table_status
+from controlplane.core.intents.intent import TRUE, IntentKind
+from controlplane.core.log.state import State
+from controlplane.errors import ConfigurationError
+from controlplane.inspection import readers, states, table_standing, tables
+from controlplane.inspection.past_states import Measure, Moment, refuse_lost_log, replay, table_of
+
+
+@click.group()
+def table() -> None:
+    """The routing table: who owns which slot and bundle."""
+
+
+@table.command("show")
+@click.option(
+    "--by", "grouping", type=click.Choice(["slot", "node"]), default="slot", help="A row for each slot or node."
+)
+@click.option("--as-of-epoch", type=click.IntRange(min=1), metavar="N", help="As it was in this epoch, at its end.")
+@click.option("--as-of-seq", type=click.IntRange(min=1), metavar="N", help="As it was after this decision.")
+@click.option(
+    "--as-of-offset", type=click.IntRange(min=0), metavar="N", help="As it was at this offset of the topic decisions."
+)
+@format_option
+@pass_invocation
+def show(
+    invocation: Invocation,
+    *,
+    grouping: str,
+    as_of_epoch: int | None,
+    as_of_seq: int | None,
+    as_of_offset: int | None,
+    output_format: OutputFormat,
+) -> ExitStatus:
+    """Print the newest epoch of the routing table, or what it was at a moment of the past.
+
+    The past is rebuilt from the decision log, from the nearest snapshot before that moment on, or from the start; seq
+    and term are then those of the moment.
+    """
+    moment = _moment({Measure.EPOCH: as_of_epoch, Measure.SEQ: as_of_seq, Measure.OFFSET: as_of_offset})
+    with reading(invocation) as source:
+        if moment is None:
+            current = readers.read_routing_table(source)
+            state = State() if current is None else states.read_state(source)
+            if current is not None and not state.log_id:
+                refuse_lost_log(source)
+        else:
+            state = replay(source, moment).state
+            current = table_of(state)
+    if current is None:
+        say_that_nobody_led(invocation, "routing table")
+        return ExitStatus.FAILED
+    by_node = grouping == "node"
+    rows = tables.node_rows(current, state) if by_node else tables.slot_rows(current, state)
+    if output_format is OutputFormat.JSON:
+        print_json(tables.table_document(current, state, "nodes" if by_node else "slots", rows))
+        return ExitStatus.DONE
+    click.echo(headline(current, state))
+    print_rows(rows, tables.NODE_FIELDS if by_node else tables.SLOT_FIELDS)
+    if not by_node:
+        print_rows(tables.bundle_rows(current), tables.BUNDLE_FIELDS)
+    return ExitStatus.DONE
+
+
+def _moment(asked: Mapping[Measure, int | None]) -> Moment | None:
+    given = [Moment(measure, number) for measure, number in asked.items() if number is not None]
+    if len(given) > 1:
+        names = " and ".join(f"--as-of-{moment.measure.value}" for moment in given)
+        raise ConfigurationError(f"{names}: name one moment only")
+    return given[0] if given else None
+
+
+@table.command("status")
+@slot_policy_files_option
+@format_option
+@pass_invocation
+def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_format: OutputFormat) -> ExitStatus:
+    """Say how the slots stand: balanced, whole, stable, how many each node leads and follows, and what waits.
+
+    Balanced is what the cluster's slot policy calls so: its plan would move nothing. Replicas are missing where slots
+    have fewer than wished; the shortfalls say why that cannot be helped now.
+
+    Stable: every slot leader says in its last heartbeat that it has its data, and every follower that it was in sync
+    lately. Protected: so few nodes are left that the slot policy leaves the table as it is (only 'sofa' does that).
+    Evictions frozen: so many nodes fell silent at once that nobody is fenced for it until most are heard again, or
+    'controlplane intents override-self-preservation'.
+    """
+    policies = load_slot_policies(slot_policy_files)
+    with reading(invocation) as source:
+        state = states.read_state(source)
+        if not state.log_id:
+            say_that_nobody_led(invocation, "routing table")
+            return ExitStatus.FAILED
+        observations = states.read_observations(source, state)
+    found = table_status(state, observations, policies)
+    if found.slot_policy not in policies:
+        click.echo(
+            f"slot policy {found.slot_policy!r} is not known here: name its file with --slot-policy-file to hear what "
+            "it says of the table",
+            err=True,
+        )
+    if output_format is OutputFormat.JSON:
+        print_json(table_standing.status_document(found))
+        return ExitStatus.DONE
+    print_rows(status_rows(found), STATUS_COLUMNS)
+    for line in table_standing.waiting_lines(found.waiting):
+        click.echo(line)
+    print_rows(table_standing.count_rows(found), table_standing.COUNT_FIELDS)
+    return ExitStatus.DONE
+
+
+class _SlotsCommand(click.Command):
+    """A command whose first argument is slots: a number below zero is no option that somebody mistyped."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As usual, with a sentence of our own for such a number."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name[1:2].isdigit():
+                raise ConfigurationError(
+                    f"slots {error.option_name!r}: slots are numbers from 0, as in 3,7-9"
+                ) from None
+            raise
+
+
+@table.command("pin", cls=_SlotsCommand)
+@click.argument("slots")
+@click.argument("node")
+@click.option("--leads", is_flag=True, help="The node also has to lead them.")
+@operation_options
+@pass_invocation
+def pin(invocation: Invocation, *, slots: str, node: str, leads: bool, manner: Manner) -> ExitStatus:
+    """Keep a replica of each of the SLOTS (as in 3,7-9) on a node. While the node is dead its pins sleep."""
+    arguments = {"slots": slots, "node": node, **({"leads": TRUE} if leads else {})}
+    return operate(invocation, IntentKind.PIN_SLOTS, arguments, manner)
+
+
+@table.command("unpin", cls=_SlotsCommand)
+@click.argument("slots")
+@click.argument("node")
+@operation_options
+@pass_invocation
+def unpin(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:
+    """Take the pins of SLOTS (as in 3,7-9, or all) to a node back."""
+    return operate(invocation, IntentKind.UNPIN_SLOTS, {"slots": slots, "node": node}, manner)
+
+
+@table.command("exclude", cls=_SlotsCommand)
+@click.argument("slots")
+@click.argument("node")
+@operation_options
+@pass_invocation
+def exclude(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:
+    """Let a node hold none of these SLOTS (as in 3,7-9)."""
+    return operate(invocation, IntentKind.EXCLUDE_SLOTS, {"slots": slots, "node": node}, manner)
+
+
+@table.command("include", cls=_SlotsCommand)
+@click.argument("slots")
+@click.argument("node")
+@operation_options
+@pass_invocation
+def include(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:
+    """Take the exclusion of a node from SLOTS (as in 3,7-9, or all) back."""
+    return operate(invocation, IntentKind.INCLUDE_SLOTS, {"slots": slots, "node": node}, manner)
+
+
+@table.command("refresh")
+@operation_options
+@pass_invocation
+def refresh(invocation: Invocation, *, manner: Manner) -> ExitStatus:
+    """Plan at once, and write every row of the table again under a new epoch."""
+    return operate(invocation, IntentKind.REFRESH_TABLE, {}, manner)
+
+
+@table.command("pause")
+@operation_options
+@pass_invocation
+def pause(invocation: Invocation, *, manner: Manner) -> ExitStatus:
+    """Move no slot until 'resume'; only the dead are taken out of the table, and survivors lead."""
+    return operate(invocation, IntentKind.PAUSE_RECONCILIATION, {}, manner)
+
+
+@table.command("resume")
+@operation_options
+@pass_invocation
+def resume(invocation: Invocation, *, manner: Manner) -> ExitStatus:
+    """Take a pause back: slots are planned again, at once."""
+    return operate(invocation, IntentKind.RESUME_RECONCILIATION, {}, manner)
+
+
+@table.command("plan", epilog=f"What may be supposed:\n\n{GRAMMAR}")
+@click.option(
+    "--with", "suppositions", multiple=True, metavar="TEXT", help="What is supposed to happen; repeatable. See below."
+)
+@click.option("--rows", "row_count", type=click.IntRange(min=0), default=10, help="How many changed slots to print.")
+@slot_policy_files_option
+@format_option
+@pass_invocation
+def plan(
+    invocation: Invocation,
+    *,
+    suppositions: tuple[str, ...],
+    row_count: int,
+    slot_policy_files: tuple[Path, ...],
+    output_format: OutputFormat,
+) -> ExitStatus:
+    """Show what would happen to the slot table, and touch nothing.
+
+    Without --with: what a plan would change now. Several suppositions are taken up together, in one decision. Exits
+    with 1 if some of it could not happen.
+    """
+    return show_effect(
+        invocation,
+        lambda state: [parse_supposition(text, state, invocation.principal) for text in suppositions],
+        slot_policy_files,
+        row_count,
+        output_format,
+    )

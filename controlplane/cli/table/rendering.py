@@ -1,0 +1,31 @@
+"""The routing table, and how it stands, for people."""
+
+from controlplane.core.deciding.table_status import TableStatus
+from controlplane.core.log.state import State
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.inspection.rows import Row, Rows
+from controlplane.inspection.table_standing import status_document
+
+STATUS_COLUMNS = ("property", "value")
+
+
+def headline(table: RoutingTable, state: State) -> str:
+    """One line: which epoch of which log this is, how keys become slots, and whether reconciliation is paused."""
+    settings = table.settings
+    paused = "; reconciliation is paused" if state.paused else ""
+    return (
+        f"epoch {table.epoch}, term {table.term}, seq {table.seq}, log {table.log_id}, digest {table.digest}; "
+        f"{settings.slot_count} slots by {settings.hash_function.value}, {settings.replica_count} replicas{paused}"
+    )
+
+
+def status_rows(status: TableStatus) -> Rows:
+    """A row for each property; the counts are rows of their own."""
+    document = status_document(status)
+    document["plan_in_flight"] = None if status.plan is None else f"decision {status.plan}"
+    rows: list[Row] = [
+        {"property": name.replace("_", " "), "value": value}
+        for name, value in document.items()
+        if name not in {"nodes", "waiting", "shortfalls"}
+    ]
+    return [*rows, *({"property": "shortfalls", "value": sentence} for sentence in status.shortfalls or ("none",))]

@@ -1,0 +1,157 @@
+"""Decisions as rows: number, cause, moves and the proof that fewer would not do; and what checks of the log found."""
+
+from collections.abc import Sequence
+
+from controlplane.core.intents.events import IntentAnswered
+from controlplane.core.slots.certificate import Certificate
+from controlplane.core.values.canonical import Plain, to_plain
+from controlplane.core.verification.log_verification import Complaint, LogVerification
+from controlplane.inspection.log_search import ToldDecision
+from controlplane.inspection.past_states import Replay
+from controlplane.inspection.readers import LoggedDecision
+from controlplane.inspection.rows import Row, Rows, when
+
+COMPLAINT_FIELDS = ("seq", "epoch", "complaint")
+DECISION_FIELDS = (
+    "seq",
+    "term",
+    "epoch",
+    "when",
+    "causes",
+    "moves_planned",
+    "least_moves",
+    "moves_carried_out",
+    "moves_left",
+    "leader_changes",
+    "certificate",
+    "shortfalls",
+    "answers",
+)
+REPLAY_FIELDS = (
+    "seq",
+    "epoch",
+    "term",
+    "log_id",
+    "state_digest",
+    "began_after_seq",
+    "decisions",
+    "elapsed_s",
+    "decisions_per_s",
+)
+ROW_FIELDS = ("seq", "slot", "before", "after", "cause")
+
+
+def certificate_text(certificate: Certificate | None) -> str:
+    """What a certificate proves, in a few words; empty without one."""
+    if certificate is None:
+        return ""
+    surplus_moves = certificate.moved - certificate.least_moved
+    surplus_changes = certificate.leader_changes - certificate.least_leader_changes
+    if surplus_moves == 0 and surplus_changes == 0:
+        proof = f"{certificate.policy}: proven least"
+    else:
+        proof = f"{certificate.policy}: {surplus_moves} moves and {surplus_changes} leader changes over the least"
+    lost = f"; no living replica of {len(certificate.lost_slots)} slots" if certificate.lost_slots else ""
+    return proof + lost
+
+
+def answer_text(answered: IntentAnswered) -> str:
+    """An operator's intent and how it was answered, in a few words."""
+    asked = f"{answered.kind} by {answered.principal}" if answered.principal else answered.kind
+    return f"{asked}: {answered.outcome.value}: {answered.detail}"
+
+
+def decision_rows(decisions: Sequence[LoggedDecision]) -> Rows:
+    """A row for each decision: what its plan moves and the least, empty without a plan, and what it carried out itself.
+
+    ``leader_changes`` are those that it carried out.
+    """
+    rows: list[Row] = []
+    for logged in decisions:
+        decision = logged.decision
+        certificate = decision.certificate
+        rows.append(
+            {
+                "seq": decision.seq,
+                "term": decision.term,
+                "epoch": decision.epoch,
+                "when": when(logged.append_time_ms),
+                "causes": [f"{cause.kind.value} {cause.subject} ({cause.evidence})" for cause in decision.causes],
+                "moves_planned": certificate.moved if certificate else None,
+                "least_moves": certificate.least_moved if certificate else None,
+                "moves_carried_out": decision.moves_carried_out,
+                "moves_left": decision.moves_left,
+                "leader_changes": decision.leader_changes_carried_out,
+                "certificate": certificate_text(certificate),
+                "shortfalls": list(certificate.shortfalls) if certificate else [],
+                "answers": [answer_text(event) for event in decision.events if isinstance(event, IntentAnswered)],
+            }
+        )
+    return rows
+
+
+def change_rows(found: Sequence[ToldDecision]) -> Rows:
+    """A row for each row of the slot table that these decisions changed; the slot leader is named first."""
+    return [
+        {
+            "seq": told.logged.decision.seq,
+            "slot": change.after.slot_id,
+            "before": " ".join(change.before.replicas) or "nobody",
+            "after": " ".join(change.after.replicas) or "nobody",
+            "cause": change.cause,
+        }
+        for told in found
+        for change in told.rows
+    ]
+
+
+def decision_documents(decisions: Sequence[LoggedDecision]) -> list[dict[str, Plain]]:
+    """Each decision whole, with its offset and append time, for programs."""
+    documents: list[dict[str, Plain]] = []
+    for logged in decisions:
+        plain = to_plain(logged.decision)
+        place: dict[str, Plain] = {"offset": logged.offset, "append_time_ms": logged.append_time_ms}
+        documents.append({**place, **plain} if isinstance(plain, dict) else place)
+    return documents
+
+
+def told_documents(found: Sequence[ToldDecision]) -> Plain:
+    """The same with ``rows``: the rows of the slot table that each changed, and why."""
+    documents = decision_documents([told.logged for told in found])
+    for document, told in zip(documents, found, strict=True):
+        document["rows"] = [
+            {"before": to_plain(change.before), "after": to_plain(change.after), "cause": change.cause}
+            for change in told.rows
+        ]
+    return list(documents)
+
+
+def complaint_rows(complaints: Sequence[Complaint]) -> Rows:
+    """A row for each thing that is wrong."""
+    return [{"seq": each.seq, "epoch": each.epoch, "complaint": each.sentence} for each in complaints]
+
+
+def verification_document(verification: LogVerification, complaints: Sequence[Complaint]) -> Plain:
+    """The same for programs."""
+    return {
+        "decisions": verification.decisions,
+        "certificates": verification.certificates,
+        "epoch": verification.state.epoch,
+        "complaints": [dict(row) for row in complaint_rows(complaints)],
+    }
+
+
+def replay_row(folded: Replay, elapsed_s: float) -> Row:
+    """What a replay led to, where it began, and how fast it was."""
+    state = folded.state
+    return {
+        "seq": state.seq,
+        "epoch": state.epoch,
+        "term": state.term,
+        "log_id": state.log_id,
+        "state_digest": state.digest(),
+        "began_after_seq": folded.began_after,
+        "decisions": folded.decisions,
+        "elapsed_s": round(elapsed_s, 3),
+        "decisions_per_s": round(folded.decisions / elapsed_s) if elapsed_s else None,
+    }

@@ -1,0 +1,45 @@
+"""What would happen, as a document and as rows."""
+
+from controlplane.core.deciding.what_if import Effect
+from controlplane.core.values.canonical import Plain, to_plain
+from controlplane.inspection.rows import Row
+
+COUNT_FIELDS = ("node", "held_before", "held_after", "led_before", "led_after")
+
+
+def effect_document(effect: Effect) -> Plain:
+    """Everything, for programs; of what could not be only why."""
+    refusal: dict[str, Plain] = {
+        "refusals": list(effect.refusals),
+        "answers": [
+            {"kind": answer.kind, "outcome": answer.outcome.value, "detail": answer.detail} for answer in effect.answers
+        ],
+    }
+    if effect.refused:
+        return refusal
+    return {
+        "moved": effect.moved,
+        "moved_now": effect.moved_now,
+        "rows_waiting": effect.rows_waiting,
+        "least_moved": effect.least_moved,
+        "leader_changes": effect.leader_changes,
+        "least_leader_changes": effect.least_leader_changes,
+        "nodes": [dict(row) for row in count_rows(effect)],
+        "slots": [{"before": to_plain(before), "after": to_plain(after)} for before, after in effect.rows],
+        "shortfalls": list(effect.shortfalls),
+        **refusal,
+    }
+
+
+def count_rows(effect: Effect) -> list[Row]:
+    """A row for each node that holds something before or after."""
+    return [
+        {
+            "node": count.node_id,
+            "held_before": count.held_before,
+            "held_after": count.held_after,
+            "led_before": count.led_before,
+            "led_after": count.led_after,
+        }
+        for count in effect.counts
+    ]

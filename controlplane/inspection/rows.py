@@ -1,0 +1,22 @@
+"""Answers as rows: plain data that commands draw as tables and programs get as JSON."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from controlplane.core.values.canonical import Plain
+
+Row: TypeAlias = dict[str, Plain]
+Rows: TypeAlias = Sequence[Mapping[str, Plain]]
+"""An answer: equal keys in each row; the keys are the columns' names and the JSON fields alike."""
+
+
+def empty_row(fields: Sequence[str]) -> Row:
+    """A row whose fields are all empty."""
+    return dict.fromkeys(fields)
+
+
+def when(log_time_ms: int) -> str:
+    """A log time as ISO 8601 in UTC with milliseconds."""
+    moment = dt.datetime.fromtimestamp(log_time_ms / 1_000, dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,63 @@
+"""How the slot table stands, as a document and as rows."""
+
+from collections.abc import Iterable
+
+from controlplane.core.deciding.pacing import Waiting
+from controlplane.core.deciding.table_status import TableStatus
+from controlplane.core.operations.slot_numbers import slot_ranges
+from controlplane.core.values.canonical import Plain
+from controlplane.core.values.identifiers import SlotId
+from controlplane.inspection.rows import Row, Rows
+
+COUNT_FIELDS = ("node", "status", "leads", "follows")
+
+
+def status_document(status: TableStatus) -> dict[str, Plain]:
+    """Everything by name."""
+    balance = status.balance
+    return {
+        "epoch": status.epoch,
+        "slot_policy": status.slot_policy,
+        "leaders_balanced": balance.leaders if balance else None,
+        "followers_balanced": balance.followers if balance else None,
+        "stable": status.stable,
+        "protected": status.protected,
+        "evictions_frozen": status.evictions_frozen,
+        "policy_says": status.says,
+        "refusal": status.refusal,
+        "replicas_missing": status.replicas_missing,
+        "slots_without_a_node": status.slots_without_a_node,
+        "shortfalls": list(status.shortfalls),
+        "paused": status.paused,
+        "plan_in_flight": status.plan,
+        "plan_age_ms": status.plan_age_ms,
+        "rows_left": len(status.waiting),
+        "waiting": [{"slot": slot_id, "for": reason} for slot_id, reason in status.waiting],
+        "nodes": [dict(row) for row in count_rows(status)],
+    }
+
+
+def waiting_lines(waiting: Iterable[Waiting]) -> list[str]:
+    """A sentence for each thing that planned rows wait for."""
+    slots: dict[str, list[SlotId]] = {}
+    for slot_id, reason in waiting:
+        slots.setdefault(reason, []).append(slot_id)
+    return [
+        f"{'slot' if len(ids) == 1 else 'slots'} {slot_ranges(ids)} {'waits' if len(ids) == 1 else 'wait'}: {reason}"
+        for reason, ids in sorted(slots.items(), key=lambda item: item[1])
+    ]
+
+
+def count_rows(status: TableStatus) -> Rows:
+    """A row for each node: whether it is active, drains or is excluded, how many slots it leads and follows."""
+    rows: list[Row] = []
+    for node_id, slots in status.nodes.items():
+        rows.append(
+            {
+                "node": node_id,
+                "status": status.standings[node_id],
+                "leads": len(slots.leads),
+                "follows": len(slots.follows),
+            }
+        )
+    return rows

@@ -1,0 +1,86 @@
+"""The routing table as rows and as a document."""
+
+from controlplane.core.log.state import State
+from controlplane.core.operations.slot_numbers import slot_ranges
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.slots.table import NodeSlots, by_node
+from controlplane.core.values.canonical import Plain, to_plain
+from controlplane.inspection.orders import order_text, slot_order_rows, slot_orders
+from controlplane.inspection.rows import Row, Rows
+
+SLOT_FIELDS = ("slot", "leader", "followers", "leader_epoch", "orders")
+BUNDLE_FIELDS = ("bundle", "owner")
+NAMESPACE_FIELDS = ("namespace", "bundles", "owners")
+NODE_FIELDS = ("node", "status", "orders", "leads", "follows", "bundles", "leads_slots", "follows_slots")
+
+
+def slot_rows(table: RoutingTable, state: State) -> Rows:
+    """A row for each slot; ``orders`` are the nodes that it is pinned to and those that must not hold it."""
+    orders = slot_orders(state)
+    return [
+        {
+            "slot": slot.slot_id,
+            "leader": slot.leader,
+            "followers": list(slot.followers),
+            "leader_epoch": slot.leader_epoch,
+            "orders": list(orders.get(slot.slot_id, [])),
+        }
+        for slot in table.slots
+    ]
+
+
+def bundle_rows(table: RoutingTable) -> Rows:
+    """A row for each bundle, by its id."""
+    return [{"bundle": bundle_id, "owner": bundle.owner} for bundle_id, bundle in sorted(table.bundles.items())]
+
+
+def namespace_rows(table: RoutingTable) -> list[Row]:
+    """A row for each namespace, by name; owners in the order of its bundles."""
+    rows: list[Row] = []
+    for name in sorted(table.namespaces):
+        bundles = sorted(
+            (bundle for bundle in table.bundles.values() if bundle.namespace == name), key=lambda bundle: bundle.lower
+        )
+        rows.append({"namespace": name, "bundles": len(bundles), "owners": [bundle.owner for bundle in bundles]})
+    return rows
+
+
+def node_rows(table: RoutingTable, state: State) -> Rows:
+    """A row for each node: what it leads, follows and owns, and what operators have ordered for it."""
+    held = by_node(table.slots)
+    owned: dict[str, list[Plain]] = {}
+    for bundle_id, bundle in sorted(table.bundles.items()):
+        if bundle.owner is not None:
+            owned.setdefault(bundle.owner, []).append(bundle_id)
+    rows = []
+    for node_id, node in sorted(table.nodes.items()):
+        slots = held.get(node_id, NodeSlots(node_id, (), ()))
+        rows.append(
+            {
+                "node": node_id,
+                "status": node.status.value,
+                "orders": order_text(state, node_id),
+                "leads": len(slots.leads),
+                "follows": len(slots.follows),
+                "bundles": owned.get(node_id, []),
+                "leads_slots": slot_ranges(slots.leads),
+                "follows_slots": slot_ranges(slots.follows),
+            }
+        )
+    return rows
+
+
+def table_document(table: RoutingTable, state: State, rows_name: str, rows: Rows) -> Plain:
+    """The table's header with the asked-for rows, the bundles and what operators ordered for slots, for programs."""
+    return {
+        "epoch": table.epoch,
+        "term": table.term,
+        "seq": table.seq,
+        "log_id": table.log_id,
+        "digest": table.digest,
+        "settings": to_plain(table.settings),
+        "paused": state.slots.paused,
+        rows_name: [dict(row) for row in rows],
+        "bundles": [dict(row) for row in bundle_rows(table)],
+        "orders": [dict(row) for row in slot_order_rows(state)],
+    }
