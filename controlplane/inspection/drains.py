@@ -1,0 +1,145 @@
+"""How far the drain of a node is, by the decision log, and how it ends."""
+
+from dataclasses import dataclass
+
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.apply import follow
+from controlplane.core.log.state import State
+from controlplane.core.membership.events import NodeAdmitted, NodeDraining, NodeFenced, NodeUndrained
+from controlplane.core.membership.node import NodeStatus
+from controlplane.core.operations.kept_slots import kept_slots, kept_text
+from controlplane.core.operations.slot_numbers import counted, named_slots
+from controlplane.core.slots.policies import BUILT_IN_POLICIES
+from controlplane.core.slots.policy_contract import OrderKind, heeds
+from controlplane.core.values.identifiers import NodeId, Seq, SlotId
+from controlplane.inspection.readers import LoggedDecision
+
+
+@dataclass(frozen=True, slots=True)
+class DrainEnd:
+    """How a drain ended.
+
+    Attributes:
+        relieved: whether others hold everything that the node held.
+        sentence: what happened.
+    """
+
+    relieved: bool
+    sentence: str
+
+
+class DrainProgress:
+    """What the decision log says of the drain of one node.
+
+    Attributes:
+        state: after the last decision.
+        next_offset: in ``decisions``, behind that decision.
+        began: the decision that began the drain; None until it was read.
+        ended: why the node drains no more, and in which decision; empty as long as nothing else was said.
+        given: the slots that the node has held since the drain began.
+    """
+
+    def __init__(self, node_id: NodeId) -> None:
+        """Begin before the first decision."""
+        self.node_id = node_id
+        self.state = State()
+        self.next_offset = 0
+        self.began: Seq | None = None
+        self.ended = ""
+        self.given: set[SlotId] = set()
+
+    def take(self, logged: LoggedDecision) -> None:
+        """Take the next decision of the log."""
+        decision = logged.decision
+        held = self._held()
+        self.state = follow(self.state, decision)
+        self.next_offset = logged.offset + 1
+        for event in decision.events:
+            match event:
+                case NodeDraining(node_id=self.node_id):
+                    self.began, self.ended = decision.seq, ""
+                    self.given = set()
+                case NodeUndrained(node_id=self.node_id):
+                    self.ended = f"undrained by {_undrained_by(logged, self.node_id)} in decision {decision.seq}"
+                case NodeAdmitted(node=node) if node.node_id == self.node_id:
+                    self.ended = f"a new process of that name joined in decision {decision.seq}"
+                case NodeFenced(node_id=self.node_id):
+                    lost = decision.certificate.lost_slots if decision.certificate is not None else ()
+                    with_it = f", and the last copy of {named_slots(lost)} with it" if lost else ""
+                    self.ended = f"it was fenced in decision {decision.seq}{with_it}"
+                case _:
+                    pass
+        self.given |= held
+
+    def held_text(self) -> str:
+        """What the node holds, in words; empty if it holds nothing."""
+        slots = len(self._held())
+        bundles = sum(1 for bundle in self.state.bundles.values() if bundle.owner == self.node_id)
+        return f"{counted(slots, 'slot')} and {counted(bundles, 'bundle')}" if slots or bundles else ""
+
+    def only_kept(self, kept: tuple[SlotId, ...]) -> bool:
+        """Whether everything that the node still holds is what it keeps, and it keeps something."""
+        held = self._held()
+        owns = any(bundle.owner == self.node_id for bundle in self.state.bundles.values())
+        return bool(held) and not owns and held <= set(kept)
+
+    def deserted(self) -> list[SlotId]:
+        """The slots that the node gave away and nobody holds, ascending."""
+        return [slot.slot_id for slot in self.state.slots if slot.slot_id in self.given and not slot.replicas]
+
+    def end(self) -> DrainEnd | None:
+        """Why there is nothing more to wait for; None while there is."""
+        node_id, state = self.node_id, self.state
+        node = state.nodes.get(node_id)
+        if node is not None and node.status in (NodeStatus.ACTIVE, NodeStatus.FENCED):
+            return _failed(f"{node_id} no longer drains: {self.ended or 'the log does not say that it ever did'}")
+        if not self.held_text():
+            if deserted := self.deserted():
+                return _failed(
+                    f"{node_id} holds nothing any more, but nobody took {named_slots(deserted)}: 'controlplane table "
+                    "status' says why"
+                )
+            return DrainEnd(relieved=True, sentence=f"{node_id} holds nothing any more")
+        reason = _why_it_stays(state, node_id)
+        if reason:
+            return _failed(f"{node_id} keeps what it holds: {reason}")
+        kept = _kept(state, node_id)
+        if self.only_kept(kept):
+            return _failed(f"{node_id} {kept_text(kept)}; it holds nothing else any more")
+        return None
+
+    def _held(self) -> set[SlotId]:
+        return {slot.slot_id for slot in self.state.slots if self.node_id in slot.replicas}
+
+
+def _failed(sentence: str) -> DrainEnd:
+    return DrainEnd(relieved=False, sentence=sentence)
+
+
+def _kept(state: State, node_id: NodeId) -> tuple[SlotId, ...]:
+    """The slots that the node keeps however long anybody waits; a policy of somebody's own is held to heed orders."""
+    heeds_exclusions = heeds(BUILT_IN_POLICIES, state.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
+    return kept_slots(state, node_id, heeds_exclusions=heeds_exclusions)
+
+
+def _why_it_stays(state: State, node_id: NodeId) -> str:
+    """What keeps a draining node from ever giving its slots away; empty if nothing does."""
+    if state.paused:
+        return "reconciliation is paused; 'controlplane table resume' lets it go on"
+    if not state.can_relieve(node_id):
+        return "there is no other node to take it over"
+    return ""
+
+
+def _undrained_by(logged: LoggedDecision, node_id: NodeId) -> str:
+    """Who asked for it; an answer names the node in its words only."""
+    for event in logged.decision.events:
+        if (
+            isinstance(event, IntentAnswered)
+            and event.kind == IntentKind.UNDRAIN_NODE.value
+            and event.outcome is IntentOutcome.DONE
+            and f"{node_id!r}" in event.detail
+        ):
+            return event.principal or "somebody"
+    return "somebody"
