@@ -1,5 +1,8 @@
 """The members of a cluster as rows: what the table says of them and what their last heartbeats say."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from controlplane.core.log.state import State
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.slots.table import NodeSlots, by_node
@@ -26,15 +29,63 @@ MEMBER_FIELDS = (
 )
 
 
-def member_rows(table: RoutingTable, tail: HeartbeatTail, state: State) -> Rows:
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """Which members are heard, and of when that is.
+
+    Attributes:
+        log_time_ms: the append time of the newest tick or heartbeat; 0 if there is none.
+        stands_still_ms: how long ago that was, by the asking machine's clock; 0 within the silence limit.
+        living: how many members are heard.
+        silent_ms: living members by the table that were not heard within the silence limit, and for how long, in ms;
+            where no heartbeat was found, as long as was looked back at least.
+    """
+
+    log_time_ms: int
+    stands_still_ms: int
+    living: int
+    silent_ms: Mapping[NodeId, int]
+
+
+def liveness(table: RoutingTable, tail: HeartbeatTail, state: State, wall_ms: int, look_back_ms: int) -> Liveness:
+    """Who is heard, as opposed to who is not fenced: nobody is fenced while evictions are frozen, or nobody leads.
+
+    Args:
+        table: names the members.
+        tail: their last heartbeats.
+        state: has the silence limit, and since when each is a member.
+        wall_ms: the asking machine's time. Log time stands still when neither controllers nor nodes write.
+        look_back_ms: how far back heartbeats were looked for.
+    """
+    limit_ms = state.silence_limit_ms
+    stands_still_ms = wall_ms - tail.now_ms if tail.now_ms and wall_ms - tail.now_ms > limit_ms else 0
+    living = [node_id for node_id, node in table.nodes.items() if node.status.lives]
+    silent_ms = {}
+    for node_id in living:
+        last, node = tail.last.get(node_id), state.nodes.get(node_id)
+        if last is not None and last.heartbeat.incarnation == table.nodes[node_id].incarnation:
+            silence_ms = tail.now_ms - last.append_time_ms
+        elif node is not None:
+            silence_ms = min(max(0, tail.now_ms - node.changed_at_ms), look_back_ms)
+        else:
+            silence_ms = 0  # it joined after the table was read
+        if silence_ms + stands_still_ms > limit_ms:
+            silent_ms[node_id] = silence_ms + stands_still_ms
+    return Liveness(tail.now_ms, stands_still_ms, len(living) - len(silent_ms), silent_ms)
+
+
+def member_rows(
+    table: RoutingTable, tail: HeartbeatTail, state: State, silent_ms: Mapping[NodeId, int] | None = None
+) -> Rows:
     """A row for each node, by name; ``weight`` and ``zone`` are those that count, ``orders`` what operators said.
 
     Names that only orders know have a row too: somebody may have mistyped them, or waits for the node to join.
 
     ``epoch_in_use`` is the epoch of the table that the node said to work with, ``epoch_lag`` how far that is behind;
-    ``since_heartbeat_ms`` is log time. All three are empty where no heartbeat of the node's incarnation was found.
+    ``since_heartbeat_ms`` is log time. These three are empty where no heartbeat of the node's incarnation was found.
+    ``silent_ms`` is that of :class:`Liveness`.
     """
-    held = by_node(table.slots)
+    held, silent_ms = by_node(table.slots), silent_ms or {}
     owners = [bundle.owner for bundle in table.bundles.values()]
     rows: list[Row] = []
     for node_id, node in sorted(table.nodes.items()):
@@ -57,6 +108,7 @@ def member_rows(table: RoutingTable, tail: HeartbeatTail, state: State) -> Rows:
                 "epoch_in_use": current.heartbeat.table_epoch if current else None,
                 "epoch_lag": max(0, table.epoch - current.heartbeat.table_epoch) if current else None,
                 "since_heartbeat_ms": tail.now_ms - current.append_time_ms if current else None,
+                "silent_ms": silent_ms.get(node_id),
             }
         )
     unknown = state.membership.orders.keys() - table.nodes.keys()
@@ -73,4 +125,5 @@ def _ordered_row(state: State, node_id: NodeId) -> Row:
         "orders": order_text(state, node_id),
         "zone": order.zone,
         "weight": order.weight,
+        "silent_ms": None,
     }

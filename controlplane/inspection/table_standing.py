@@ -1,19 +1,20 @@
 """How the slot table stands, as a document and as rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from controlplane.core.deciding.pacing import Waiting
 from controlplane.core.deciding.table_status import TableStatus
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.values.canonical import Plain
 from controlplane.core.values.identifiers import SlotId
+from controlplane.inspection.holds import Hold
 from controlplane.inspection.rows import Row, Rows
 
 COUNT_FIELDS = ("node", "status", "leads", "follows")
 
 
-def status_document(status: TableStatus) -> dict[str, Plain]:
-    """Everything by name."""
+def status_document(status: TableStatus, holds: Sequence[Hold]) -> dict[str, Plain]:
+    """Everything by name; ``holds`` say who froze or paused the cluster, since when and why."""
     balance = status.balance
     return {
         "epoch": status.epoch,
@@ -33,6 +34,7 @@ def status_document(status: TableStatus) -> dict[str, Plain]:
         "plan_age_ms": status.plan_age_ms,
         "rows_left": len(status.waiting),
         "waiting": [{"slot": slot_id, "for": reason} for slot_id, reason in status.waiting],
+        "holds": [hold.document() for hold in holds],
         "nodes": [dict(row) for row in count_rows(status)],
     }
 

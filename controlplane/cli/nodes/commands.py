@@ -3,16 +3,18 @@
 import click
 
 from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.holds import hold_lines
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.nodes.drain_watch import wait_until_drained
+from controlplane.cli.nodes.rendering import headlines, shown_rows
 from controlplane.cli.operations.operating import Manner, operate, operation_options
 from controlplane.core.intents.intent import IntentKind
 from controlplane.errors import ConfigurationError
 from controlplane.inspection import members, readers, states
+from controlplane.inspection.holds import read_holds
 from controlplane.inspection.past_states import refuse_lost_log
-from controlplane.inspection.rows import when
 
 
 @click.group()
@@ -24,7 +26,11 @@ def nodes() -> None:
 @format_option
 @pass_invocation
 def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
-    """Print every member: what it owns, which epoch it works with, when it was last heard."""
+    """Print every member: what it owns, which epoch it works with, when it was last heard.
+
+    Above stand frozen evictions and a paused reconciliation, with who did it, since when and why. A node is live if it
+    was heard within the silence limit, in log time; where log time stands still, by this machine's clock.
+    """
     with reading(invocation) as source:
         table = readers.read_routing_table(source)
         if table is None:
@@ -35,14 +41,15 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
         state = states.read_state(source)
         if not state.log_id:
             refuse_lost_log(source)
-    rows = members.member_rows(table, tail, state)
+        holds = read_holds(source, state)
+        found = members.liveness(table, tail, state, source.clock.wall_ms(), states.LOOK_BACK_MS)
+    rows = members.member_rows(table, tail, state, found.silent_ms)
     if output_format is OutputFormat.JSON:
         print_json([dict(row) for row in rows])
     else:
-        # Without a controller's ticks log time stands still, and nobody would see how old these lines are.
-        log_time = when(tail.now_ms) if tail.now_ms else "unknown"
-        click.echo(f"epoch {table.epoch}, {len(living)} of {len(table.nodes)} nodes live at log time {log_time}")
-        print_rows(rows, members.MEMBER_FIELDS)
+        for line in (*hold_lines(holds), *headlines(table, found)):
+            click.echo(line)
+        print_rows(shown_rows(rows), members.MEMBER_FIELDS)
     return ExitStatus.DONE
 
 

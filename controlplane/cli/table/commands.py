@@ -7,6 +7,7 @@ import click
 
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli.common.failures import ExitStatus
+from controlplane.cli.common.holds import hold_lines
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.reading import reading, say_that_nobody_led
@@ -24,6 +25,7 @@ from controlplane.core.intents.intent import TRUE, IntentKind
 from controlplane.core.log.state import State
 from controlplane.errors import ConfigurationError
 from controlplane.inspection import readers, states, table_standing, tables
+from controlplane.inspection.holds import read_holds
 from controlplane.inspection.past_states import Measure, Moment, refuse_lost_log, replay, table_of
 
 
@@ -112,6 +114,7 @@ def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_f
             say_that_nobody_led(invocation, "routing table")
             return ExitStatus.FAILED
         observations = states.read_observations(source, state)
+        holds = read_holds(source, state)
     found = table_status(state, observations, policies)
     if found.slot_policy not in policies:
         click.echo(
@@ -120,8 +123,10 @@ def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_f
             err=True,
         )
     if output_format is OutputFormat.JSON:
-        print_json(table_standing.status_document(found))
+        print_json(table_standing.status_document(found, holds))
         return ExitStatus.DONE
+    for line in hold_lines(holds):
+        click.echo(line)
     print_rows(status_rows(found), STATUS_COLUMNS)
     for line in table_standing.waiting_lines(found.waiting):
         click.echo(line)

@@ -21,11 +21,11 @@ def headline(table: RoutingTable, state: State) -> str:
 
 def status_rows(status: TableStatus) -> Rows:
     """A row for each property; the counts are rows of their own."""
-    document = status_document(status)
+    document = status_document(status, ())
     document["plan_in_flight"] = None if status.plan is None else f"decision {status.plan}"
     rows: list[Row] = [
         {"property": name.replace("_", " "), "value": value}
         for name, value in document.items()
-        if name not in {"nodes", "waiting", "shortfalls"}
+        if name not in {"holds", "nodes", "waiting", "shortfalls"}
     ]
     return [*rows, *({"property": "shortfalls", "value": sentence} for sentence in status.shortfalls or ("none",))]

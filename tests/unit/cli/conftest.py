@@ -76,6 +76,8 @@ def cluster_command(
         yield MemoryLockStore(lock_server, lock.data_center, lock.lock_name)
 
     monkeypatch.setattr(connections, "open_reader", lambda _cluster, _kafka: world.reader())
+    # The limits of waits pass by the system's clock; what time it is, the world says.
+    monkeypatch.setattr(connections.SystemClock, "wall_ms", lambda _: world.clock.wall_ms())
     monkeypatch.setattr(connections, "lease_store", lease_store)
     monkeypatch.setattr(connections, "lock_store", lock_store)
     monkeypatch.setattr(

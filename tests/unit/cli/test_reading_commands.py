@@ -1,6 +1,7 @@
 """``table``, ``nodes``, ``log``, ``leader`` and ``namespaces list`` on an in-memory cluster, in both formats."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -107,13 +108,59 @@ def test_nodes_show_lag_and_time_since_heartbeat(cluster_command: RunCommand, pl
 
 
 def test_nodes_text_says_of_which_log_time_it_is(cluster_command: RunCommand, played: PublishedWorld) -> None:
-    """While no controller ticks, log time stands still, and nodes that ended long ago look alive without it."""
-    headlines = []
-    for _ in range(2):
-        headlines.append(cluster_command("nodes", "list").out.splitlines()[0])
-        played.clock.advance(60_000)
-    words = f"epoch {played.state.epoch}, 2 of 3 nodes live at log time {when(played.now_ms)}"
-    assert headlines == [words, words]
+    """The line dates what it says."""
+    shown = cluster_command("nodes", "list").out.splitlines()
+    assert shown[0] == f"epoch {played.state.epoch}, 2 of 3 nodes live at log time {when(played.now_ms)}"
+    assert shown[1].split()[0] == "node"
+
+
+def test_nodes_of_a_fleet_that_ended_are_not_called_live(cluster_command: RunCommand, played: PublishedWorld) -> None:
+    """Where no controller ticks either, log time stands still; then this machine's clock says how old all of it is."""
+    shown_at = when(played.now_ms)
+    played.clock.advance(240_000)
+    first, second, heading, n1, n2, n3 = cluster_command("nodes", "list").out.splitlines()
+    assert first == f"epoch {played.state.epoch}, 0 of 3 nodes live, 2 silent at log time {shown_at}"
+    assert second.startswith("log time stands still: neither a controller nor a node has written for 240 s")
+    assert "active, silent for 240 s" in n1
+    assert "active, silent for 240 s" in n2
+    assert ("fenced" in n3, "silent for" in n3, "silent" in heading) == (True, False, False)
+    rows = {row["node"]: row for row in json.loads(cluster_command("nodes", "list", "--format", "json").out)}
+    assert rows["n1"]["status"] == "active"
+    assert rows["n1"]["silent_ms"] == 240_000 + rows["n1"]["since_heartbeat_ms"]
+    assert rows["n3"]["silent_ms"] is None
+
+
+def test_frozen_evictions_and_a_pause_head_the_nodes_and_the_table_s_status(
+    cluster_command: RunCommand, world: PublishedWorld
+) -> None:
+    """Who did it, since when, why and what ends it; nodes that only the freeze keeps are silent, not live."""
+    world.admit("n1", "n2", "n3", "n4")
+    world.run(5_000, ("n1",))
+    world.principal = "alice"
+    world.intent("i1", "pause_reconciliation", reason="network maintenance")
+    world.run(400, ("n1",))
+    frozen, paused, headline = cluster_command("nodes", "list").out.splitlines()[:3]
+    assert re.fullmatch(
+        r"evictions are frozen since \S+Z \(decision \d+\): 3 silent at once, 2 allowed: n2, n3, n4; no node is fenced "
+        r"for silence until most are heard again, or 'controlplane intents override-self-preservation'",
+        frozen,
+    )
+    assert re.fullmatch(
+        r"reconciliation is paused since \S+Z \(decision \d+\) by alice: network maintenance; no slot is planned until "
+        r"'controlplane table resume'",
+        paused,
+    )
+    assert "1 of 4 nodes live, 3 silent at log time" in headline
+    assert cluster_command("table", "status").out.splitlines()[:2] == [frozen, paused]
+    holds = json.loads(cluster_command("table", "status", "--format", "json").out)["holds"]
+    assert [(hold["hold"], hold["by"]) for hold in holds] == [
+        ("evictions_frozen", ""),
+        ("reconciliation_paused", "alice"),
+    ]
+    world.intent("i2", "resume_reconciliation")
+    world.run(3_000, ("n1", "n2", "n3", "n4"))
+    assert "4 of 4 nodes live at log time" in cluster_command("nodes", "list").out.splitlines()[0]
+    assert json.loads(cluster_command("table", "status", "--format", "json").out)["holds"] == []
 
 
 def test_session_nodes_are_shown_with_their_lag_and_own_nothing(

@@ -78,7 +78,7 @@ def test_text_shows_every_property_and_node(cluster_command: RunCommand, fleet: 
     for name in table_standing.COUNT_FIELDS:
         assert name in text
     for name in status(cluster_command):
-        assert name in {"nodes", "waiting"} or name.replace("_", " ") in text
+        assert name in {"holds", "nodes", "waiting"} or name.replace("_", " ") in text
 
 
 def test_a_cluster_that_nobody_led_has_none(cluster_command: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:

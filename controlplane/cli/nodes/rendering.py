@@ -1,0 +1,36 @@
+"""The members of a cluster, for people."""
+
+from collections.abc import Mapping
+
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.canonical import Plain
+from controlplane.inspection.members import Liveness
+from controlplane.inspection.rows import Rows, when
+
+
+def headlines(table: RoutingTable, found: Liveness) -> list[str]:
+    """How many members are heard, at which log time, and whether that stands still."""
+    silent = f", {len(found.silent_ms)} silent" if found.silent_ms else ""
+    log_time = when(found.log_time_ms) if found.log_time_ms else "unknown"
+    lines = [f"epoch {table.epoch}, {found.living} of {len(table.nodes)} nodes live{silent} at log time {log_time}"]
+    if found.stands_still_ms:
+        lines.append(
+            f"log time stands still: neither a controller nor a node has written for {seconds(found.stands_still_ms)} "
+            "by this machine's clock"
+        )
+    return lines
+
+
+def shown_rows(rows: Rows) -> Rows:
+    """The rows with the silence beside the status of each member that is not heard."""
+    return [{**row, "status": _status(row)} for row in rows]
+
+
+def seconds(elapsed_ms: int) -> str:
+    """A duration in seconds; with a fraction if it is short."""
+    return f"{elapsed_ms / 1_000:.1f} s" if elapsed_ms < 10_000 else f"{elapsed_ms // 1_000:,} s"  # noqa: PLR2004
+
+
+def _status(row: Mapping[str, Plain]) -> Plain:
+    silent_ms = row["silent_ms"]
+    return f"{row['status']}, silent for {seconds(silent_ms)}" if isinstance(silent_ms, int) else row["status"]
