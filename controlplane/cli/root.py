@@ -36,8 +36,8 @@ from controlplane.config import ClusterConfig
 from controlplane.errors import ConfigurationError, ControlPlaneError
 from controlplane.version import __version__
 
-_SERVICES: Final = frozenset({"controller", "demo", "node", "pipeline", "up"})
-"""The commands that run until they are stopped, and log."""
+_SERVICES: Final = frozenset({"controller", "node", "pipeline", "up"})
+"""The commands that run until they are stopped: their log lines are their output."""
 _CLICK_WORDS: Final = {
     "is not a valid integer range": "is not a whole number",
     "is not a valid integer": "is not a whole number",
@@ -61,6 +61,7 @@ class RootGroup(click.Group):
             if isinstance(parameter, click.Option) and not parameter.is_flag
             for name in parameter.opts
         }
+        flags = {"--verbose"}
         front: list[str] = []
         rest: list[str] = []
         remaining = iter(args)
@@ -69,6 +70,9 @@ class RootGroup(click.Group):
                 rest.extend([argument, *remaining])
                 break
             name, equals, _ = argument.partition("=")
+            if argument in flags:
+                front.append(argument)
+                continue
             if name not in takes_value:
                 rest.append(argument)
                 continue
@@ -137,13 +141,20 @@ def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
     metavar="SECONDS",
     help="How long to try to reach Kafka and Redis at the start.",
 )
-@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="info", help="The least level that is logged.")
+@click.option("--verbose", is_flag=True, help="Also say on standard error what happens meanwhile, as --log-level info.")
+@click.option(
+    "--log-level",
+    type=click.Choice(LOG_LEVELS),
+    show_default="info for controller, node, pipeline and up, warning for the others",
+    help="The least level that is logged.",
+)
 @click.option(
     "--log-format",
     type=click.Choice(LogFormat, case_sensitive=False),
     default=LogFormat.AUTO,
     show_default="auto",
-    help="Log lines on standard error: JSON, or text for a console; auto asks whether it is a terminal.",
+    help="Log lines on standard error: JSON, or text for a console. With auto, controller, node, pipeline and up "
+    "ask whether it is a terminal, and the others write plain sentences.",
 )
 @click.version_option(__version__, prog_name="controlplane")
 @click.pass_context
@@ -158,7 +169,8 @@ def root(  # noqa: PLR0913 - one parameter for each option
     schema_ids: tuple[str, ...],
     data_dir: Path,
     connect_timeout_s: float,
-    log_level: str,
+    verbose: bool,
+    log_level: str | None,
     log_format: LogFormat,
 ) -> None:
     """An event-sourced control plane over Kafka: who owns which slot, decided once, readable by everybody.
@@ -181,9 +193,9 @@ def root(  # noqa: PLR0913 - one parameter for each option
         connect_timeout_s=connect_timeout_s,
         given_principal=principal,
     )
-    # Whoever reads an answer wants no librdkafka between its lines; a service's log keeps it.
-    asks = context.invoked_subcommand not in _SERVICES and log_level != "debug"
-    configure_logging(cluster, log_level, log_format, silent_libraries=asks)
+    of_service = context.invoked_subcommand in _SERVICES
+    level = log_level or ("info" if of_service or verbose else "warning")
+    configure_logging(cluster, level, log_format, of_service=of_service)
 
 
 def run(arguments: Sequence[str]) -> ExitStatus:

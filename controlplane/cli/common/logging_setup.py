@@ -1,5 +1,7 @@
 """Structured logs: one JSON object a line, or coloured text on a terminal; the standard library's logs included.
 
+A command that answers and ends writes plain sentences in place of either.
+
 Each line carries the cluster; ``term`` and ``epoch`` stand in lines that were written where they are known, bound by
 :func:`structlog.contextvars.bind_contextvars`.
 """
@@ -18,7 +20,7 @@ class LogFormat(Enum):
     """How log lines look."""
 
     AUTO = "auto"
-    """``console`` if standard error is a terminal, else ``json``."""
+    """A command: plain sentences. A service: ``console`` if standard error is a terminal, else ``json``."""
     JSON = "json"
     CONSOLE = "console"
 
@@ -28,6 +30,7 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 
 CHATTY_EVENTS = {"kafka_client_log": "kafka_client"}
 """Events of libraries that repeat themselves many times a second, with the field that names their source."""
+_NOT_IN_SENTENCES = frozenset({"cluster", "event", "level", "logger", "timestamp"})
 CHATTY_LINES = 3
 CHATTY_WINDOW_S = 5.0
 
@@ -64,8 +67,16 @@ class ChatterLimit:
         return event
 
 
+def plain_line(_logger: object, _method: str, event: structlog.typing.EventDict) -> str:
+    """A log line as a sentence among a command's own: the event with its fields, without time and origin."""
+    exception = event.pop("exception", None)
+    fields = ", ".join(f"{name}: {value}" for name, value in event.items() if name not in _NOT_IN_SENTENCES)
+    sentence = f"{event.get('level')}: {event.get('event')}" + (f" ({fields})" if fields else "")
+    return f"{sentence}\n{exception}" if exception else sentence
+
+
 def configure_logging(
-    cluster: str, level: str, log_format: LogFormat, stream: TextIO | None = None, *, silent_libraries: bool = False
+    cluster: str, level: str, log_format: LogFormat, stream: TextIO | None = None, *, of_service: bool = True
 ) -> None:
     """Send structlog's and the standard library's lines to one stream in one form.
 
@@ -74,7 +85,8 @@ def configure_logging(
         level: one of :data:`LOG_LEVELS`.
         log_format: see :class:`LogFormat`.
         stream: standard error if not given; results on standard output stay clean.
-        silent_libraries: leave out what chatty libraries say; what of it matters is in the messages of errors.
+        of_service: whether the process runs until it is stopped. For any other, what chatty libraries say is left out
+            unless the level is ``debug``: what of it matters is in the messages of errors.
     """
     target = sys.stderr if stream is None else stream
 
@@ -91,12 +103,15 @@ def configure_logging(
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
     ]
+    silent_libraries = not of_service and level != "debug"
     on_terminal = log_format is LogFormat.CONSOLE or (log_format is LogFormat.AUTO and target.isatty())
-    rendering: list[structlog.typing.Processor] = (
-        [structlog.dev.ConsoleRenderer(colors=target.isatty())]
-        if on_terminal
-        else [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
-    )
+    rendering: list[structlog.typing.Processor]
+    if log_format is LogFormat.AUTO and not of_service:
+        rendering = [structlog.processors.format_exc_info, plain_line]
+    elif on_terminal:
+        rendering = [structlog.dev.ConsoleRenderer(colors=target.isatty())]
+    else:
+        rendering = [structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()]
     handler = logging.StreamHandler(target)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(

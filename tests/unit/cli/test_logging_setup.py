@@ -79,10 +79,26 @@ def test_console_is_for_people(stream: io.StringIO) -> None:
 
 def test_people_are_spared_what_libraries_say(stream: io.StringIO) -> None:
     """What of it matters is in the sentence of an error."""
-    configure_logging("blue", "info", LogFormat.JSON, stream, silent_libraries=True)
+    configure_logging("blue", "info", LogFormat.JSON, stream, of_service=False)
     structlog.get_logger().warning("kafka_client_log", kafka_client="reader", text="Coordinator load in progress")
     structlog.get_logger().warning("ours")
     assert [line["event"] for line in lines(stream)] == ["ours"]
+
+
+def test_a_command_says_sentences(stream: io.StringIO) -> None:
+    """Among the lines of a command's own, a line of JSON looks like a part of the result that went astray."""
+    configure_logging("blue", "info", LogFormat.AUTO, stream, of_service=False)
+    structlog.get_logger("part").warning("snapshot passed over", snapshot="s1", reason="a part is missing")
+    logging.getLogger("library").warning("low on memory")
+    try:
+        int("defect")
+    except ValueError:
+        structlog.get_logger().exception("failed")
+    first, second, third, *stack = stream.getvalue().splitlines()
+    assert first == "warning: snapshot passed over (snapshot: s1, reason: a part is missing)"
+    assert second == "warning: low on memory"
+    assert third == "error: failed"
+    assert "invalid literal" in stack[-1]
 
 
 def test_chatty_source_is_cut_and_counted() -> None:

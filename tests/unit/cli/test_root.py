@@ -12,6 +12,7 @@ from controlplane.cli.common.failures import ExitStatus, exit_status_of
 from controlplane.cli.common.invocation import Invocation
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
+from tests.helpers.snapshots import append, points_of, snapshot_records
 
 
 @pytest.fixture
@@ -175,6 +176,44 @@ def test_every_command_and_option_is_explained() -> None:
         assert command.help, path
         for parameter in command.params:
             assert isinstance(parameter, click.Argument) or getattr(parameter, "help", None), (path, parameter.name)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), False),
+        (("--log-level", "info"), True),
+        (("--verbose",), True),
+    ],
+)
+def test_a_command_that_asks_says_only_what_matters(
+    cluster_command: RunCommand, world: PublishedWorld, words: tuple[str, ...], said: bool
+) -> None:
+    """From where the log is read is nothing that the reader of an answer asked for; whoever looks for it can see it."""
+    append(world.cluster, world.broker, snapshot_records(points_of(world.reader())[-1]))
+    ran = cluster_command("policy", "show", *words)
+    assert ran.status == ExitStatus.DONE
+    assert ran.err.startswith("info: beginning from a snapshot (snapshot: ") is said
+    assert (ran.err == "") is not said
+    assert "{" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("nods", "list"), "'nodes'"),
+        (("nodes", "drian", "n1"), "'drain'"),
+        (("nodes", "list", "--formt"), "'--format'"),
+    ],
+)
+def test_mistyped_commands_and_options_are_answered_with_what_may_be_meant(
+    command: RunCommand, words: tuple[str, ...], meant: str
+) -> None:
+    """A newcomer types them by heart."""
+    ran = command(*words)
+    assert ran.status == ExitStatus.CALLED_WRONGLY
+    assert "Did you mean" in ran.err
+    assert meant in ran.err
 
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
