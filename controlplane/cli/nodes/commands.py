@@ -9,6 +9,7 @@ from controlplane.cli.common.output import OutputFormat, format_option, print_js
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.nodes.drain_watch import wait_until_drained
 from controlplane.cli.nodes.rendering import headlines, shown_rows
+from controlplane.cli.operations.known_names import even_unknown_option
 from controlplane.cli.operations.operating import Manner, operate, operation_options
 from controlplane.core.intents.intent import IntentKind
 from controlplane.errors import ConfigurationError
@@ -64,6 +65,7 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
     metavar="SECONDS",
     help="How long to wait until the node holds nothing.",
 )
+@even_unknown_option
 @operation_options
 @pass_invocation
 def drain(invocation: Invocation, *, name: str, no_wait: bool, drain_timeout_s: float, manner: Manner) -> ExitStatus:
@@ -79,6 +81,7 @@ def drain(invocation: Invocation, *, name: str, no_wait: bool, drain_timeout_s: 
 
 @nodes.command("undrain")
 @click.argument("name")
+@even_unknown_option
 @operation_options
 @pass_invocation
 def undrain(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
@@ -88,6 +91,7 @@ def undrain(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 
 @nodes.command("exclude")
 @click.argument("name")
+@even_unknown_option
 @operation_options
 @pass_invocation
 def exclude(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
@@ -97,6 +101,7 @@ def exclude(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 
 @nodes.command("include")
 @click.argument("name")
+@even_unknown_option
 @operation_options
 @pass_invocation
 def include(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
@@ -109,6 +114,7 @@ def include(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 @click.option("--weight", metavar="NUMBER", help="Its share of slots relative to other nodes.")
 @click.option("--zone", help="Its failure domain; an empty text for none.")
 @click.option("--reset", is_flag=True, help="Let what the node says itself count again.")
+@even_unknown_option
 @operation_options
 @pass_invocation
 def set_node(

@@ -16,10 +16,12 @@ from controlplane.cli.common.output import OutputFormat, format_option, print_js
 from controlplane.cli.common.reading import reading
 from controlplane.cli.operations.asking import ask, new_intent, wait_option
 from controlplane.cli.operations.effects import print_effect, print_refusal
+from controlplane.cli.operations.known_names import refuse_unknown_names
 from controlplane.core.deciding.what_if import Change, effect_of, what_if
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import REASON, Intent, IntentKind
 from controlplane.core.log.state import State
+from controlplane.core.operations.argument_checks import check_arguments
 from controlplane.errors import PrerequisiteError
 from controlplane.inspection import states
 from controlplane.inspection.effects import effect_document
@@ -38,6 +40,7 @@ class Manner:
         dry_run: only show what would happen.
         output_format: a table or JSON.
         slot_policy_files: where the cluster's own slot policies are, for a dry run.
+        even_unknown: ask also for a node that the cluster does not know.
     """
 
     wait_s: float
@@ -45,6 +48,7 @@ class Manner:
     dry_run: bool
     output_format: OutputFormat
     slot_policy_files: tuple[Path, ...]
+    even_unknown: bool = False
 
 
 def slot_policy_files_option(command: _Command) -> _Command:
@@ -70,9 +74,10 @@ def operation_options(command: _Command) -> Callable[..., Any]:
         dry_run: bool,
         output_format: OutputFormat,
         slot_policy_files: tuple[Path, ...],
+        even_unknown: bool = False,
         **options: object,
     ) -> object:
-        manner = Manner(wait_s, reason, dry_run, output_format, slot_policy_files)
+        manner = Manner(wait_s, reason, dry_run, output_format, slot_policy_files, even_unknown)
         return command(*arguments, manner=manner, **options)
 
     dry = click.option("--dry-run", is_flag=True, help="Only show what would happen.")
@@ -87,8 +92,14 @@ def operate(invocation: Invocation, kind: IntentKind, arguments: Mapping[str, st
 
     Returns:
         done; failed if it was refused or superseded; unreachable if nobody answered.
+
+    Raises:
+        ConfigurationError: no cluster could carry it out, or this one does not know the node or slot.
     """
     asked = {**arguments, **({REASON: manner.reason} if manner.reason else {})}
+    check_arguments(kind, asked)
+    if not manner.even_unknown:
+        refuse_unknown_names(invocation, asked)
     if manner.dry_run:
         intent = new_intent(kind, asked, invocation.principal)
         return show_effect(invocation, lambda _: [intent], manner.slot_policy_files, 0, manner.output_format)

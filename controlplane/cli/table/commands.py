@@ -11,6 +11,7 @@ from controlplane.cli.common.holds import hold_lines
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.operations.known_names import even_unknown_option
 from controlplane.cli.operations.operating import (
     Manner,
     operate,
@@ -153,6 +154,7 @@ class _SlotsCommand(click.Command):
 @click.argument("slots")
 @click.argument("node")
 @click.option("--leads", is_flag=True, help="The node also has to lead them.")
+@even_unknown_option
 @operation_options
 @pass_invocation
 def pin(invocation: Invocation, *, slots: str, node: str, leads: bool, manner: Manner) -> ExitStatus:
@@ -164,6 +166,7 @@ def pin(invocation: Invocation, *, slots: str, node: str, leads: bool, manner: M
 @table.command("unpin", cls=_SlotsCommand)
 @click.argument("slots")
 @click.argument("node")
+@even_unknown_option
 @operation_options
 @pass_invocation
 def unpin(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:
@@ -174,6 +177,7 @@ def unpin(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> E
 @table.command("exclude", cls=_SlotsCommand)
 @click.argument("slots")
 @click.argument("node")
+@even_unknown_option
 @operation_options
 @pass_invocation
 def exclude(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:
@@ -184,6 +188,7 @@ def exclude(invocation: Invocation, *, slots: str, node: str, manner: Manner) ->
 @table.command("include", cls=_SlotsCommand)
 @click.argument("slots")
 @click.argument("node")
+@even_unknown_option
 @operation_options
 @pass_invocation
 def include(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:

@@ -47,7 +47,7 @@ def test_nobody_answering_has_status_three(cluster_command: RunCommand, world: P
     [
         (("namespaces", "create", "kv"), ExitStatus.DONE, "done"),
         (("intents", "override-self-preservation"), ExitStatus.DONE, "done"),
-        (("nodes", "drain", "n9"), ExitStatus.FAILED, "refused"),
+        (("nodes", "drain", "n9", "--even-unknown"), ExitStatus.FAILED, "refused"),
     ],
 )
 def test_answer_of_the_leader_decides_the_status(

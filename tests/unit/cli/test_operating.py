@@ -34,8 +34,8 @@ def test_every_operation_reaches_the_leader(cluster_command: RunCommand, played:
         for words in (
             ("nodes", "drain", "n1", "--no-wait"),
             ("nodes", "undrain", "n1"),
-            ("nodes", "exclude", "n9"),
-            ("nodes", "exclude", "n8"),
+            ("nodes", "exclude", "n9", "--even-unknown"),
+            ("nodes", "exclude", "n8", "--even-unknown"),
             ("nodes", "include", "n8"),
             ("nodes", "set", "n2", "--weight", "3", "--zone", "b"),
             ("nodes", "set", "n3", "--weight", "2"),
@@ -227,9 +227,36 @@ def test_what_no_cluster_could_carry_out_is_not_sent(
 def test_what_depends_on_the_state_is_the_leaders(cluster_command: RunCommand, played: PublishedWorld) -> None:
     """Only the leader knows how many slots there are, and who."""
     with answering_leader(played):
-        for words in (("table", "pin", "16", "n1"), ("table", "pin", "3", "n9"), ("policy", "set", "slot_count=8")):
+        for words in (
+            ("table", "pin", "16", "n1", "--even-unknown"),
+            ("table", "pin", "3", "n9", "--even-unknown"),
+            ("policy", "set", "slot_count=8"),
+        ):
             ran = cluster_command(*words)
             assert (ran.status, "refused" in ran.out) == (ExitStatus.FAILED, True), ran
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("nodes", "drain", "n11"), "knows no node 'n11': did you mean 'n1'? Nothing was sent"),
+        (("nodes", "drain", "n11", "--dry-run"), "did you mean 'n1'?"),
+        (("nodes", "drain", "n11", "--wait", "0"), "did you mean 'n1'?"),
+        (("nodes", "set", "mode", "--weight", "2"), "knows no node 'mode': it knows n1, n2, n3, n7. Nothing was sent"),
+        (("table", "pin", "3", "n11"), "did you mean 'n1'?"),
+        (("table", "exclude", "16", "n1"), "slot 16 is unknown; known are 0 to 15. Nothing was sent"),
+    ],
+)
+def test_a_mistyped_name_does_not_become_a_decision(
+    cluster_command: RunCommand, played: PublishedWorld, words: tuple[str, ...], sentence: str
+) -> None:
+    """A script is told by the status, and nobody is asked anything; names of orders are known as well."""
+    played.ask("exclude_node", node="n7")
+    seq, intents = played.state.seq, played.reader().end_offsets(INTENTS)
+    with answering_leader(played):
+        ran = cluster_command(*words)
+    assert (ran.status, sentence in ran.err, ran.out) == (ExitStatus.CALLED_WRONGLY, True, ""), ran
+    assert (played.state.seq, played.reader().end_offsets(INTENTS)) == (seq, intents)
 
 
 SUPPOSITIONS = {

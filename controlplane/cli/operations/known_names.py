@@ -1,0 +1,51 @@
+"""Refusing names that the cluster does not know, before a mistyped one becomes a decision."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from controlplane.cli.common.invocation import Invocation
+from controlplane.cli.common.reading import reading
+from controlplane.cli.common.suggestions import did_you_mean
+from controlplane.core.operations.slot_numbers import parse_slots
+from controlplane.errors import ConfigurationError
+from controlplane.inspection.names import known_nodes
+from controlplane.inspection.states import read_state
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def even_unknown_option(command: _Command) -> _Command:
+    """The ``--even-unknown`` option of operations that name a node."""
+    return click.option(
+        "--even-unknown",
+        is_flag=True,
+        help="Ask also for a name that the cluster does not know yet; without it such a name is refused as mistyped.",
+    )(command)
+
+
+def refuse_unknown_names(invocation: Invocation, arguments: Mapping[str, str]) -> None:
+    """Refuse a node or slot that the cluster does not know; a cluster that nobody has led yet knows none.
+
+    Raises:
+        ConfigurationError: there is no such node or slot; the message says what may be meant.
+    """
+    if "node" not in arguments and "slots" not in arguments:
+        return
+    with reading(invocation) as source:
+        state = read_state(source)
+    if not state.log_id:
+        return
+    if "slots" in arguments:
+        try:
+            parse_slots(arguments["slots"], len(state.slots))
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{error}. Nothing was sent") from error
+    name, cluster = arguments.get("node"), invocation.cluster.name
+    known = known_nodes(state)
+    if name is not None and name not in known:
+        raise ConfigurationError(
+            f"cluster {cluster!r} knows no node {name!r}: {did_you_mean(name, known)} Nothing was sent; "
+            "--even-unknown asks all the same"
+        )
