@@ -4,7 +4,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -100,10 +100,24 @@ def _say_how_to_look(invocation: Invocation, stage: "Stage") -> None:
         options += f" --data-dir {invocation.data_dir}"
     if invocation.cluster.name != DEFAULT_CLUSTER:
         options += f" --cluster {invocation.cluster.name}"
+    command = command_here()
     click.echo(f"Everything goes on running in {stage.home}. Look at it:")
     for words in ("table show --by node", "nodes list", "log show --last 20", 'sql "select * from broker_load"'):
-        click.echo(f"  {program}{options} {words}")
-    click.echo(f"Stop it:\n  {program}{options} demo --stop")
+        click.echo(f"  {command}{options} {words}")
+    click.echo(f"Stop it:\n  {command}{options} demo --stop")
+
+
+def command_here() -> str:
+    """How this command is called from the present folder, whether its environment is activated or not.
+
+    The search path says nothing of it: ``make demo`` has one of its own.
+    """
+    script = Path(sys.executable).parent / "controlplane"
+    if not script.exists():
+        return f"{sys.executable} -m controlplane.cli"
+    with suppress(ValueError):
+        return str(script.relative_to(Path.cwd()))
+    return "controlplane" if shutil.which("controlplane") == str(script) else str(script)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from controlplane.cli.demo.traffic import Counts
 from controlplane.cli.demo.watching import Observer
 from controlplane.core.log.state import State
+from controlplane.core.operations.slot_numbers import counted
 from controlplane.inspection import members
 from controlplane.inspection.readers import HeartbeatTail
 from controlplane.inspection.rows import Rows
@@ -45,13 +46,26 @@ class Picture:
     nodes: Rows
     counts: Counts
 
+    @property
+    def living(self) -> int:
+        """How many nodes are active."""
+        return sum(1 for row in self.nodes if row["status"] == "active")
+
+    @property
+    def subject(self) -> tuple[str | int, ...]:
+        """What a line tells apart from how far it is: a line with the same subject tells nothing new."""
+        return (self.step, self.waiting_for, self.epoch, self.term, self.leader, self.living)
+
+    def progress_line(self) -> str:
+        """How far it is, where all else has been told."""
+        return f"[{self.elapsed_s:5.0f} s] ... still: {self.waiting_for} (answered {self.counts.answered:,})"
+
     def line(self) -> str:
         """The picture in one line."""
-        living = sum(1 for row in self.nodes if row["status"] == "active")
         counts = self.counts
         return (
             f"[{self.elapsed_s:5.0f} s] {self.step} | {self.waiting_for} | epoch {self.epoch}, "
-            f"term {self.term}, leader {self.leader or '-'}, {living} nodes | "
+            f"term {self.term}, leader {self.leader or '-'}, {counted(self.living, 'node')} | "
             f"answered {counts.answered:,}, refused {counts.refused:,}, failed {counts.failed:,}"
         )
 

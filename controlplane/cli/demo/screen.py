@@ -18,7 +18,9 @@ from controlplane.cli.common.output import cell_text
 from controlplane.cli.demo.picture import NODE_COLUMNS, Picture
 
 LINE_EVERY_S = 2.0
-"""Without a terminal there is a new line at least this often, so that nobody takes the demo for stuck."""
+"""Without a terminal, what is waited for is said after a silence of this length,"""
+REPEATED_EVERY_S = 15.0
+"""and said again after this one if nothing else has changed: a reader sees that the demo is not stuck."""
 
 
 class Screen(Protocol):
@@ -45,11 +47,15 @@ def open_screen(picture: Callable[[], Picture]) -> Screen:
 
 
 class PlainScreen:
-    """Lines only: everything that is said, and the picture's line when nothing was said for a while."""
+    """Lines only: everything that is said, and in a silence the picture's line, which is repeated seldom."""
 
-    def __init__(self, picture: Callable[[], Picture], every_s: float = LINE_EVERY_S) -> None:
+    def __init__(
+        self, picture: Callable[[], Picture], every_s: float = LINE_EVERY_S, repeated_every_s: float = REPEATED_EVERY_S
+    ) -> None:
         self._picture = picture
         self._every_s = every_s
+        self._repeated_every_s = repeated_every_s
+        self._told: tuple[str | int, ...] = ()
         self._spoken_at_s = time.monotonic()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._tick, name="demo-screen", daemon=True)
@@ -73,8 +79,15 @@ class PlainScreen:
 
     def _tick(self) -> None:
         while not self._end.wait(self._every_s / 10):
-            if time.monotonic() - self._spoken_at_s >= self._every_s * 0.9:
-                self.say(self._picture().line())
+            silent_s = time.monotonic() - self._spoken_at_s
+            if silent_s < self._every_s * 0.9:
+                continue
+            picture = self._picture()
+            if picture.subject != self._told:
+                self._told = picture.subject
+                self.say(picture.line())
+            elif silent_s >= self._repeated_every_s:
+                self.say(picture.progress_line())
 
 
 class LiveScreen:
