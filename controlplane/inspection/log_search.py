@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from controlplane.core.log.decision import Decision
+from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained
 from controlplane.core.verification.row_history import RowChange, RowHistory
 from controlplane.inspection.readers import LoggedDecision
@@ -73,8 +74,10 @@ class LogFilter:
         return bool(rows) or self.node_id is None or self.node_id in subjects
 
 
-def find_decisions(decisions: Iterable[LoggedDecision], wanted: LogFilter, count: int) -> list[ToldDecision]:
-    """The last ``count`` decisions of a whole log that are wanted, oldest first.
+def find_decisions(
+    decisions: Iterable[LoggedDecision], wanted: LogFilter, count: int
+) -> tuple[list[ToldDecision], State]:
+    """The last ``count`` decisions of a whole log that are wanted, oldest first, and the state at its end.
 
     Raises:
         LogContinuityError: the log is not one chain.
@@ -85,4 +88,4 @@ def find_decisions(decisions: Iterable[LoggedDecision], wanted: LogFilter, count
         rows = wanted.rows_of(history.take(logged.decision))
         if wanted.wants(logged.decision, rows):
             found.append(ToldDecision(logged, rows))
-    return list(found)
+    return list(found), history.state

@@ -11,6 +11,9 @@ import click
 from controlplane.core.values.canonical import Plain
 from controlplane.inspection.rows import Row, Rows
 
+DEFAULT_LIMIT = 50
+"""How many rows a table prints whose length grows with the log."""
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -30,6 +33,17 @@ def format_option(command: _Command) -> _Command:
         default=OutputFormat.TEXT,
         show_default="text",
         help="A table for people, or JSON for programs.",
+    )(command)
+
+
+def limit_option(command: _Command) -> _Command:
+    """The ``--limit`` option of commands whose tables may be long."""
+    return click.option(
+        "--limit",
+        type=click.IntRange(min=0),
+        default=DEFAULT_LIMIT,
+        metavar="N",
+        help="The most rows that a table prints; 0 prints all, as JSON always does.",
     )(command)
 
 
@@ -66,6 +80,22 @@ def print_rows(rows: Rows, columns: Sequence[str], title: str = "") -> None:
         _print_drawn(cells, headings, title)
     else:
         _print_plain(cells, headings, title)
+
+
+def print_first_rows(rows: Rows, columns: Sequence[str], limit: int) -> None:
+    """Print the first rows as a table, and how many more there are; with a limit of 0, all."""
+    shown = rows[:limit] if limit else rows
+    print_rows(shown, columns)
+    if len(shown) < len(rows):
+        click.echo(f"... and {len(rows) - len(shown):,} more: --limit 0 prints all")
+
+
+def print_last_rows(rows: Rows, columns: Sequence[str], limit: int) -> None:
+    """Print the last rows as a table, and before it how many are left out; with a limit of 0, all."""
+    shown = rows[-limit:] if limit else rows
+    if len(shown) < len(rows):
+        click.echo(f"{len(rows) - len(shown):,} more rows before these: --limit 0 prints all")
+    print_rows(shown, columns)
 
 
 def cell_text(value: Plain) -> str:

@@ -11,7 +11,7 @@ from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli.common.connecting import LONGEST_WAIT_S
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
-from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.operations.operating import slot_policy_files_option
 from controlplane.core.verification.audit import Difference, LogAudit
@@ -21,9 +21,12 @@ from controlplane.inspection.auditing import Auditor
 
 @click.command("audit")
 @slot_policy_files_option
+@limit_option
 @format_option
 @pass_invocation
-def audit(invocation: Invocation, *, slot_policy_files: tuple[Path, ...], output_format: OutputFormat) -> ExitStatus:
+def audit(
+    invocation: Invocation, *, slot_policy_files: tuple[Path, ...], limit: int, output_format: OutputFormat
+) -> ExitStatus:
     """Take every decision again from the recorded inputs, and compare.
 
     The inputs are read up to the positions of each decision, the decision is taken again by this program's own code,
@@ -52,7 +55,7 @@ def audit(invocation: Invocation, *, slot_policy_files: tuple[Path, ...], output
         print_json(audit_document(judging, followed, differences))
     else:
         if differences:
-            print_rows(difference_rows(differences), DIFFERENCE_FIELDS)
+            print_first_rows(difference_rows(differences), DIFFERENCE_FIELDS, limit)
         if judging.decisions or differences:
             click.echo(_sentence(judging, followed, differences))
     return ExitStatus.FAILED if differences else ExitStatus.DONE

@@ -9,14 +9,26 @@ from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli.common.connecting import LONGEST_WAIT_S
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
-from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_result, print_rows
+from controlplane.cli.common.output import (
+    OutputFormat,
+    format_option,
+    limit_option,
+    print_first_rows,
+    print_json,
+    print_last_rows,
+    print_result,
+    print_rows,
+)
 from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.common.suggestions import did_you_mean
 from controlplane.cli.log.rendering import verification_line
 from controlplane.cli.operations.operating import slot_policy_files_option
+from controlplane.core.log.state import State
 from controlplane.core.verification.log_verification import Complaint, LogVerification
 from controlplane.errors import LogContinuityError, PrerequisiteError
 from controlplane.inspection import decisions, past_states, readers
 from controlplane.inspection.log_search import LogFilter, find_decisions
+from controlplane.inspection.names import known_nodes
 from controlplane.inspection.past_states import Measure, Moment
 from controlplane.inspection.source import LogSource
 
@@ -32,6 +44,7 @@ def log() -> None:
 @click.option("--epoch", type=click.IntRange(min=0), metavar="N", help="Only those of this epoch, with their rows.")
 @click.option("--slot", "slot_id", type=click.IntRange(min=0), metavar="N", help="Only what changed this slot's row.")
 @click.option("--node", "node_id", metavar="NAME", help="Only what is about this node, with the rows it was or is in.")
+@limit_option
 @format_option
 @pass_invocation
 def show(
@@ -42,6 +55,7 @@ def show(
     epoch: int | None,
     slot_id: int | None,
     node_id: str | None,
+    limit: int,
     output_format: OutputFormat,
 ) -> ExitStatus:
     """Print the last decisions, oldest first: causes, moves, certificate, what was wished and could not be, answers.
@@ -53,7 +67,7 @@ def show(
     """
     wanted = LogFilter(seq, epoch, slot_id, node_id)
     if wanted.is_set:
-        return _show_rows(invocation, wanted, count, output_format)
+        return _show_rows(invocation, wanted, count, limit, output_format)
     with reading(invocation) as source:
         last = readers.read_last_decisions(source, count)
     if not last:
@@ -65,23 +79,35 @@ def show(
     return ExitStatus.DONE
 
 
-def _show_rows(invocation: Invocation, wanted: LogFilter, count: int, output_format: OutputFormat) -> ExitStatus:
+def _show_rows(
+    invocation: Invocation, wanted: LogFilter, count: int, limit: int, output_format: OutputFormat
+) -> ExitStatus:
     """Print the last decisions that are wanted, with the rows that each changed."""
     with reading(invocation) as source:
-        found = find_decisions(readers.read_decisions(source), wanted, count)
+        found, state = find_decisions(readers.read_decisions(source), wanted, count)
     if output_format is OutputFormat.JSON:
         print_json(decisions.told_documents(found))
     elif found:
         print_rows(decisions.decision_rows([told.logged for told in found]), decisions.DECISION_FIELDS)
         rows = decisions.change_rows(found)
         if rows:
-            print_rows(rows, decisions.ROW_FIELDS)
+            print_last_rows(rows, decisions.ROW_FIELDS, limit)
         else:
             click.echo("no row of the slot table changed")
     if found:
         return ExitStatus.DONE
-    click.echo(f"the log holds no decision {wanted.in_words}", err=True)
+    click.echo(f"the log holds no decision {wanted.in_words}{_why_none(wanted, state)}", err=True)
     return ExitStatus.FAILED
+
+
+def _why_none(wanted: LogFilter, state: State) -> str:
+    """What is wrong with what was asked for, where the cluster knows no such slot or node."""
+    known = known_nodes(state)
+    if wanted.slot_id is not None and wanted.slot_id >= len(state.slots):
+        return f": there is no slot {wanted.slot_id}, the cluster's slots are 0 to {len(state.slots) - 1}"
+    if wanted.node_id is not None and wanted.node_id not in known:
+        return f": the cluster knows no node of that name; {did_you_mean(wanted.node_id, known)}"
+    return ""
 
 
 @log.command("replay")
@@ -137,10 +163,16 @@ class _Progress:
     help="Tell only of the decisions of this epoch; all are checked all the same.",
 )
 @slot_policy_files_option
+@limit_option
 @format_option
 @pass_invocation
 def verify(
-    invocation: Invocation, *, epoch: int | None, slot_policy_files: tuple[Path, ...], output_format: OutputFormat
+    invocation: Invocation,
+    *,
+    epoch: int | None,
+    slot_policy_files: tuple[Path, ...],
+    limit: int,
+    output_format: OutputFormat,
 ) -> ExitStatus:
     """Check the whole log from outside: the chain of digests, every rule, and the proof in every certificate.
 
@@ -162,7 +194,7 @@ def verify(
         print_json(decisions.verification_document(verification, complaints))
     else:
         if complaints:
-            print_rows(decisions.complaint_rows(complaints), decisions.COMPLAINT_FIELDS)
+            print_first_rows(decisions.complaint_rows(complaints), decisions.COMPLAINT_FIELDS, limit)
         if verification.decisions:
             click.echo(verification_line(verification, complaints, epoch))
     if complaints and verification.unknown_slot_policies:

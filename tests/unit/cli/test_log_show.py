@@ -71,8 +71,43 @@ def test_log_without_such_a_decision_is_said_to_have_none(cluster_command: RunCo
     ran = cluster_command("log", "show", "--seq", "999", "--format", "json")
     assert (ran.status, json.loads(ran.out)) == (ExitStatus.FAILED, [])
     assert "the log holds no decision of seq 999" in ran.err
-    both = cluster_command("log", "show", "--slot", "3", "--node", "nobody")
-    assert both.err == "the log holds no decision that changed the row of slot 3 and about node 'nobody'\n"
+    both = cluster_command("log", "show", "--epoch", "1", "--node", "n4")
+    assert both.err == "the log holds no decision of epoch 1 and about node 'n4'\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--slot", "999"), "of slot 999: there is no slot 999, the cluster's slots are 0 to 15\n"),
+        (("--node", "n44"), "about node 'n44': the cluster knows no node of that name; did you mean 'n4'?\n"),
+        (("--node", "xyz"), "the cluster knows no node of that name; it knows n1, n2, n3, n4.\n"),
+    ],
+)
+def test_a_slot_or_node_that_there_is_not_is_named(
+    cluster_command: RunCommand, plan: int, words: tuple[str, str], why: str
+) -> None:
+    """That no decision is about it would be true of a slot that never moved, too."""
+    assert plan
+    ran = cluster_command("log", "show", *words)
+    assert ran.status == ExitStatus.FAILED
+    assert ran.err.endswith(why), ran.err
+
+
+def test_long_tables_of_rows_are_cut(cluster_command: RunCommand, world: PublishedWorld, plan: int) -> None:
+    """The newest rows are shown, and how to see the others; programs get all of them."""
+    assert plan
+    words = ("log", "show", "--node", "n1")
+    whole = cluster_command(*words, "--limit", "0").out.splitlines()
+    cut = cluster_command(*words, "--limit", "3").out.splitlines()
+    decisions = len(json.loads(cluster_command(*words, "--format", "json").out))
+    row_count = len(whole) - decisions - 2
+    assert row_count > 3
+    assert cut[: decisions + 1] == whole[: decisions + 1]
+    assert cut[decisions + 1] == f"{row_count - 3:,} more rows before these: --limit 0 prints all"
+    assert [line.split() for line in cut[-3:]] == [line.split() for line in whole[-3:]]
+    assert len(cut) == decisions + 1 + 1 + 1 + 3
+    told = json.loads(cluster_command(*words, "--limit", "3", "--format", "json").out)
+    assert sum(len(each["rows"]) for each in told) == row_count
 
 
 def test_shortfalls_are_shown(cluster_command: RunCommand, world: PublishedWorld, plan: int) -> None:

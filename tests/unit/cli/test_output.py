@@ -55,3 +55,21 @@ def test_json_keeps_every_letter(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert json.loads(printed) == {"name": "Knöten", "n": None}
     assert "ö" in printed
+
+
+def test_long_tables_say_how_much_they_leave_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """Findings are cut at their end, since the first explains the others; a history is cut at its beginning."""
+    rows = [{"n": number} for number in range(5)]
+    for limit, first, last in (
+        (
+            2,
+            "n\n0\n1\n... and 3 more: --limit 0 prints all\n",
+            "3 more rows before these: --limit 0 prints all\nn\n3\n4\n",
+        ),
+        (5, "n\n0\n1\n2\n3\n4\n", "n\n0\n1\n2\n3\n4\n"),
+        (0, "n\n0\n1\n2\n3\n4\n", "n\n0\n1\n2\n3\n4\n"),
+    ):
+        output.print_first_rows(rows, ("n",), limit)
+        assert capsys.readouterr().out == first
+        output.print_last_rows(rows, ("n",), limit)
+        assert capsys.readouterr().out == last
