@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from controlplane.core.intents.events import IntentAnswered
+from controlplane.core.operations.slot_numbers import counted
 from controlplane.core.slots.certificate import Certificate
 from controlplane.core.values.canonical import Plain, to_plain
 from controlplane.core.verification.log_verification import Complaint, LogVerification
@@ -50,8 +51,9 @@ def certificate_text(certificate: Certificate | None) -> str:
     if surplus_moves == 0 and surplus_changes == 0:
         proof = f"{certificate.policy}: proven least"
     else:
-        proof = f"{certificate.policy}: {surplus_moves} moves and {surplus_changes} leader changes over the least"
-    lost = f"; no living replica of {len(certificate.lost_slots)} slots" if certificate.lost_slots else ""
+        moves, changes = counted(surplus_moves, "move"), counted(surplus_changes, "leader change")
+        proof = f"{certificate.policy}: {moves} and {changes} over the least"
+    lost = f"; no living replica of {counted(len(certificate.lost_slots), 'slot')}" if certificate.lost_slots else ""
     return proof + lost
 
 

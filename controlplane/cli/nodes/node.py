@@ -13,8 +13,8 @@ from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.operations.slot_numbers import slot_ranges
-from controlplane.errors import ConfigurationError, FencedError
+from controlplane.core.operations.slot_numbers import counted, slot_ranges
+from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 
 _CHECK_INTERVAL_S = 0.5
@@ -126,7 +126,7 @@ class _Printer(NodeCallbacks):
             leads = slot.led if isinstance(slot, SlotLost) else slot.leads
             parts["leads" if leads else "follows"].append(slot.slot_id)
         words = ", ".join(f"{part} {slot_ranges(ids)}" for part, ids in parts.items() if ids)
-        click.echo(f"epoch {epoch}: {what} {len(slots)} slots ({words})")
+        click.echo(f"epoch {epoch}: {what} {counted(len(slots), 'slot')} ({words})")
 
 
 def _addresses(texts: Sequence[str]) -> dict[str, tuple[str, int]]:

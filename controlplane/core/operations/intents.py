@@ -71,7 +71,7 @@ def _create_namespace(draft: Draft, arguments: Arguments, _: Circumstances) -> A
         return refused(f"namespace {name!r} exists already")
     bundles = equal_bundles(name, draft.state.cluster.policy.bundles_per_namespace)
     draft.add(NamespaceCreated(Namespace(name, len(bundles)), bundles))
-    return done(f"namespace {name!r} with {len(bundles)} bundles")
+    return done(f"namespace {name!r} with {counted(len(bundles), 'bundle')}")
 
 
 def _override_self_preservation(draft: Draft, _: Arguments, __: Circumstances) -> Answer:

@@ -186,7 +186,16 @@ def _shortfalls(asked: IndexedProblem, units: Numbers, unserved: int) -> Iterato
         short = int((units == count).sum())
         if count < rules.replica_count:
             hard = rules.zone_rule is ZoneRule.HARD and any(asked.zones)
-            nodes = f"{len(asked.nodes)} nodes" + (f" in {len(set(asked.zones))} zones" if hard else "")
-            yield f"{short} slots have {count} of {rules.replica_count} replicas: {nodes} may hold no more of them"
+            zones = f" in {_counted(len(set(asked.zones)), 'zone')}" if hard else ""
+            nodes = _counted(len(asked.nodes), "node") + zones
+            yield f"{_slots_have(short)} {count} of {rules.replica_count} replicas: {nodes} may hold no more of them"
     if unserved:
-        yield f"{unserved} slots have one replica less: the nodes' capacities are used up"
+        yield f"{_slots_have(unserved)} one replica less: the nodes' capacities are used up"
+
+
+def _slots_have(count: int) -> str:
+    return f"{_counted(count, 'slot')} {'has' if count == 1 else 'have'}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
