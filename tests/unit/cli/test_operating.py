@@ -253,8 +253,7 @@ def test_a_mistyped_name_does_not_become_a_decision(
     """A script is told by the status, and nobody is asked anything; names of orders are known as well."""
     played.ask("exclude_node", node="n7")
     seq, intents = played.state.seq, played.reader().end_offsets(INTENTS)
-    with answering_leader(played):
-        ran = cluster_command(*words)
+    ran = cluster_command(*words)
     assert (ran.status, sentence in ran.err, ran.out) == (ExitStatus.CALLED_WRONGLY, True, ""), ran
     assert (played.state.seq, played.reader().end_offsets(INTENTS)) == (seq, intents)
 
