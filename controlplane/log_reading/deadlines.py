@@ -32,12 +32,16 @@ class StallWatch:
 
 
 class Patience:
-    """How long reading something to its end may take: in all, and without anything new."""
+    """How long reading something to its end may take: in all, and without anything new.
 
-    def __init__(self, clock: Clock, what: str, limit_ms: int, stall_limit_ms: int) -> None:
-        """Begin now; ``what`` stands in the error."""
+    Attributes:
+        what: is waited for; stands in the error.
+    """
+
+    def __init__(self, clock: Clock, what: str, limit_ms: int | None, stall_limit_ms: int) -> None:
+        """Begin now; a ``limit_ms`` of None allows any time in all."""
+        self.what = what
         self._clock = clock
-        self._what = what
         self._began_at_ms = clock.monotonic_ms()
         self._limit_ms = limit_ms
         self._watch = StallWatch(clock, stall_limit_ms)
@@ -50,6 +54,6 @@ class Patience:
         """
         stalled = self._watch.is_stalled(progress=progress)
         taken_ms = self._clock.monotonic_ms() - self._began_at_ms
-        if stalled or taken_ms >= self._limit_ms:
+        if stalled or (self._limit_ms is not None and taken_ms >= self._limit_ms):
             last_news = f"the last news came {self._watch.without_news_ms} ms ago"
-            raise LogUnavailableError(f"{self._what} was not reached in {taken_ms} ms, {last_news}")
+            raise LogUnavailableError(f"{self.what} was not reached in {taken_ms} ms, {last_news}")

@@ -1,0 +1,84 @@
+"""Reading partitions up to an end: which end that is, when the reading stands still, and how long it may take."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.log_reading.deadlines import Patience
+from controlplane.ports import Clock, LogReader, RawRecord
+
+_POLL_MS: Final = 50
+_MAX_RECORDS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """How long a reading may take.
+
+    Attributes:
+        clock: measures it.
+        stall_ms: without anything new from a partition that is not read to its end.
+        total_ms: in all; None for as long as something new comes.
+    """
+
+    clock: Clock
+    stall_ms: int
+    total_ms: int | None = None
+
+
+def present_ends(reader: LogReader, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The offsets behind the last committed records of these partitions.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+    """
+    ends: dict[TopicPartition, int] = {}
+    for topic in sorted({place.topic for place in places}):
+        ends |= reader.end_offsets(topic)
+    return {place: ends[place] for place in places}
+
+
+def drain(
+    reader: LogReader,
+    begin: Mapping[TopicPartition, int],
+    limits: ReadLimits,
+    until: Mapping[TopicPartition, int] | None = None,
+    max_records: int = _MAX_RECORDS,
+) -> Iterator[Sequence[RawRecord]]:
+    """Assign partitions and read them until each was read up to an offset, or reports that it ends before.
+
+    The end is an offset that was asked for before, and not a moment in which nothing follows: in a topic that is
+    written to all the time that moment may come late, or never. Behind a transaction's marker there is no record, so
+    that the last offset may never be seen: there the reported end counts.
+
+    Args:
+        reader: reads from here on what this assigns.
+        begin: the first offset of each partition.
+        limits: how long it may take. News of a partition that is read to its end already do not count, and neither does
+            an end that is reported again: they would hide that nothing comes of another partition.
+        until: for each partition the offset before which records are wanted; None asks for the present ends.
+        max_records: of one batch.
+
+    Yields:
+        Batches as they come. The last ones may hold records behind ``until``.
+
+    Raises:
+        LogUnavailableError: the log did not answer, or nothing new came for too long; the message names the partitions.
+        LogContinuityError: records from ``begin`` on are no longer kept.
+    """
+    ends = present_ends(reader, begin) if until is None else until
+    reader.assign(begin)
+    missing = {place for place, offset in begin.items() if offset < ends[place]}
+    patience = Patience(limits.clock, "", limits.total_ms, limits.stall_ms)
+    while missing:
+        batch = reader.poll(max_records, _POLL_MS)
+        if batch.records:
+            yield batch.records
+        read_to = {TopicPartition(record.topic, record.partition): record.offset + 1 for record in batch.records}
+        has_news = not missing.isdisjoint(read_to) or not missing.isdisjoint(batch.ended)
+        missing -= batch.ended
+        missing -= {place for place, offset in read_to.items() if place in missing and offset >= ends[place]}
+        if missing:
+            patience.what = f"the end of {', '.join(f'{place.topic}[{place.partition}]' for place in sorted(missing))}"
+            patience.check(progress=has_news)
