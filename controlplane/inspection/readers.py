@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from controlplane.codec.decisions import DecisionAssembler
@@ -17,6 +18,7 @@ from controlplane.core.values.identifiers import NodeId, TopicPartition
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.inspection.source import LogSource
 from controlplane.log_reading.deadlines import StallWatch
+from controlplane.log_reading.drain import drain
 from controlplane.ports import RawRecord
 from controlplane.table_follower import TableFollower
 
@@ -97,7 +99,8 @@ def read_decisions(source: LogSource, start_offset: int | None = None) -> Iterat
     assembler = DecisionAssembler()
     offset = 0
     positions = source.reader.start_offsets(DECISIONS) if start_offset is None else {_DECISIONS_PLACE: start_offset}
-    for record in _read(source, positions):
+    # Record by record: what stands before one that cannot be read is told before the error is raised.
+    for record in chain.from_iterable(drain(source.reader, positions, source.limits)):
         offset = record.offset
         yield from _assemble([record], assembler)
     if assembler.within_decision:
@@ -165,7 +168,7 @@ def read_last_heartbeats(source: LogSource, wanted: AbstractSet[NodeId], longest
     window = _FIRST_HEARTBEATS
     while True:
         positions = {place: max(starts[place], end - window) for place, end in ends.items()}
-        records = list(_read(source, positions))
+        records = list(chain.from_iterable(drain(source.reader, positions, source.limits)))
         tail = _heartbeat_tail(records, source.framing)
         at_start = all(positions[place] == starts[place] for place in positions)
         oldest_ms = _latest_first_append_ms(records)
@@ -208,38 +211,8 @@ def _assemble(records: Sequence[RawRecord], assembler: DecisionAssembler | None 
 
 def _read_range(source: LogSource, place: TopicPartition, lower: int, upper: int) -> list[RawRecord]:
     """The records of one partition with ``lower`` <= offset < ``upper``."""
-    found = []
-    for record in _read(source, {place: lower}, min(_BATCH, upper - lower)):
-        if record.offset >= upper:
-            break
-        found.append(record)
-    return found
-
-
-def _read(source: LogSource, positions: Mapping[TopicPartition, int], batch_size: int = _BATCH) -> Iterator[RawRecord]:
-    """Records from the positions to the present end of each partition, and perhaps some that came meanwhile.
-
-    Where the end is, is asked first: somebody who waits for a moment in which nothing follows may wait for long in a
-    topic that is written to all the time. Behind a transaction's marker there is no record, so there it is that moment.
-    """
-    reader = source.reader
-    ends: dict[TopicPartition, int] = {}
-    for topic in {place.topic for place in positions}:
-        ends |= reader.end_offsets(topic)
-    reader.assign(positions)
-    missing = {place for place, position in positions.items() if position < ends[place]}
-    watch = StallWatch(source.clock, source.timeout_ms)
-    while missing:
-        batch = reader.poll(batch_size, _POLL_MS)
-        yield from batch.records
-        # Ends are told again and again: those of other partitions must not hide that nothing comes of this one.
-        has_news = bool(batch.records or missing & batch.ended)
-        missing -= batch.ended
-        read_to = {TopicPartition(record.topic, record.partition): record.offset for record in batch.records}
-        missing -= {place for place, offset in read_to.items() if offset + 1 >= ends[place]}
-        if watch.is_stalled(progress=has_news):
-            places = ", ".join(f"{place.topic}[{place.partition}]" for place in sorted(missing))
-            raise LogUnavailableError(f"the end of {places} was not reached within {source.timeout_ms} ms")
+    batches = drain(source.reader, {place: lower}, source.limits, {place: upper}, min(_BATCH, upper - lower))
+    return [record for record in chain.from_iterable(batches) if record.offset < upper]
 
 
 def last_term_opened(source: LogSource) -> LoggedDecision | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.codec.framing import Framing
+from controlplane.log_reading.drain import ReadLimits
 from controlplane.ports import Clock, LogReader
 
 READ_TIMEOUT_MS: Final = 15_000
@@ -25,6 +26,11 @@ class LogSource:
     clock: Clock
     framing: Framing | None = None
     timeout_ms: int = READ_TIMEOUT_MS
+
+    @property
+    def limits(self) -> ReadLimits:
+        """Of one reading to an end: a long log may take its time as long as something new comes."""
+        return ReadLimits(self.clock, self.timeout_ms)
 
     def close(self) -> None:
         """Give the reader back."""

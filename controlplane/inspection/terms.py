@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from controlplane.codec.decisions import DecisionAssembler, term_of_record
 from controlplane.config import DECISIONS
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.values.identifiers import Term, TopicPartition
-from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.errors import LogContinuityError
 from controlplane.inspection.readers import LoggedDecision, decisions_backwards
 from controlplane.inspection.source import LogSource
+from controlplane.log_reading.drain import drain
 from controlplane.ports import RawRecord
 
 _PLACE: Final = TopicPartition(DECISIONS, 0)
-_POLL_MS: Final = 200
 _FIRST_STEP: Final = 64
 
 
@@ -43,7 +44,7 @@ def terms_backwards(source: LogSource) -> Iterator[LoggedTerm]:
     last = next(decisions_backwards(source), None)
     while last is not None:
         first = _Search(source, last.decision.term).first_offset(last.offset)
-        opened = _decision_at(source, first)
+        opened = _decision_at(source, first, last.offset)
         event = next((event for event in opened.decision.events if isinstance(event, TermOpened)), None)
         if event is None:
             raise LogContinuityError(
@@ -68,14 +69,14 @@ class _Search:
         # Short terms first: look further and further back until the term before is met.
         while upper > oldest:
             place = max(oldest, upper - step)
-            record = _record_at(self._source, place)
+            record = _record_at(self._source, place, known)
             if not self._belongs(record):
                 lower = record.offset + 1
                 break
             upper, found, step = place, record.offset, step * 4
         while lower < upper:
             middle = (lower + upper) // 2
-            record = _record_at(self._source, middle)
+            record = _record_at(self._source, middle, known)
             if self._belongs(record):
                 upper, found = middle, record.offset
             else:
@@ -86,25 +87,25 @@ class _Search:
         return record.value is not None and term_of_record(record.value) >= self._term
 
 
-def _record_at(source: LogSource, offset: int) -> RawRecord:
-    """The first record at this offset or behind it, which has to be there."""
-    source.reader.assign({_PLACE: offset})
-    return _next_record(source, offset)
+def _record_at(source: LogSource, offset: int, known: int) -> RawRecord:
+    """The first record at this offset or behind it; there is one at ``known``."""
+    record = next(_records(source, offset, known), None)
+    if record is None:
+        raise LogContinuityError(f"{DECISIONS}[0]@{known}: the record that stood there is gone")
+    return record
 
 
-def _next_record(source: LogSource, offset: int) -> RawRecord:
-    waited_ms = 0
-    while not (batch := source.reader.poll(1, _POLL_MS)).records:
-        waited_ms += _POLL_MS
-        if batch.ended or waited_ms > source.timeout_ms:
-            raise LogUnavailableError(f"{DECISIONS}[0]@{offset} was not read within {waited_ms} ms")
-    return batch.records[0]
-
-
-def _decision_at(source: LogSource, offset: int) -> LoggedDecision:
-    """The decision that begins at this offset; its parts follow each other."""
+def _decision_at(source: LogSource, offset: int, known: int) -> LoggedDecision:
+    """The decision that begins at this offset; its parts follow each other, none behind ``known``."""
     assembler = DecisionAssembler()
-    record = _record_at(source, offset)
-    while (decision := assembler.add(record.value or b"")) is None:
-        record = _next_record(source, offset)
-    return LoggedDecision(decision, record.offset, record.append_time_ms)
+    for record in _records(source, offset, known):
+        decision = assembler.add(record.value or b"")
+        if decision is not None:
+            return LoggedDecision(decision, record.offset, record.append_time_ms)
+    raise LogContinuityError(f"{DECISIONS}[0]@{offset}: the log ends within a decision, whose last part is missing")
+
+
+def _records(source: LogSource, offset: int, known: int) -> Iterator[RawRecord]:
+    """The records from an offset to a known one, asked for one by one, because few are looked at."""
+    batches = drain(source.reader, {_PLACE: offset}, source.limits, {_PLACE: known + 1}, max_records=1)
+    return chain.from_iterable(batches)

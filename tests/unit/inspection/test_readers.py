@@ -155,7 +155,7 @@ def test_log_that_stops_answering_ends_the_wait(read: Callable[[MemoryLogReader]
         def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
             return PolledBatch((), frozenset())
 
-    with pytest.raises(LogUnavailableError, match="was not reached within 50 ms"):
+    with pytest.raises(LogUnavailableError, match=r"was not reached (within|in) \d+ ms"):
         read(Deaf(CLUSTER, world.broker))
 
 
