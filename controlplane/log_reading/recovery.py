@@ -26,11 +26,11 @@ from controlplane.errors import (
     LogContinuityError,
     UnsupportedFeatureLevelError,
 )
-from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
+from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
+from controlplane.log_reading.drain import ReadLimits, drain
 from controlplane.ports import Clock, LogReader, RawRecord
 
 _LOG: Final = TopicPartition(DECISIONS, 0)
-_SHELF: Final = TopicPartition(SNAPSHOTS, 0)
 _MAX_PARTS: Final = 16
 _MAX_RECORDS: Final = 32
 
@@ -72,18 +72,11 @@ def read_shelf(reader: LogReader, clock: Clock) -> SnapshotShelf:
         LogUnavailableError: Kafka did not answer in time.
     """
     shelf = SnapshotShelf()
-    starts = reader.start_offsets(SNAPSHOTS)
-    if starts == reader.end_offsets(SNAPSHOTS):
-        return shelf
-    reader.assign(starts)
-    patience = Patience(clock, f"the end of topic {SNAPSHOTS}", READ_LIMIT_MS, STALL_LIMIT_MS)
-    while True:
-        batch = reader.poll(_MAX_PARTS, 50)
-        for record in batch.records:
+    begin, limits = reader.start_offsets(SNAPSHOTS), ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
+    for records in drain(reader, begin, limits, max_records=_MAX_PARTS):
+        for record in records:
             shelf.fold(record.key or b"", _part(record))
-        if _SHELF in batch.ended:
-            return shelf
-        patience.check(progress=bool(batch.records))
+    return shelf
 
 
 def require_kept(reader: LogReader, offset: int) -> None:
@@ -146,18 +139,14 @@ def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[D
     place = f"{DECISIONS}[0]@{header.last_decision_offset}"
     if not first <= header.last_decision_offset < end:
         raise InvalidInputError(DAMAGED, f"its last decision stood at {place}, and the log keeps {first} to {end}")
-    reader.assign({_LOG: header.last_decision_offset})
     assembler = DecisionAssembler()
-    patience = Patience(clock, place, READ_LIMIT_MS, STALL_LIMIT_MS)
-    while True:
-        batch = reader.poll(_MAX_RECORDS, 50)
-        for record in batch.records:
+    limits = ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
+    for records in drain(reader, {_LOG: header.last_decision_offset}, limits, {_LOG: end}, _MAX_RECORDS):
+        for record in records:
             try:
                 decision = assembler.add(record.value or b"")
             except LogContinuityError as error:
                 raise InvalidInputError(DAMAGED, f"no decision begins at {place}: {error}") from error
             if decision is not None:
                 return decision, record.offset
-        if _LOG in batch.ended:
-            raise InvalidInputError(DAMAGED, f"no decision begins at {place}")
-        patience.check(progress=bool(batch.records))
+    raise InvalidInputError(DAMAGED, f"no decision begins at {place}")

@@ -10,7 +10,7 @@ from controlplane.core.deciding.decide import Opening, open_term
 from controlplane.core.log.state import State
 from controlplane.core.routing.replica import TableReplica
 from controlplane.core.slots.policies import check_slot_policy
-from controlplane.core.values.identifiers import Term, TopicPartition
+from controlplane.core.values.identifiers import Term
 from controlplane.errors import (
     RESTORE_OR_BEGIN_ANEW,
     ConfigurationError,
@@ -19,7 +19,8 @@ from controlplane.errors import (
     LogContinuityError,
     LogUnavailableError,
 )
-from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
+from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
+from controlplane.log_reading.drain import ReadLimits, drain
 from controlplane.ports import Clock, CommitOutcome, LeaseStore, LogReader
 from controlplane.service.leadership import Leadership
 from controlplane.service.parts import Parts
@@ -28,7 +29,7 @@ from controlplane.service.read_back import ReadBack
 from controlplane.table_follower import fold_record
 from controlplane.version import __version__
 
-_TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
+_MAX_ROWS: Final = 5_000
 
 _log = structlog.get_logger(__name__)
 
@@ -220,15 +221,11 @@ def _read_table(reader: LogReader, clock: Clock) -> TableReplica:
         UnsupportedFeatureLevelError: a row was written by a newer version.
     """
     replica = TableReplica()
-    reader.assign(reader.start_offsets(ROUTING_TABLE))
-    patience = Patience(clock, f"the end of topic {ROUTING_TABLE}", READ_LIMIT_MS, STALL_LIMIT_MS)
-    while True:
-        batch = reader.poll(5_000, 50)
-        for record in batch.records:
+    begin, limits = reader.start_offsets(ROUTING_TABLE), ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
+    for records in drain(reader, begin, limits, max_records=_MAX_ROWS):
+        for record in records:
             fold_record(replica, record)
-        if _TABLE in batch.ended:
-            return replica
-        patience.check(progress=bool(batch.records))
+    return replica
 
 
 def _check_identity(state: State, replica: TableReplica, stored_log_id: str | None) -> None:
