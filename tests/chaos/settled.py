@@ -2,13 +2,14 @@
 
 from contextlib import closing
 
-from controlplane.bootstrap.connections import lease_store, open_reader
+from controlplane.bootstrap.connections import lease_store, open_source
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.membership.inputs import Tick
 from controlplane.core.values.identifiers import ControllerId, Term, TopicPartition
 from controlplane.errors import LeaseStoreUnavailableError
-from controlplane.ports import LeaseHeld, RawRecord
+from controlplane.log_reading.drain import drain
+from controlplane.ports import LeaseHeld
 from tests.kills.cluster import KvCluster
 
 _PLACE = TopicPartition(HEARTBEATS, 0)
@@ -28,12 +29,10 @@ def wait_until_settled(cluster: KvCluster) -> None:
 
 
 def _ticking(cluster: KvCluster) -> set[ControllerId]:
-    with closing(open_reader(cluster.real.cluster, cluster.real.kafka)) as reader:
-        end = reader.end_offsets(HEARTBEATS)[_PLACE]
-        reader.assign({_PLACE: max(0, end - _TAIL)})
-        records: list[RawRecord] = []
-        while not records or records[-1].offset + 1 < end:
-            records += reader.poll(_TAIL, 200).records
+    with closing(open_source(cluster.real.cluster, cluster.real.kafka)) as source:
+        end = source.reader.end_offsets(HEARTBEATS)[_PLACE]
+        batches = drain(source.reader, {_PLACE: max(0, end - _TAIL)}, source.limits, {_PLACE: end})
+        records = [record for batch in batches for record in batch]
     newest_ms = max((record.append_time_ms for record in records), default=0)
     recent = [record for record in records if newest_ms - record.append_time_ms < _RECENT_MS]
     payloads = [decode_input(HEARTBEATS, record).payload for record in recent]

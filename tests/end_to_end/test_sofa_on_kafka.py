@@ -20,6 +20,7 @@ from tests.conformance.__main__ import main as compare
 from tests.conformance.record import main as record
 from tests.helpers.real_cluster import RealCluster
 from tests.helpers.sofa_replay import assert_nothing_was_missed, assert_published_is_the_runners
+from tests.helpers.sources import everything_in
 
 NAMES = tuple(f"10.0.0.{number}" for number in (1, 12, 2, 13, 24))
 SLOT_COUNT = 32
@@ -122,18 +123,4 @@ def _is_balanced(cluster: RealCluster) -> bool:
 
 def _heartbeats(cluster: RealCluster) -> list[RawRecord]:
     """Everything in ``heartbeats`` that was there when this began: ticks go on."""
-    reader = KafkaLogReader(cluster.cluster, cluster.kafka)
-    try:
-        ends = reader.end_offsets(HEARTBEATS)
-        reader.assign(reader.start_offsets(HEARTBEATS))
-        found: list[RawRecord] = []
-        read = dict.fromkeys(ends, 0)
-        while any(read[place] < end for place, end in ends.items()):
-            for record_ in reader.poll(10_000, 100).records:
-                place = next(place for place in ends if place.partition == record_.partition)
-                read[place] = record_.offset + 1
-                if record_.offset < ends[place]:
-                    found.append(record_)
-        return found
-    finally:
-        reader.close()
+    return everything_in(KafkaLogReader(cluster.cluster, cluster.kafka), HEARTBEATS)

@@ -17,6 +17,7 @@ from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.real_cluster import RealCluster
+from tests.helpers.sources import everything_in
 from tests.kills.cluster import KvCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.end_to_end, pytest.mark.timeout(240)]
@@ -37,19 +38,9 @@ def cluster(
 
 def load_reports(cluster: KvCluster) -> list[LoadReport]:
     """Every load report so far."""
-    reader = KafkaLogReader(cluster.real.cluster, cluster.real.kafka)
-    try:
-        starts = reader.start_offsets(LOAD_REPORTS)
-        reader.assign(starts)
-        missing, reports = set(starts), []
-        while missing:
-            batch = reader.poll(1_000, 100)
-            payloads = [decode_input(LOAD_REPORTS, record).payload for record in batch.records]
-            reports += [payload for payload in payloads if isinstance(payload, LoadReport)]
-            missing -= batch.ended
-        return reports
-    finally:
-        reader.close()
+    records = everything_in(KafkaLogReader(cluster.real.cluster, cluster.real.kafka), LOAD_REPORTS)
+    payloads = [decode_input(LOAD_REPORTS, record).payload for record in records]
+    return [payload for payload in payloads if isinstance(payload, LoadReport)]
 
 
 def test_a_node_that_leaves_in_good_order_loses_and_fails_nothing(cluster: KvCluster) -> None:

@@ -33,10 +33,11 @@ from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeft
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.routing.replica import RoutingTable, TableReplica
-from controlplane.core.values.identifiers import Epoch, TopicPartition
+from controlplane.core.values.identifiers import Epoch
 from controlplane.embedded.parts import Addresses
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import OutgoingRecord, RawRecord
+from tests.helpers.sources import everything_in
 
 DEADLINE_S = 60.0
 _USUAL_SNAPSHOT_BYTES = 4_194_304
@@ -164,17 +165,7 @@ class RealCluster:
 
     def records(self, topic: str) -> list[RawRecord]:
         """Everything committed in a topic of one partition."""
-        reader = KafkaLogReader(self.cluster, self.kafka)
-        try:
-            reader.assign(reader.start_offsets(topic))
-            records: list[RawRecord] = []
-            while True:
-                batch = reader.poll(10_000, 100)
-                records.extend(batch.records)
-                if TopicPartition(topic, 0) in batch.ended:
-                    return records
-        finally:
-            reader.close()
+        return everything_in(KafkaLogReader(self.cluster, self.kafka), topic)
 
     def decisions(self) -> list[Decision]:
         """The decision log."""

@@ -35,9 +35,11 @@ from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.observations import Observations
-from controlplane.core.values.identifiers import Term, TopicPartition
-from controlplane.node import Access, NodeAgent, NodeLoad
+from controlplane.core.values.identifiers import Term
+from controlplane.node import Access, NodeAgent, NodeLoad, NodeMetrics
 from controlplane.ports import CommitOutcome, OutgoingRecord, RawRecord
+from controlplane.routing import RoutingMetrics
+from tests.helpers.sources import everything_in
 from tests.helpers.table_feed import TableFeed
 
 DEADLINE_S = 60.0
@@ -98,19 +100,7 @@ class SecuredCluster:
 
     def records(self, topic: str) -> list[RawRecord]:
         """Everything that is committed in a topic."""
-        reader = KafkaLogReader(ClusterConfig(self.name), self.as_above())
-        try:
-            starts = reader.start_offsets(topic)
-            reader.assign(starts)
-            found: list[RawRecord] = []
-            ended: set[TopicPartition] = set()
-            while ended != set(starts):
-                batch = reader.poll(1_000, 200)
-                found += batch.records
-                ended |= batch.ended
-            return found
-        finally:
-            reader.close()
+        return everything_in(KafkaLogReader(ClusterConfig(self.name), self.as_above()), topic)
 
     def write(self, topic: str, key: str, value: bytes) -> None:
         """Append a record as the super user."""

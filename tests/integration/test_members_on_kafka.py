@@ -23,6 +23,7 @@ from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.node import Access, NodeAgent, NodeLoad
 from controlplane.routing import RoutingClient
 from tests.helpers.polling import poll_until
+from tests.helpers.sources import everything_in
 from tests.helpers.table_feed import TableFeed
 
 pytestmark = pytest.mark.slow
@@ -61,18 +62,9 @@ class Setting:
 
     def inputs(self, topic: str) -> list[InputPayload]:
         """Everything that was appended to an input topic."""
-        reader = KafkaLogReader(self._cluster, self._kafka)
-        try:
-            waiting = reader.start_offsets(topic)
-            reader.assign(waiting)
-            found = []
-            while waiting:
-                batch = reader.poll(1_000, 500)
-                found += [decode_input(topic, record).payload for record in batch.records]
-                waiting = {place: offset for place, offset in waiting.items() if place not in batch.ended}
-            return [payload for payload in found if payload is not None]
-        finally:
-            reader.close()
+        records = everything_in(KafkaLogReader(self._cluster, self._kafka), topic)
+        found = [decode_input(topic, record).payload for record in records]
+        return [payload for payload in found if payload is not None]
 
     def admit(self, incarnation: int) -> None:
         """What a leader does with a join."""
