@@ -31,7 +31,7 @@ def submit_intent(writer: EventWriter, intent: Intent) -> Delivery:
 
 
 def _unknown(intent: Intent, why: str) -> LogUnavailableError:
-    """A record without an acknowledgement may stand in the log: nobody may conclude that it was not taken."""
+    """A record without an acknowledgement may stand in the log all the same."""
     return LogUnavailableError(
         f"Kafka did not acknowledge the intent {intent.intent_id} {why}. That does not prove that it was not taken: "
         "when Kafka is back, look whether 'controlplane log show' names it among the causes; if it does not, ask again"

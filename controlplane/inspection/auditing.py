@@ -198,7 +198,7 @@ class Auditor:
     def _take_in_partitions(self, decision: Decision) -> None:
         """Observe what the leader found while it led, too: a partition of heartbeats that no decision named before.
 
-        It began there with everything that anybody can have sent there lately.
+        The leader began there with everything that can have been sent to the partition lately.
         """
         known = self._observations.positions
         added = [

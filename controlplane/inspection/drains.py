@@ -85,7 +85,7 @@ class DrainProgress:
         return bool(held) and not owns and held <= set(kept)
 
     def deserted(self) -> list[SlotId]:
-        """The slots that the node gave away and nobody holds, ascending."""
+        """The slots that the node gave away and no node holds, ascending."""
         return [slot.slot_id for slot in self.state.slots if slot.slot_id in self.given and not slot.replicas]
 
     def end(self) -> DrainEnd | None:
@@ -118,7 +118,7 @@ def _failed(sentence: str) -> DrainEnd:
 
 
 def _kept(state: State, node_id: NodeId) -> tuple[SlotId, ...]:
-    """The slots that the node keeps however long anybody waits; a policy of somebody's own is held to heed orders."""
+    """The slots that the node never gives away; a slot policy that is not known here is taken to support exclusions."""
     heeds_exclusions = heeds(BUILT_IN_POLICIES, state.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
     return kept_slots(state, node_id, heeds_exclusions=heeds_exclusions)
 

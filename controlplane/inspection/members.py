@@ -48,7 +48,7 @@ class Liveness:
 
 
 def liveness(table: RoutingTable, tail: HeartbeatTail, state: State, wall_ms: int, look_back_ms: int) -> Liveness:
-    """Who is heard, as opposed to who is not fenced: nobody is fenced while evictions are frozen, or nobody leads.
+    """Which members are heard. Others may not be fenced yet: evictions are frozen, or no controller leads.
 
     Args:
         table: names the members.
@@ -79,7 +79,7 @@ def member_rows(
 ) -> Rows:
     """A row for each node, by name; ``weight`` and ``zone`` are those that count, ``orders`` what operators said.
 
-    Names that only orders know have a row too: somebody may have mistyped them, or waits for the node to join.
+    A name that only orders know has a row too: it may be mistyped, or the node may have still to join.
 
     ``epoch_in_use`` is the epoch of the table that the node said to work with, ``epoch_lag`` how far that is behind;
     ``since_heartbeat_ms`` is log time. These three are empty where no heartbeat of the node's incarnation was found.

@@ -1,4 +1,4 @@
-"""The snapshots of a cluster, as somebody outside finds them."""
+"""The snapshots of a cluster, and which of them a controller would begin from."""
 
 from dataclasses import dataclass
 

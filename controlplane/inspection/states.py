@@ -1,4 +1,4 @@
-"""A cluster's state and what its nodes last said, as somebody outside finds them: for views and for what-ifs."""
+"""A cluster's present state, and what its nodes last reported, read from the log: for views and for what-ifs."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ def read_state(source: LogSource) -> State:
 def read_observations(source: LogSource, state: State) -> Observations:
     """What the living nodes last said and how long ago, as far as planning asks for it: of silence it says nothing.
 
-    The clock is the broker's append time. A leader counts less of an outage, in which nobody ticked.
+    The clock is the broker's append time. A leader counts less of an outage, in which no controller ticked.
 
     Raises:
         LogUnavailableError: the log did not answer.

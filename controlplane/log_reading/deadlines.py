@@ -11,7 +11,7 @@ STALL_LIMIT_MS: Final = 5_000
 
 
 class StallWatch:
-    """Whether anything new still comes, to somebody who reads on until it has what it wants."""
+    """Whether anything new still comes while something is read to an end."""
 
     def __init__(self, clock: Clock, limit_ms: int) -> None:
         """Begin now; nothing new for ``limit_ms`` is too long."""

@@ -1,6 +1,6 @@
 """Where following the decision log begins: behind the newest snapshot that is whole and the log's own, or at its start.
 
-A snapshot that cannot be used is passed over for the one before it, and the log says which and why. None is believed by
+A snapshot that cannot be used is passed over for the one before it, and the log says which and why. None is trusted by
 itself: the last decision in it is read back from where it says that it stands, and has to be the same.
 """
 

@@ -41,7 +41,7 @@ def acls() -> None:
 @format_option
 @pass_invocation
 def show(invocation: Invocation, role_name: str | None, output_format: OutputFormat) -> None:
-    """Print what each role may do with this cluster, and why; asks nobody."""
+    """Print what each role may do with this cluster, and why; Kafka is not asked."""
     roles = access_roles() if role_name is None else (role_named(access_roles(), role_name),)
     rows = [row for role in roles for row in _role_rows(invocation.cluster.name, role)]
     if output_format is OutputFormat.JSON:

@@ -1,4 +1,4 @@
-"""Opening the log for a reading command: reached with patience, closed at the end."""
+"""Opening the log for a command that reads: tried until it answers or the time is over, closed at the end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext

@@ -1,4 +1,4 @@
-"""What somebody who mistyped a name may have meant."""
+"""What a mistyped name may stand for."""
 
 import difflib
 from collections.abc import Collection

@@ -31,7 +31,7 @@ def leader() -> None:
 @format_option
 @pass_invocation
 def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
-    """Print who holds the lease, and the last term that was opened in the log. Status 3 if nobody holds the lease.
+    """Print who holds the lease, and the last term that was opened in the log. Status 3 if no controller holds it.
 
     Where Redis does not answer, the lease is unknown: what the log says is printed, and the status is 3 as well.
 
@@ -93,8 +93,8 @@ def history(invocation: Invocation, *, count: int, output_format: OutputFormat) 
     """Print the last terms of the decision log, oldest first: who led, from when on, and why it ended.
 
     Times are those of decisions. Where nothing has to be decided there is none for hours, so that the time between the
-    last decision of a term and the first one of the next says nothing of how long nobody led. Why a term ended is what
-    the log can tell; who leads now, 'controlplane leader show'. However long the log, only a few records are read.
+    last decision of a term and the first one of the next does not say how long there was no leader. Why a term ended is
+    what the log can tell; who leads now, 'controlplane leader show'. However long the log, only a few records are read.
     """
     with reading(invocation) as source:
         found = [term for term, _ in zip(terms_backwards(source), range(count), strict=False)]
@@ -106,7 +106,7 @@ def history(invocation: Invocation, *, count: int, output_format: OutputFormat) 
 
 @leader.command("resign")
 @click.option(
-    "--controller", "name", metavar="NAME", help="Only if this one leads.  [default: whoever opened the last term]"
+    "--controller", "name", metavar="NAME", help="Only if this one leads.  [default: the one that opened the last term]"
 )
 @click.option("--force", is_flag=True, help="Ask even if Redis does not answer.")
 @operation_options
@@ -114,12 +114,12 @@ def history(invocation: Invocation, *, count: int, output_format: OutputFormat) 
 def resign(invocation: Invocation, *, name: str | None, force: bool, manner: Manner) -> ExitStatus:
     """Let the leader hand over: it gives its lease back at once, and lets others come first.
 
-    Without Redis nobody can be elected, and nobody would lead until it is back: where its address is known it has to
-    answer first, unless --force is given.
+    Without Redis no controller can be elected, and the cluster would have no leader until it is back: where its address
+    is known it has to answer first, unless --force is given.
 
     Where no other controller stands for election, the same one leads again after a while, in a new term. Under lease
-    profile 'sofa' there is no giving back: nobody leads until the lock has run out, and then the same controller may
-    lead again although others stand.
+    profile 'sofa' a lock cannot be given back: there is no leader until it has run out, and then the same controller
+    may lead again although others stand.
     """
     if not (force or manner.dry_run) and invocation.knows_redis:
         _require_lease_store(invocation)

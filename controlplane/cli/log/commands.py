@@ -203,7 +203,7 @@ def verify(
 
 
 def _say_what_was_not_known(verification: LogVerification) -> None:
-    """A policy that may leave dead nodes in the table is wronged by whoever does not know it."""
+    """Complaints about dead nodes in the table may be wrong where the slot policy is not known here."""
     names = ", ".join(repr(name) for name in sorted(verification.unknown_slot_policies))
     click.echo(
         f"slot policy {names} is not known here, and was held to leave no dead node in the table: if it may do so, "

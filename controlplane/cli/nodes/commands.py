@@ -95,7 +95,7 @@ def undrain(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 @operation_options
 @pass_invocation
 def exclude(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
-    """Give whoever bears this name nothing, over all its restarts, until it is included again."""
+    """Give a node nothing, over all its restarts, until it is included again. It may be one that has still to join."""
     return operate(invocation, IntentKind.EXCLUDE_NODE, {"node": name}, manner)
 
 
@@ -105,7 +105,7 @@ def exclude(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 @operation_options
 @pass_invocation
 def include(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
-    """Let whoever bears this name be given slots and bundles again."""
+    """Let an excluded node be given slots and bundles again."""
     return operate(invocation, IntentKind.INCLUDE_NODE, {"node": name}, manner)
 
 

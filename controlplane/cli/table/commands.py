@@ -105,7 +105,7 @@ def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_f
 
     Stable: every slot leader says in its last heartbeat that it has its data, and every follower that it was in sync
     lately. Protected: so few nodes are left that the slot policy leaves the table as it is (only 'sofa' does that).
-    Evictions frozen: so many nodes fell silent at once that nobody is fenced for it until most are heard again, or
+    Evictions frozen: so many nodes fell silent at once that no node is fenced for it until most are heard again, or
     'controlplane intents override-self-preservation'.
     """
     policies = load_slot_policies(slot_policy_files)
@@ -136,7 +136,7 @@ def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_f
 
 
 class _SlotsCommand(click.Command):
-    """A command whose first argument is slots: a number below zero is no option that somebody mistyped."""
+    """A command whose first argument is slots: a number below zero is not taken for a mistyped option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As usual, with a sentence of our own for such a number."""
@@ -158,7 +158,7 @@ class _SlotsCommand(click.Command):
 @operation_options
 @pass_invocation
 def pin(invocation: Invocation, *, slots: str, node: str, leads: bool, manner: Manner) -> ExitStatus:
-    """Keep a replica of each of the SLOTS (as in 3,7-9) on a node. While the node is dead its pins sleep."""
+    """Keep a replica of each of the SLOTS (as in 3,7-9) on a node. Pins have no effect while the node does not live."""
     arguments = {"slots": slots, "node": node, **({"leads": TRUE} if leads else {})}
     return operate(invocation, IntentKind.PIN_SLOTS, arguments, manner)
 
