@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from controlplane.inspection import members, tables
+from controlplane.inspection import decisions, members, tables
 from tests.helpers.polling import poll_until
 from tests.helpers.readme import clean_environment
 from tests.helpers.wheel import build_wheel
@@ -164,11 +164,11 @@ def test_every_decision_is_taken_again(command: RunHere) -> None:
 
 def test_log(command: RunHere) -> None:
     """Each decision with its cause, its moves and its certificate; seq without a gap."""
-    decisions = json.loads(command("log", "show", "--last", "20", "--format", "json").stdout)
-    seqs = [decision["seq"] for decision in decisions]
+    shown = json.loads(command("log", "show", "--last", "20", "--format", "json").stdout)
+    seqs = [decision["seq"] for decision in shown]
     assert seqs == list(range(seqs[0], seqs[-1] + 1))
-    assert all(decision["causes"] for decision in decisions)
-    planned = [decision["certificate"] for decision in decisions if decision["certificate"]]
+    assert all(decision["causes"] for decision in shown)
+    planned = [decision["certificate"] for decision in shown if decision["certificate"]]
     assert planned
     assert all(certificate["moved"] == certificate["least_moved"] for certificate in planned)
     text = command("log", "show", "--last", "20").stdout

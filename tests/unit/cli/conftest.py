@@ -13,6 +13,7 @@ from controlplane.adapters.memory import (
     MemoryLockServer,
     MemoryLockStore,
 )
+from controlplane.adapters.system_clock import SystemClock
 from controlplane.bootstrap import connections
 from controlplane.cli.root import run
 from controlplane.config import ClusterConfig, SofaLeaseConfig
@@ -77,7 +78,7 @@ def cluster_command(
 
     monkeypatch.setattr(connections, "open_reader", lambda _cluster, _kafka: world.reader())
     # The limits of waits pass by the system's clock; what time it is, the world says.
-    monkeypatch.setattr(connections.SystemClock, "wall_ms", lambda _: world.clock.wall_ms())
+    monkeypatch.setattr(SystemClock, "wall_ms", lambda _: world.clock.wall_ms())
     monkeypatch.setattr(connections, "lease_store", lease_store)
     monkeypatch.setattr(connections, "lock_store", lock_store)
     monkeypatch.setattr(

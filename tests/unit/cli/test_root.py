@@ -6,8 +6,8 @@ import click
 import pytest
 
 from controlplane import errors
+from controlplane.bootstrap import connections
 from controlplane.cli import main, root
-from controlplane.cli.common import reading
 from controlplane.cli.common.failures import ExitStatus, exit_status_of
 from controlplane.cli.common.invocation import Invocation
 from tests.helpers.commands import RunCommand
@@ -236,7 +236,7 @@ def test_reading_closes_its_reader(cluster_command: RunCommand, monkeypatch: pyt
         def close(self) -> None:
             closed.append(True)
 
-    monkeypatch.setattr(reading.connections, "open_reader", lambda *_: Silent())
+    monkeypatch.setattr(connections, "open_reader", lambda *_: Silent())
     assert cluster_command("table", "show", "--connect-timeout", "0").status == ExitStatus.UNREACHABLE
     assert closed == [True]
 
