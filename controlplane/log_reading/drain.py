@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import LogContinuityError
 from controlplane.log_reading.deadlines import Patience
 from controlplane.ports import Clock, LogReader, RawRecord
 
@@ -25,18 +26,6 @@ class ReadLimits:
     clock: Clock
     stall_ms: int
     total_ms: int | None = None
-
-
-def present_ends(reader: LogReader, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The offsets behind the last committed records of these partitions.
-
-    Raises:
-        LogUnavailableError: the log did not answer.
-    """
-    ends: dict[TopicPartition, int] = {}
-    for topic in sorted({place.topic for place in places}):
-        ends |= reader.end_offsets(topic)
-    return {place: ends[place] for place in places}
 
 
 def drain(
@@ -65,9 +54,9 @@ def drain(
 
     Raises:
         LogUnavailableError: the log did not answer, or nothing new came for too long; the message names the partitions.
-        LogContinuityError: records from ``begin`` on are no longer kept.
+        LogContinuityError: records from ``begin`` on are no longer kept, or a partition ends before: it was recreated.
     """
-    ends = present_ends(reader, begin) if until is None else until
+    ends = _present_ends(reader, begin) if until is None else until
     reader.assign(begin)
     missing = {place for place, offset in begin.items() if offset < ends[place]}
     patience = Patience(limits.clock, "", limits.total_ms, limits.stall_ms)
@@ -82,3 +71,17 @@ def drain(
         if missing:
             patience.what = f"the end of {', '.join(f'{place.topic}[{place.partition}]' for place in sorted(missing))}"
             patience.check(progress=has_news)
+
+
+def _present_ends(reader: LogReader, begin: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The offsets behind the last committed records; none of them may be smaller than where reading begins."""
+    ends: dict[TopicPartition, int] = {}
+    for topic in sorted({place.topic for place in begin}):
+        ends |= reader.end_offsets(topic)
+    for place, offset in begin.items():
+        if offset > ends[place]:
+            raise LogContinuityError(
+                f"{place.topic}[{place.partition}] ends at offset {ends[place]}, needed is {offset}: records were "
+                "lost, or the topic was recreated"
+            )
+    return ends

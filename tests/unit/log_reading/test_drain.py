@@ -185,6 +185,14 @@ def test_the_end_that_comes_in_the_last_moment_counts() -> None:
     assert offsets(drain(topic.reader, {FIRST: 0}, topic.limits(stall_ms=100, total_ms=100))) == [(0, 0)]
 
 
+def test_a_topic_that_ends_before_the_beginning_is_refused() -> None:
+    """It was recreated, and its records are others: that there is nothing to read would hide it."""
+    topic = Topic()
+    topic.append(0, 2)
+    with pytest.raises(LogContinuityError, match=r"heartbeats\[0\] ends at offset 2, needed is 3: .*recreated"):
+        list(drain(topic.reader, {FIRST: 3}, topic.limits()))
+
+
 def test_offsets_that_are_no_longer_kept_are_refused() -> None:
     """Nothing is passed over in silence."""
     topic = Topic()
