@@ -33,4 +33,7 @@ def seconds(elapsed_ms: int) -> str:
 
 def _status(row: Mapping[str, Plain]) -> Plain:
     silent_ms = row["silent_ms"]
-    return f"{row['status']}, silent for {seconds(silent_ms)}" if isinstance(silent_ms, int) else row["status"]
+    if not isinstance(silent_ms, int):
+        return row["status"]
+    least = "at least " if row["since_heartbeat_ms"] is None else ""
+    return f"{row['status']}, silent for {least}{seconds(silent_ms)}"

@@ -130,6 +130,19 @@ def test_nodes_of_a_fleet_that_ended_are_not_called_live(cluster_command: RunCom
     assert rows["n3"]["silent_ms"] is None
 
 
+def test_nodes_that_only_a_freeze_keeps_are_silent_for_as_long_as_was_looked_back(
+    cluster_command: RunCommand, world: PublishedWorld
+) -> None:
+    """Controllers tick on after the fleet has ended: log time goes on, and the last heartbeats lie far behind."""
+    world.admit("n1", "n2", "n3", "n4")
+    world.run(240_000)
+    assert world.state.evictions_frozen
+    frozen, headline, _, *lines = cluster_command("nodes", "list").out.splitlines()
+    assert frozen.startswith("evictions are frozen since ")
+    assert "0 of 4 nodes live, 4 silent at log time" in headline
+    assert ["active, silent for at least 60 s" in line for line in lines] == [True] * 4
+
+
 def test_frozen_evictions_and_a_pause_head_the_nodes_and_the_table_s_status(
     cluster_command: RunCommand, world: PublishedWorld
 ) -> None:
