@@ -7,7 +7,6 @@ from typing import Final
 
 import click
 
-from controlplane import __version__
 from controlplane.cli.cluster.acls import acls
 from controlplane.cli.cluster.feature_level import feature_level
 from controlplane.cli.cluster.intents import intents

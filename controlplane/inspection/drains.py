@@ -75,23 +75,23 @@ class DrainProgress:
     def held_text(self) -> str:
         """What the node holds, in words; empty if it holds nothing."""
         slots = len(self._held())
-        bundles = sum(1 for bundle in self.state.bundles.values() if bundle.owner == self.node_id)
+        bundles = sum(1 for bundle in self.state.bundles.by_id.values() if bundle.owner == self.node_id)
         return f"{counted(slots, 'slot')} and {counted(bundles, 'bundle')}" if slots or bundles else ""
 
     def only_kept(self, kept: tuple[SlotId, ...]) -> bool:
         """Whether everything that the node still holds is what it keeps, and it keeps something."""
         held = self._held()
-        owns = any(bundle.owner == self.node_id for bundle in self.state.bundles.values())
+        owns = any(bundle.owner == self.node_id for bundle in self.state.bundles.by_id.values())
         return bool(held) and not owns and held <= set(kept)
 
     def deserted(self) -> list[SlotId]:
         """The slots that the node gave away and no node holds, ascending."""
-        return [slot.slot_id for slot in self.state.slots if slot.slot_id in self.given and not slot.replicas]
+        return [slot.slot_id for slot in self.state.slots.table if slot.slot_id in self.given and not slot.replicas]
 
     def end(self) -> DrainEnd | None:
         """Why there is nothing more to wait for; None while there is."""
         node_id, state = self.node_id, self.state
-        node = state.nodes.get(node_id)
+        node = state.membership.nodes.get(node_id)
         if node is not None and node.status in (NodeStatus.ACTIVE, NodeStatus.FENCED):
             return _failed(f"{node_id} no longer drains: {self.ended or 'the log does not say that it ever did'}")
         if not self.held_text():
@@ -110,7 +110,7 @@ class DrainProgress:
         return None
 
     def _held(self) -> set[SlotId]:
-        return {slot.slot_id for slot in self.state.slots if self.node_id in slot.replicas}
+        return {slot.slot_id for slot in self.state.slots.table if self.node_id in slot.replicas}
 
 
 def _failed(sentence: str) -> DrainEnd:
@@ -119,15 +119,15 @@ def _failed(sentence: str) -> DrainEnd:
 
 def _kept(state: State, node_id: NodeId) -> tuple[SlotId, ...]:
     """The slots that the node never gives away; a slot policy that is not known here is taken to support exclusions."""
-    heeds_exclusions = heeds(BUILT_IN_POLICIES, state.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
+    heeds_exclusions = heeds(BUILT_IN_POLICIES, state.cluster.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
     return kept_slots(state, node_id, heeds_exclusions=heeds_exclusions)
 
 
 def _why_it_stays(state: State, node_id: NodeId) -> str:
     """What keeps a draining node from ever giving its slots away; empty if nothing does."""
-    if state.paused:
+    if state.slots.paused:
         return "reconciliation is paused; 'controlplane table resume' lets it go on"
-    if not state.can_relieve(node_id):
+    if not state.membership.can_relieve(node_id):
         return "there is no other node to take it over"
     return ""
 

@@ -66,8 +66,8 @@ def read_holds(source: LogSource, state: State) -> tuple[Hold, ...]:
     Raises:
         LogUnavailableError: the log did not answer.
     """
-    wanted = {HoldKind.EVICTIONS_FROZEN} if state.evictions_frozen else set()
-    wanted |= {HoldKind.RECONCILIATION_PAUSED} if state.paused else set()
+    wanted = {HoldKind.EVICTIONS_FROZEN} if state.membership.evictions_frozen else set()
+    wanted |= {HoldKind.RECONCILIATION_PAUSED} if state.slots.paused else set()
     found: dict[HoldKind, Hold] = {}
     if wanted:
         for logged in islice(decisions_backwards(source), _MOST_DECISIONS):

@@ -57,12 +57,12 @@ def liveness(table: RoutingTable, tail: HeartbeatTail, state: State, wall_ms: in
         wall_ms: the asking machine's time. Log time stands still when neither controllers nor nodes write.
         look_back_ms: how far back heartbeats were looked for.
     """
-    limit_ms = state.silence_limit_ms
+    limit_ms = state.cluster.silence_limit_ms
     stands_still_ms = wall_ms - tail.now_ms if tail.now_ms and wall_ms - tail.now_ms > limit_ms else 0
     living = [node_id for node_id, node in table.nodes.items() if node.status.lives]
     silent_ms = {}
     for node_id in living:
-        last, node = tail.last.get(node_id), state.nodes.get(node_id)
+        last, node = tail.last.get(node_id), state.membership.nodes.get(node_id)
         if last is not None and last.heartbeat.incarnation == table.nodes[node_id].incarnation:
             silence_ms = tail.now_ms - last.append_time_ms
         elif node is not None:
@@ -117,8 +117,8 @@ def member_rows(
 
 def _ordered_row(state: State, node_id: NodeId) -> Row:
     """A name for which something is ordered, and which no node in the table bears."""
-    order = state.order(node_id)
-    known = state.nodes.get(node_id)
+    order = state.membership.order(node_id)
+    known = state.membership.nodes.get(node_id)
     return empty_row(MEMBER_FIELDS) | {
         "node": node_id,
         "status": known.status.value if known else "not joined",

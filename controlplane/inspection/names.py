@@ -6,6 +6,6 @@ from controlplane.core.values.identifiers import NodeId
 
 def known_nodes(state: State) -> set[NodeId]:
     """Members, fenced ones included, and names for which something is ordered."""
-    pinned = {pin.node_id for pin in state.pins}
-    excluded = {exclusion.node_id for exclusion in state.exclusions}
-    return {*state.nodes, *state.orders, *pinned, *excluded}
+    pinned = {pin.node_id for pin in state.slots.pins}
+    excluded = {exclusion.node_id for exclusion in state.slots.exclusions}
+    return {*state.membership.nodes, *state.membership.orders, *pinned, *excluded}

@@ -33,7 +33,7 @@ def read_observations(source: LogSource, state: State) -> Observations:
     Raises:
         LogUnavailableError: the log did not answer.
     """
-    living = {node_id for node_id, node in state.nodes.items() if node.lives}
+    living = {node_id for node_id, node in state.membership.nodes.items() if node.lives}
     tail = readers.read_last_heartbeats(source, living, LOOK_BACK_MS)
     heard = {
         (node_id, last.heartbeat.incarnation): Heard(last.append_time_ms, last.append_time_ms, last.heartbeat)

@@ -9,11 +9,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from controlplane.core.cluster.events import TermOpened
-from controlplane.core.membership.events import FencingCause, NodeFenced
-
 from controlplane.bootstrap.connections import open_source
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.log.decision import Decision
+from controlplane.core.membership.events import FencingCause, NodeFenced
 from controlplane.inspection.readers import DecisionFollower, LoggedDecision, read_last_heartbeats
 from examples.kv.client import Acknowledged
 from tests.chaos.faults import LEADER_DEATHS, WEIGHTS, FaultKind, Injector, Victims

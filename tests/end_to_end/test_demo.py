@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from controlplane.inspection import decisions, members, tables
+from tests.helpers.clean_install import CleanInstall
 from tests.helpers.polling import poll_until
 from tests.helpers.readme import clean_environment
 from tests.helpers.wheel import build_wheel

@@ -36,9 +36,8 @@ from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.observations import Observations
 from controlplane.core.values.identifiers import Term
-from controlplane.node import Access, NodeAgent, NodeLoad, NodeMetrics
+from controlplane.node import Access, NodeAgent, NodeLoad
 from controlplane.ports import CommitOutcome, OutgoingRecord, RawRecord
-from controlplane.routing import RoutingMetrics
 from tests.helpers.sources import everything_in
 from tests.helpers.table_feed import TableFeed
 

@@ -18,8 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from controlplane.adapters.memory import MemoryLogReader
 from controlplane.bootstrap.auditing import Auditor
+
+from controlplane.adapters.memory import MemoryLogReader
 from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
 from controlplane.codec.inputs import TOPIC_TYPES, decode_input, encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE

@@ -94,7 +94,6 @@ def _play(stage: "Stage") -> ExitStatus:
 
 def _say_how_to_look(invocation: Invocation, stage: "Stage") -> None:
     """The commands that look at what is left running, as they have to be typed here."""
-    program = "controlplane" if shutil.which("controlplane") else str(Path(sys.executable).with_name("controlplane"))
     options = ""
     if stage.home.parent != DEFAULT_DATA_DIR.absolute():
         options += f" --data-dir {invocation.data_dir}"

@@ -103,8 +103,8 @@ def _show_rows(
 def _why_none(wanted: LogFilter, state: State) -> str:
     """What is wrong with what was asked for, where the cluster knows no such slot or node."""
     known = known_nodes(state)
-    if wanted.slot_id is not None and wanted.slot_id >= len(state.slots):
-        return f": there is no slot {wanted.slot_id}, the cluster's slots are 0 to {len(state.slots) - 1}"
+    if wanted.slot_id is not None and wanted.slot_id >= len(state.slots.table):
+        return f": there is no slot {wanted.slot_id}, the cluster's slots are 0 to {len(state.slots.table) - 1}"
     if wanted.node_id is not None and wanted.node_id not in known:
         return f": the cluster knows no node of that name; {did_you_mean(wanted.node_id, known)}"
     return ""

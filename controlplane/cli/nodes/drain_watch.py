@@ -81,7 +81,7 @@ def _follow(source: LogSource, drain: DrainProgress, timeout_s: float) -> ExitSt
 def _what_it_waits_for(source: LogSource, drain: DrainProgress) -> str:
     """What the rows wait for in which the node still is, to be put behind a sentence; empty if nothing is planned."""
     observations = states.read_observations(source, drain.state)
-    of_the_node = {slot.slot_id for slot in drain.state.slots if drain.node_id in slot.replicas}
+    of_the_node = {slot.slot_id for slot in drain.state.slots.table if drain.node_id in slot.replicas}
     waiting = [each for each in rows_that_wait(drain.state, observations) if each.slot_id in of_the_node]
     lines = waiting_lines(waiting)
     more = f"; and {len(lines) - _LINES_SHOWN} other reasons" if len(lines) > _LINES_SHOWN else ""

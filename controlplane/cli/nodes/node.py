@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 import structlog
 
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.metrics_server import metrics_port_option, serve_metrics
 from controlplane.cli.common.reading import reading
@@ -14,7 +15,7 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import counted, slot_ranges
-from controlplane.errors import ConfigurationError
+from controlplane.errors import ConfigurationError, FencedError
 from controlplane.node import NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 
 _CHECK_INTERVAL_S = 0.5

@@ -39,7 +39,7 @@ def refuse_unknown_names(invocation: Invocation, arguments: Mapping[str, str]) -
         return
     if "slots" in arguments:
         try:
-            parse_slots(arguments["slots"], len(state.slots))
+            parse_slots(arguments["slots"], len(state.slots.table))
         except ConfigurationError as error:
             raise ConfigurationError(f"{error}. Nothing was sent") from error
     name, cluster = arguments.get("node"), invocation.cluster.name

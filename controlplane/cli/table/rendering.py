@@ -12,7 +12,7 @@ STATUS_COLUMNS = ("property", "value")
 def headline(table: RoutingTable, state: State) -> str:
     """One line: which epoch of which log this is, how keys become slots, and whether reconciliation is paused."""
     settings = table.settings
-    paused = "; reconciliation is paused" if state.paused else ""
+    paused = "; reconciliation is paused" if state.slots.paused else ""
     return (
         f"epoch {table.epoch}, term {table.term}, seq {table.seq}, log {table.log_id}, digest {table.digest}; "
         f"{settings.slot_count} slots by {settings.hash_function.value}, {settings.replica_count} replicas{paused}"

@@ -83,7 +83,7 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
             draft.because(CauseKind.PLACEMENT_REFUSED, state.cluster.policy.slot_policy, refusal)
         elif answer.deed or not draft.causes:
             deed = answer.deed or f"{len(changed)} {'slot changes' if len(changed) == 1 else 'slots change'}"
-            draft.because(CauseKind.SLOTS_ARRANGED, state.policy.slot_policy, deed)
+            draft.because(CauseKind.SLOTS_ARRANGED, state.cluster.policy.slot_policy, deed)
     carry_out(draft, request, changed, policy)
     if answer.remembered:
         draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(answer.remembered.items()))))

@@ -9,7 +9,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-import controlplane
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation
 from controlplane.cli.demo.checks import StepFailedError

@@ -136,7 +136,7 @@ def test_nodes_that_only_a_freeze_keeps_are_silent_for_as_long_as_was_looked_bac
     """Controllers tick on after the fleet has ended: log time goes on, and the last heartbeats lie far behind."""
     world.admit("n1", "n2", "n3", "n4")
     world.run(240_000)
-    assert world.state.evictions_frozen
+    assert world.state.membership.evictions_frozen
     frozen, headline, _, *lines = cluster_command("nodes", "list").out.splitlines()
     assert frozen.startswith("evictions are frozen since ")
     assert "0 of 4 nodes live, 4 silent at log time" in headline
