@@ -18,8 +18,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from controlplane.bootstrap.auditing import Auditor
-
 from controlplane.adapters.memory import MemoryLogReader
 from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
 from controlplane.codec.inputs import TOPIC_TYPES, decode_input, encode_input
@@ -31,8 +29,10 @@ from controlplane.core.values.canonical import from_plain, to_plain
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.verification.audit import LogAudit
 from controlplane.errors import InvalidInputError
+from controlplane.inspection.auditing import Auditor
 from controlplane.ports import LogReader, RawRecord
 from tests.helpers.recorded_log import RecordedReader
+from tests.helpers.sources import source_of
 from tests.simulation.memo import decoding_once
 from tests.simulation.run import Run
 from tests.simulation.world import World
@@ -148,7 +148,7 @@ def retake(recording: Mapping[str, Any], names: Names) -> Retaken:
             records[place].append(RawRecord(DECISIONS, 0, offset, 0, decision_key(decision.seq), value))
     judging = LogAudit()
     found = []
-    for audited in Auditor(judging, RecordedReader(records), RecordedReader(records), timeout_ms=0).run():
+    for audited in Auditor(judging, *(source_of(RecordedReader(records), timeout_ms=0) for _ in range(2))).run():
         if audited.followed_because:
             found.append(f"decision {audited.seq} cannot be taken again: {audited.followed_because}")
         found += [str(difference) for difference in audited.differences]
