@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from controlplane.core.election.leading import Step
+from controlplane.core.log.events import Event
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.values.identifiers import ControllerId, NodeId, Term
 from controlplane.core.verification.invariants import dead_may_hold
@@ -61,6 +62,7 @@ class Report:
         work: how much of each kind.
         coverage: how many faults of each kind met a controller in each step of its loop.
         checked: how often each invariant was looked at.
+        happened: the kinds of events that were committed.
     """
 
     seed: str
@@ -75,6 +77,7 @@ class Report:
     work: Counter[WorkKind]
     coverage: Counter[tuple[FaultKind, Step]]
     checked: Counter[str]
+    happened: frozenset[type[Event]]
 
 
 @dataclass
@@ -110,7 +113,7 @@ class Run:
         self.world.on_write = self._judge_write
         self.world.stores.on_grant = self._judge_grant
         self.injector = Injector(self.world)
-        self.workload = Workload(self.world)
+        self.workload = Workload(self.world, lambda: self.log.state)
         self.healed_ms: int | None = None
 
     def choose_setting(self) -> Setting:
@@ -154,6 +157,7 @@ class Run:
             self.work,
             self.coverage,
             self.verdicts.checked,
+            frozenset(self.log.happened),
         )
 
     def begin(self) -> None:

@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from controlplane.core.cluster.events import FeatureLevelRaised
+from controlplane.core.log.events import EVENT_TYPES, Event
 from tests.simulation.audit import AUDITED_ALIKE
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.invariants.fencing import DEAD_ARE_FENCED, HEARD_IN_TIME
@@ -21,6 +23,9 @@ from tests.simulation.run import ABOVE_FLOOR, NO_PROCESS_ENDS, NOT_ANOTHERS, run
 from tests.simulation.scheduler import SimulatedThread
 from tests.simulation.script import begun, end_scripts
 from tests.simulation.shrink import shrink
+
+NEVER = {FeatureLevelRaised}
+"""A log of the simulation begins at the newest level; tests/integration/test_feature_levels.py raises one."""
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +59,7 @@ INVARIANTS = frozenset(
 def test_seeds_break_nothing() -> None:
     """Whatever their faults are; no run is a small one, and every invariant is really looked at."""
     checked: Counter[str] = Counter()
+    happened: set[type[Event]] = set()
     for report in run_all(SEEDS, os.cpu_count()):
         assert not report.broken, f"python -m tests.simulation --seed {report.seed}"
         assert len(report.faults) >= 4
@@ -61,7 +67,9 @@ def test_seeds_break_nothing() -> None:
         assert report.events >= 2_000
         assert report.virtual_ms >= 20_000
         checked += report.checked
+        happened |= report.happened
     assert checked.keys() == INVARIANTS
+    assert set(EVENT_TYPES) - happened == NEVER, "tests/simulation/workload.py has to let every kind of event happen"
 
 
 def test_a_seed_is_a_run() -> None:

@@ -8,6 +8,7 @@ from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.election.leading import Step
 from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.identifiers import Epoch, Incarnation
@@ -69,16 +70,17 @@ _INTENTS: Final[Mapping[WorkKind, tuple[IntentKind, _ARGUMENTS]]] = {
 class Workload:
     """Does what :class:`WorkKind` names to a world."""
 
-    def __init__(self, world: World) -> None:
-        """Nothing has happened."""
+    def __init__(self, world: World, state: Callable[[], State]) -> None:
+        """Nothing has happened; ``state`` gives what the log says at the time."""
         self._world = world
+        self._state = state
 
     def do(self, kind: WorkKind, choose: random.Random, name: str) -> None:
         """Let it happen; ``name`` is unique to this happening."""
         world = self._world
         if kind in _INTENTS:
             intent, arguments = _INTENTS[kind]
-            asked = arguments(choose)
+            asked = self._standing(kind, choose) or arguments(choose)
             world.ask(name, intent.value, asked)
             if kind is WorkKind.INTENT_TWICE:
                 again_ms = world.scheduler.now_ms + choose.choice((0, choose.randint(50, 1_500)))
@@ -107,6 +109,15 @@ class Workload:
             case WorkKind.STALE_HEARTBEAT:
                 stale = Heartbeat(choose.choice(NODES), Incarnation(1), 0, Epoch(0), NodeRole.DATA)
                 world.send(HEARTBEATS, stale.node_id, encode_input(stale))
+
+    def _standing(self, kind: WorkKind, choose: random.Random) -> Mapping[str, str]:
+        """A pin or an exclusion that stands, for what takes one back; slots by chance hardly ever hit one."""
+        slots = self._state().slots
+        standing = {WorkKind.UNPIN: slots.pins, WorkKind.INCLUDE_SLOTS: slots.exclusions}.get(kind, ())
+        if not standing:
+            return {}
+        chosen = choose.choice(standing)
+        return {"slots": str(chosen.slot_id), "node": chosen.node_id}
 
     def tidy_up(self) -> None:
         """Operators take back what keeps a cluster from being whole, and missing nodes come back."""

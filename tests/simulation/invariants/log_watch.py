@@ -10,6 +10,7 @@ from controlplane.core.cluster.events import TermOpened
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import ControllerId, Epoch, IntentId, Term, TopicPartition
 from controlplane.core.verification.invariants import check
@@ -35,6 +36,7 @@ class LogWatch:
         state: after the last decision.
         states: at every epoch, after the decision that made it.
         answers: how often each intent was answered.
+        happened: the kinds of events so far.
         on_decision: told of each decision, with the state before and after it.
     """
 
@@ -43,6 +45,7 @@ class LogWatch:
         self.state = State()
         self.states: dict[Epoch, State] = {}
         self.answers: Counter[IntentId] = Counter()
+        self.happened: set[type[Event]] = set()
         self.on_decision: list[Callable[[State, Decision, State], None]] = []
         self._world = world
         self._verdicts = verdicts
@@ -76,6 +79,7 @@ class LogWatch:
         self._judge_author(before, decision, author)
         fallen = [key for key, offset in before.positions.items() if decision.positions.get(key, -1) < offset]
         judge(POSITIONS, not fallen, f"decision {decision.seq} goes back in {fallen}")
+        self.happened.update(map(type, decision.events))
         for event in decision.events:
             if isinstance(event, IntentAnswered):
                 self.answers[event.intent_id] += 1

@@ -1,0 +1,98 @@
+"""One history in which every kind of event happens, each because an input called for it."""
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.deciding.what_if import what_if
+from controlplane.core.intents.events import IntentAnswered
+from controlplane.core.intents.intent import Intent
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import Event
+from tests.helpers.world import World
+
+NODES = ("n1", "n2", "n3")
+
+
+class Asked(NamedTuple):
+    """An intent, what what-if said of it just before, and the decision that answered it."""
+
+    intent: Intent
+    foretold: tuple[Event, ...]
+    decision: Decision
+
+
+@dataclass
+class Tour(World):
+    """A world that asks what-if before each intent."""
+
+    asked: list[Asked] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin at the first feature level, so that it can be raised."""
+        super().__init__(Policy(slot_count=8), first_feature_level=1)
+
+    def ask(self, kind: str, **arguments: str) -> IntentAnswered:
+        """See :class:`World`."""
+        intent = Intent("supposed", kind, self.principal, arguments)
+        draft, _ = what_if(self.state, self.observations, [intent])
+        answer = super().ask(kind, **arguments)
+        self.asked.append(Asked(intent, tuple(draft.events), self.decisions[-1]))
+        return answer
+
+
+@cache
+def tour() -> Tour:
+    """The world after it; nobody may change it."""
+    world = Tour()
+    world.admit(*NODES)
+    world.ask("raise_feature_level", level="2", upgraded="c1")
+    world.ask("create_namespace", namespace="kv")
+    _orders(world)
+    _plans(world)
+    world.ask("change_policy", slot_count="16")
+    world.ask("change_policy", silence_limit_ms="1500")
+    world.run(4_000, NODES)
+    _deaths(world)
+    world.ask("change_policy", slot_policy="sofa")
+    world.admit("n5")
+    world.run(2_000, (*NODES, "n5"))
+    return world
+
+
+def _orders(world: Tour) -> None:
+    """What operators order, and take back."""
+    for kind, arguments in (
+        ("drain_node", {"node": "n1"}),
+        ("undrain_node", {"node": "n1"}),
+        ("set_node", {"node": "n1", "weight": "3"}),
+        ("reset_node", {"node": "n1"}),
+        ("pin_slots", {"slots": "0-2", "node": "n1"}),
+        ("unpin_slots", {"slots": "1", "node": "n1"}),
+        ("exclude_slots", {"slots": "4", "node": "n2"}),
+        ("include_slots", {"slots": "4", "node": "n2"}),
+        ("pause_reconciliation", {}),
+        ("resume_reconciliation", {}),
+    ):
+        world.ask(kind, **arguments)
+
+
+def _plans(world: Tour) -> None:
+    """A plan that is carried out piece by piece, and another one that takes its place."""
+    world.ask("change_policy", moves_in_flight="1")
+    world.admit("n4")
+    world.ask("set_node", node="n4", weight="2")
+    world.ask("change_policy", moves_in_flight="0")
+    world.left("n4")
+    world.run(300, NODES)
+
+
+def _deaths(world: Tour) -> None:
+    """Too many nodes fall silent, come back, and one dies for good."""
+    world.run(2_500, ("n1",))
+    world.run(2_500, NODES)
+    world.run(12_000, ("n1", "n2"))
+    world.join("n3", incarnation=2)
+    world.heartbeat("n3", incarnation=2)
+    world.run(500, ("n1", "n2"))

@@ -1,0 +1,166 @@
+"""Every kind of event, walked through all that it has to pass; what is missing of a new one is named here.
+
+What an event does and calls for is said where it is defined. Nothing is listed by hand here: a kind that is added to
+the union is asked for at each of these places, and by tests/simulation/test_seeds.py among what the simulation does.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from controlplane.codec.decisions import DecisionAssembler, encode_decision
+from controlplane.core.bundles.events import BundlesAssigned
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.intents.events import IntentAnswered, IntentOutcome
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.apply import apply
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import EVENT_TYPES, Event
+from controlplane.core.log.row_changes import changed_rows, rows_of
+from controlplane.core.log.snapshots.parts import pieces_of
+from controlplane.core.log.state import State, wrong_digests
+from controlplane.core.slots.events import PlanDropped, PlanMade, ReplicasLeft, SlotsAssigned
+from controlplane.core.values.canonical import canonical_bytes, from_plain
+from controlplane.core.values.events import DECLARED
+from controlplane.inspection.decisions import decision_documents
+from controlplane.inspection.readers import LoggedDecision
+from tests.golden.frozen import RECORDS, decode, read_json
+from tests.helpers.logs import complaints_of
+from tests.helpers.recorded_log import RecordedLog
+from tests.helpers.tour import tour
+from tests.helpers.world import World
+
+PACING = {PlanDropped, PlanMade, SlotsAssigned, ReplicasLeft, BundlesAssigned}
+
+
+class Step(NamedTuple):
+    """An event where it happened."""
+
+    before: State
+    event: Event
+    after: State
+    decision: Decision
+
+
+def steps_of(decisions: Sequence[Decision]) -> list[Step]:
+    """Every event of a log with the states around it; the numbers of the log are those of the decision before."""
+    world_state, found = State(), []
+    for decision in decisions:
+        for event in decision.events:
+            after = apply(world_state, event)
+            found.append(Step(world_state, event, after, decision))
+            world_state = after
+    return found
+
+
+STEPS = steps_of(tour().decisions)
+
+
+def of_kind(kind: type[Event]) -> list[Step]:
+    """Where events of a kind happened; the tour has to have one."""
+    found = [step for step in STEPS if isinstance(step.event, kind)]
+    assert found, f"no input of tests/helpers/tour.py leads to {kind.__name__}: add one"
+    return found
+
+
+EVERY_KIND = pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
+
+
+@EVERY_KIND
+def test_it_declares_what_it_calls_for(kind: type[Event]) -> None:
+    """``@event(calls_for=...)`` stands at its class: planner and verification go by it."""
+    assert kind in DECLARED
+
+
+@EVERY_KIND
+def test_applying_it_changes_the_state_and_its_digest(kind: type[Event]) -> None:
+    """An event that changes nothing says nothing; one past the digest would be lost in a snapshot unseen."""
+    changing = [step for step in of_kind(kind) if step.before != step.after]
+    assert changing, f"{kind.__name__} changes no state: see apply.py of its subject"
+    for step in changing:
+        assert step.before.digest() != step.after.digest()
+        assert not wrong_digests(step.after)
+
+
+@EVERY_KIND
+def test_the_rows_that_it_changes_are_published(kind: type[Event]) -> None:
+    """All that is different in the table afterwards is among the changed rows: see rows.py of its subject."""
+    for step in of_kind(kind):
+        before, after = rows_of(step.before), rows_of(step.after)
+        different = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+        assert changed_rows(step.before, step.after, [step.event]).keys() == different
+
+
+@EVERY_KIND
+def test_it_is_written_and_read_whole_and_in_parts(kind: type[Event]) -> None:
+    """``schemas/Decision.v*.avsc`` has it, and a list in it may be cut."""
+    for decision in {step.decision.seq: step.decision for step in of_kind(kind)}.values():
+        for max_part_bytes in (1_000_000, 3_000):
+            assembler = DecisionAssembler()
+            read = [assembler.add(record) for record in encode_decision(decision, max_part_bytes)]
+            assert read[-1] == decision
+
+
+@EVERY_KIND
+def test_its_bytes_are_frozen(kind: type[Event]) -> None:
+    """``tests/golden/samples.py`` has it: otherwise a change of its schema would break logs unseen."""
+    assert kind in frozen_kinds(), f"add a {kind.__name__} to tests/golden/samples.py and rewrite the records"
+
+
+@cache
+def frozen_kinds() -> frozenset[type]:
+    """The kinds of events that the frozen records of decisions hold."""
+    cases = [case for path in sorted(RECORDS.glob("Decision.v*.json")) for case in read_json(path)]
+    decisions = [decode([bytes.fromhex(record) for record in case["records"]]) for case in cases]
+    return frozenset(type(event) for each in decisions if isinstance(each, Decision) for event in each.events)
+
+
+@EVERY_KIND
+def test_a_snapshot_holds_what_it_did(kind: type[Event]) -> None:
+    """The state after it comes back from its own bytes."""
+    for step in of_kind(kind):
+        body = b"".join(pieces_of(step.after))
+        assert body == canonical_bytes(step.after)
+        assert from_plain(State, json.loads(body)) == step.after
+
+
+@EVERY_KIND
+def test_log_show_tells_it(kind: type[Event]) -> None:
+    """In the form for programs every event of a decision is there, with its name."""
+    decision = of_kind(kind)[0].decision
+    (document,) = decision_documents([LoggedDecision(decision, 0, 0)])
+    events = document["events"]
+    assert isinstance(events, list)
+    assert kind.__name__ in [event["type"] for event in events if isinstance(event, dict)]
+
+
+def test_the_whole_tour_is_verified_and_audited() -> None:
+    """``log verify`` finds nothing to complain of, and every decision is taken alike again."""
+    world = tour()
+    assert complaints_of(world.decisions) == []
+    _, audited = RecordedLog(world).audit()
+    assert [each.differences for each in audited] == [()] * len(world.decisions)
+
+
+def test_what_an_intent_does_is_what_what_if_foretells() -> None:
+    """Kind by kind, for every intent of the tour; the paces of a plan apart, which depend on the moment."""
+    for asked in tour().asked:
+        done, foretold = (
+            {type(event) for event in events} - PACING for events in (asked.decision.events, asked.foretold)
+        )
+        assert done == foretold, asked.intent
+
+
+@pytest.mark.parametrize("kind", IntentKind, ids=lambda kind: kind.value)
+def test_an_intent_without_the_right_to_it_leads_to_no_event(kind: IntentKind) -> None:
+    """Whatever its arguments are: the answer is all that the decision holds."""
+    world = World(Policy(slot_count=8, intent_rights={"ada": "*"}))
+    world.admit("n1", "n2")
+    world.principal = "mallory"
+    asked = next((each.intent for each in tour().asked if each.intent.kind == kind.value), None)
+    answer = world.ask(kind.value, **(asked.arguments if asked else {}))
+    assert answer.outcome is IntentOutcome.REFUSED
+    assert [type(event) for event in world.decisions[-1].events] == [IntentAnswered]
