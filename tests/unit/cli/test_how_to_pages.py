@@ -1,7 +1,5 @@
 """How-to pages whose commands need no real parts: each command succeeds, in the order of its page."""
 
-from pathlib import Path
-
 import pytest
 
 from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore
@@ -75,9 +73,3 @@ def test_who_begins_a_new_cluster_is_told_every_key_of_the_old_one() -> None:
     keys |= {cluster.lock_key("DATA_CENTER", "LOCK_NAME")}
     assert len(keys) == 5
     assert [key for key in sorted(keys) if f"`{key.replace('{cluster}', '{CLUSTER}')}`" not in page] == []
-
-
-def test_pages_are_linked() -> None:
-    """A page that nothing leads to is not read."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in sorted(Path(HOW_TO).glob("*.md")) if f"docs/how-to/{page.name}" not in readme] == []
