@@ -101,11 +101,6 @@ class Entries(Mapping[K, V]):
         return made
 
 
-def entryentry_share(key: object, value: object) -> int:
-    """What one entry adds to a digest: :func:`controlplane.core.values.digests.row_hash` over both canonical forms."""
-    return row_hash(canonical_bytes(key), canonical_bytes(value))
-
-
 def entry_share(key: object, value: object) -> int:
     """What one entry adds to a digest: :func:`controlplane.core.values.digests.row_hash` over both canonical forms."""
     return row_hash(canonical_bytes(key), canonical_bytes(value))
