@@ -42,7 +42,11 @@ class LeaseStoreUnavailableError(RetryableError):
 
 
 class NoRouteError(RetryableError):
-    """The routing table names nobody for this key (yet): no table, no owner at the moment, or no such namespace."""
+    """The routing table names no node for this key (yet).
+
+    There is no table, no owner at the moment, no such namespace, or a newer version wrote the row; the message says
+    which.
+    """
 
 
 class FencedError(ControlPlaneError):

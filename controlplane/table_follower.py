@@ -1,8 +1,8 @@
 """Following the topic ``routing-table`` through a log reader: the driver of a table replica, for agents and clients.
 
 It begins at the start of the topic, folds what comes, and begins again when the replica says that only that mends it.
-It has no thread and no clock: whoever owns it calls :meth:`TableFollower.step` in a loop. A new leader, which mends the
-topic itself, folds it by :func:`fold_record` alone.
+Records that are no row of the table are passed by: only a forged marker of the cluster's own log ends a reader.
+It has no thread and no clock: its owner calls :meth:`TableFollower.step` in a loop.
 """
 
 from typing import Final, NamedTuple
@@ -10,13 +10,20 @@ from typing import Final, NamedTuple
 from controlplane.codec.table import decode_row
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
+from controlplane.core.routing.rows import KINDS, MARKER_KEY, EpochMarker, Row, UnreadableRow, key_text, split_key
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import InvalidInputError, LogContinuityError, UnsupportedFeatureLevelError
+from controlplane.errors import InvalidInputError, LogContinuityError
+from controlplane.foreign_records import ForeignRecords
 from controlplane.ports import LogReader, RawRecord
 
 _PLACE: Final = TopicPartition(ROUTING_TABLE, 0)
 _MAX_RECORDS: Final = 2_000
-_MAX_REBUILDS: Final = 3
+_AT_ONCE: Final = 3
+"""So many rebuilds in a row need not wait."""
+_FIRST_WAIT_MS: Final = 1_000
+_LONGEST_WAIT_MS: Final = 60_000
+_MOST_COUNTED: Final = 20
+"""Beyond so many in a row the wait is the longest one anyway."""
 
 
 class Progress(NamedTuple):
@@ -31,25 +38,39 @@ class Progress(NamedTuple):
     ended: bool
 
 
-def fold_record(replica: TableReplica, record: RawRecord) -> RoutingTable | None:
+def fold_record(replica: TableReplica, record: RawRecord, foreign: ForeignRecords) -> RoutingTable | None:
     """Let a replica take the next record of the topic; the new table if it closed an epoch whose digest fits.
 
     Raises:
-        LogContinuityError: the record is no row, or not what may follow; the message names its place.
-        UnsupportedFeatureLevelError: the record was written by a newer version.
+        LogContinuityError: it is a marker of this cluster's log that no leader can have written; the message names its
+            place.
     """
-    place = f"{ROUTING_TABLE}[{record.partition}]@{record.offset}"
     if record.key is None:
-        raise LogContinuityError(f"{place} has no key: it was not written by a leader")
+        foreign.note(record, "it has no key")
+        return None
+    row, problem = _decoded(record.key, record.value)
+    if isinstance(row, EpochMarker) and replica.log_id not in {"", row.log_id}:
+        problem = f"an epoch marker of log {row.log_id!r}, this is log {replica.log_id!r}"
+    if problem:
+        foreign.note(record, problem)
     try:
-        row = None if record.value is None else decode_row(record.key, record.value)
         return replica.fold(record.key, record.value, row)
-    except InvalidInputError as error:
-        if error.reason == "unknown_fingerprint":
-            raise UnsupportedFeatureLevelError(f"{place} was written by a newer version ({error}): upgrade") from error
-        raise LogContinuityError(f"{place} is no row of a routing table: {error}") from error
     except LogContinuityError as error:
-        raise LogContinuityError(f"{place}: {error}") from error
+        raise LogContinuityError(f"{ROUTING_TABLE}[{record.partition}]@{record.offset}: {error}") from error
+
+
+def _decoded(key: bytes, value: bytes | None) -> tuple[Row | EpochMarker | UnreadableRow | None, str]:
+    """What a record holds, and what is wrong with it; a row of an unknown kind has nothing wrong with it."""
+    if value is None:
+        return None, ""
+    try:
+        return decode_row(key, value), ""
+    except InvalidInputError as error:
+        kind, _ = split_key(key_text(key))
+        is_newer = error.reason == "unknown_fingerprint"
+        problem = f"{error}: a newer version may have written it, upgrade this one" if is_newer else str(error)
+        passes = is_newer and kind not in KINDS and key_text(key) != MARKER_KEY
+        return UnreadableRow(problem), "" if passes else problem
 
 
 class TableFollower:
@@ -58,25 +79,31 @@ class TableFollower:
     Attributes:
         table: the last table shown; None before the first.
         rebuilds: how often the topic had to be read from its start again.
+        awaits_repair: the end of the topic was reached, and no table there is whole: the last one stays until a leader
+            writes the table again.
+        foreign: the records that were passed by.
     """
 
     def __init__(self, reader: LogReader) -> None:
         """Begin at the start of the topic, at the first step."""
         self.table: RoutingTable | None = None
         self.rebuilds = 0
+        self.awaits_repair = False
+        self.foreign = ForeignRecords(ROUTING_TABLE)
         self._reader = reader
         self._replica = TableReplica()
         self._next_offset: int | None = None
         self._assigned = False
-        self._rebuilds_in_a_row = 0
+        self._append_time_ms = 0
+        self._backoff = _RebuildBackoff()
 
     def step(self, timeout_ms: int) -> Progress:
         """Fold what there is; returns at once with something, or with nothing after ``timeout_ms``.
 
         Raises:
             LogUnavailableError: the broker does not answer where the topic begins; call again.
-            LogContinuityError: the topic is not the continuation of what was read before, or does not become whole.
-            UnsupportedFeatureLevelError: a row was written by a newer version.
+            LogContinuityError: the topic is not the continuation of what was read before.
+            InvariantViolationError: a leader committed rows that are no table.
         """
         if not self._assigned:
             if self._next_offset is None:
@@ -85,13 +112,14 @@ class TableFollower:
             self._assigned = True
         try:
             batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
-        except LogContinuityError as error:
-            self._begin_again(str(error))
+        except LogContinuityError:
+            self._begin_again()
             return Progress((), ended=False)
         shown = []
         for record in batch.records:
-            table = fold_record(self._replica, record)
+            table = fold_record(self._replica, record, self.foreign)
             self._next_offset = record.offset + 1
+            self._append_time_ms = record.append_time_ms
             if table is not None:
                 self.table = table
                 shown.append(table)
@@ -107,22 +135,43 @@ class TableFollower:
         self._reader.close()
 
     def _is_whole(self) -> bool:
-        if self._replica.at_end() is ReplicaStanding.MUST_REBUILD:
-            self._begin_again(f"rows up to offset {self._next_offset} do not fit the last epoch marker")
+        standing = self._replica.at_end()
+        is_whole = standing in {ReplicaStanding.WHOLE, ReplicaStanding.EMPTY}
+        if is_whole:
+            self._backoff = _RebuildBackoff()
+        elif standing is ReplicaStanding.MUST_REBUILD and self._backoff.allows(self._replica, self._append_time_ms):
+            self._begin_again()
             return False
-        self._rebuilds_in_a_row = 0
-        return True
+        self.awaits_repair = not is_whole
+        return is_whole
 
-    def _begin_again(self, reason: str) -> None:
-        self._rebuilds_in_a_row += 1
-        if self._rebuilds_in_a_row > _MAX_REBUILDS:
-            message = (
-                f"{ROUTING_TABLE} was read from its start {_MAX_REBUILDS} times and does not become whole: {reason}; "
-                "somebody else wrote to the topic, or rows were deleted: let the leader write the table again"
-            )
-            raise LogContinuityError(message)
+    def _begin_again(self) -> None:
         self.rebuilds += 1
         self._reader.assign({})  # nobody polls it until the broker has said where the topic begins
         self._replica = TableReplica(self.table)
         self._next_offset = None
         self._assigned = False
+
+
+class _RebuildBackoff:
+    """Whether reading the topic again from its start can help, and is not tried too often.
+
+    It cannot where the last reading from the start ended with the same rows under the same marker. And while one
+    rebuild after the other ends without a whole table, the next one waits, by the append times of what comes meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+        self._last_end: tuple[str, EpochMarker | None] | None = None
+        self._began_at_ms = 0
+
+    def allows(self, replica: TableReplica, append_time_ms: int) -> bool:
+        """Whether to begin again now, at the end of a topic whose rows do not fit the last marker."""
+        end = replica.digest, replica.last_marker
+        beyond = self._in_a_row - _AT_ONCE
+        wait_ms = min(_FIRST_WAIT_MS << beyond, _LONGEST_WAIT_MS) if beyond >= 0 else 0
+        if end == self._last_end or abs(append_time_ms - self._began_at_ms) < wait_ms:
+            return False
+        self._in_a_row = min(self._in_a_row + 1, _MOST_COUNTED)
+        self._last_end, self._began_at_ms = end, append_time_ms
+        return True

@@ -15,7 +15,7 @@ from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.framing import framing_with
-from controlplane.config import ControllerConfig
+from controlplane.config import DECISIONS, ControllerConfig
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.election.leading import Leading
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
@@ -148,7 +148,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         lease_store=lease_stores[1],
         open_reader=open_reader,
         open_transactions=open_transactions,
-        follower=LogFollower(open_reader, clock),
+        follower=LogFollower(open_reader, clock, metrics.foreign_records.labels(DECISIONS).inc),
         intake=Intake(open_reader, clock, metrics, framing_with(config.kafka.schema_ids)),
         dead_letters=DeadLetterWriter(event_writers[1], config.controller_id, metrics),
         snapshots=SnapshotKeeper(event_writers[2], open_reader, clock, threads, config.snapshots, metrics),

@@ -5,9 +5,11 @@ one key: each part repeats the plain fields and carries a slice of every list an
 (the slots of one ``SlotsAssigned``). Joining the parts gives back exactly the decision that was cut. So every part is a
 record of the same schema, and a query over all parts sees every moved slot once.
 
-Reading is strict: the log is the state, so nothing in it is skipped or guessed. A decision is written in the oldest
-version of its schema that can hold it, so that a reader which is not upgraded yet goes on until something is used that
-it could not know.
+Reading is strict: the log is the state, so no decision of it is skipped or guessed. A record that is none of its
+decisions, because it cannot be decoded or belongs to another log, is refused by itself, and the next one is read. A
+decision is written in the oldest version of its schema that can hold it, so that a reader that is not upgraded goes on
+until something is used that it could not know. There it stops: at a decision of a feature level that it does not know,
+and at a schema that it does not know, if the record stands under the key of the decision that comes next.
 """
 
 from collections import defaultdict
@@ -17,11 +19,12 @@ from typing import Final, NamedTuple, TypeAlias, cast, get_origin, get_type_hint
 
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import Datum, Framing, default_framing, read_body
+from controlplane.codec.schema_levels import version_at
 from controlplane.core.cluster.events import ClusterCreated, FeatureLevelRaised, PolicyChanged, TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import EVENT_TYPES, Event
-from controlplane.core.values.identifiers import Seq, Term
+from controlplane.core.values.identifiers import Seq
 from controlplane.errors import (
     ConfigurationError,
     InvalidInputError,
@@ -76,6 +79,19 @@ def encode_decision(decision: Decision, max_part_bytes: int = DEFAULT_MAX_PART_B
         return [whole]
     parts = list(_Cutter(datum, version, max_part_bytes).parts())
     return [_framed({**part, "part": number, "part_count": len(parts)}, version) for number, part in enumerate(parts)]
+
+
+def check_schema_level(decision: Decision) -> None:
+    """Refuse to write a decision that readers of its feature level could not read.
+
+    Raises:
+        InvariantViolationError: it needs a version of the schema that is written from a later level on (a defect of the
+            caller).
+    """
+    version = _schema_version(decision)
+    if version > version_at(_NAME, decision.feature_level):
+        message = f"decision {decision.seq} of feature level {decision.feature_level} needs schema {_NAME}.v{version}"
+        raise InvariantViolationError(message)
 
 
 def _schema_version(decision: Decision) -> int:
@@ -199,24 +215,29 @@ def _map(items: list[object]) -> Datum:
     return dict(cast("list[tuple[str, object]]", items))
 
 
-def term_of_record(value: bytes) -> Term:
-    """The term of a decision, from any one of its records: its plain fields stand in every part.
-
-    Raises:
-        LogContinuityError: the record is no decision.
-        UnsupportedFeatureLevelError: a newer version wrote it.
-    """
-    return Term(cast("int", DecisionAssembler().read(value)["term"]))
+OTHER_LOG: Final = "another_log"
+"""The reason with which a decision of another log is refused."""
 
 
 class DecisionAssembler:
     """Joins the records of the decision log into decisions, in log order. Not thread-safe.
 
     A reader begins at a decision's first record: at the log's start, or where a snapshot or a decision ended.
+
+    Attributes:
+        log_id: the log that is read; empty before its first decision, which names it.
     """
 
-    def __init__(self, framing: Framing | None = None) -> None:
-        """Begin without a decision under way; ``framing`` None means the package's schemas."""
+    def __init__(self, framing: Framing | None = None, log_id: str = "", next_seq: Seq | None = None) -> None:
+        """Begin without a decision under way.
+
+        Args:
+            framing: None means the package's schemas.
+            log_id: the log that is read, if that is known.
+            next_seq: the decision that comes next, if that is known.
+        """
+        self.log_id = log_id
+        self._next_seq = next_seq
         self._framing = framing or default_framing()
         self._pending: Datum | None = None
         self._next_part = 0
@@ -227,15 +248,19 @@ class DecisionAssembler:
         """Whether a decision was begun whose last part has not come."""
         return self._pending is not None
 
-    def add(self, value: bytes) -> Decision | None:
+    def add(self, value: bytes | None, key: bytes | None = None) -> Decision | None:
         """The decision that this record completes; None while parts are missing.
 
+        Without its key, a record in a schema that is not known is none of this log.
+
         Raises:
+            InvalidInputError: the record is none of this log: the next one is to be read. A decision that was begun
+                goes on there.
             UnsupportedFeatureLevelError: the record was written by a newer version: its feature level, its schema or a
                 value in it is not known here.
-            LogContinuityError: the record is no decision, or not the part that has to follow.
+            LogContinuityError: the record is not the part that has to follow.
         """
-        datum = self.read(value)
+        datum = self.read(value, key)
         part, part_count = cast("int", datum.pop("part")), cast("int", datum.pop("part_count"))
         continues = cast("bool", datum.pop("continues"))
         self._expect(datum, part, part_count)
@@ -246,6 +271,7 @@ class DecisionAssembler:
             self._part_count = part_count
             return None
         self._pending = None
+        self._next_seq = Seq(cast("int", joined["seq"]) + 1)
         try:
             return from_datum(Decision, joined)
         except (InvalidInputError, ConfigurationError) as error:
@@ -253,28 +279,49 @@ class DecisionAssembler:
                 f"decision {joined['seq']} holds what this version does not know ({error}): upgrade before reading on"
             ) from error
 
-    def read(self, value: bytes) -> Datum:
-        """One record as it stands there, whichever part it is."""
+    def read(self, value: bytes | None, key: bytes | None = None) -> Datum:
+        """One record as it stands there, whichever part it is; the first one names the log.
+
+        Raises:
+            InvalidInputError: the record is none of this log.
+            UnsupportedFeatureLevelError: a newer version wrote it.
+        """
+        if value is None:
+            raise InvalidInputError("missing_value", "a record of the decision log has a value")
         try:
             schema, start = self._framing.unframe(value)
-            # As it was written: resolving costs twice as much again, and later fields have their defaults in the core.
-            datum = read_body(value, start, schema) if schema.name == _NAME else None
         except InvalidInputError as error:
-            if error.reason == "unknown_fingerprint":
+            if error.reason == "unknown_fingerprint" and self._may_be_next(key):
                 raise UnsupportedFeatureLevelError(
                     f"a decision was written with a schema that this version does not have ({error.detail}): "
                     "upgrade before reading on"
                 ) from error
-            raise LogContinuityError(f"a record of the decision log cannot be read ({error})") from error
-        if datum is None:
-            raise LogContinuityError(f"the decision log holds a {schema.name}: it is not the log that we know")
+            raise
+        if schema.name != _NAME:
+            raise InvalidInputError("wrong_record_type", f"the record is a {schema.name}; decisions takes {_NAME}")
+        # As it was written: resolving costs twice as much again, and later fields have their defaults in the core.
+        datum = read_body(value, start, schema)
+        log_id = cast("str", datum["log_id"])
+        if self.log_id not in {"", log_id}:
+            raise InvalidInputError(
+                OTHER_LOG, f"decision {datum['seq']} belongs to log {log_id!r:.80}, this is log {self.log_id!r}"
+            )
         level = cast("int", datum["feature_level"])
         if level > FEATURE_LEVEL:
             raise UnsupportedFeatureLevelError(
                 f"decision {datum['seq']} needs feature level {level}, this version knows {FEATURE_LEVEL}: "
                 "upgrade before reading on"
             )
+        self.log_id = log_id
         return datum
+
+    def _may_be_next(self, key: bytes | None) -> bool:
+        """Whether the record under this key has to be taken for the log's next decision, whatever it holds."""
+        if not self.log_id:
+            return True
+        if self._next_seq is None:
+            return key is not None and key.isdigit()
+        return key == decision_key(self._next_seq)
 
     def _expect(self, datum: Datum, part: int, part_count: int) -> None:
         """Parts come whole and in order: they are written in one transaction and read in read_committed."""

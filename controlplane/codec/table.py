@@ -7,7 +7,9 @@ from typing import Final
 
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import default_framing
+from controlplane.codec.schema_levels import version_at
 from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.rows import EpochMarker, Row, TableValue, key_of
@@ -20,9 +22,18 @@ ROW_TYPES: Final[tuple[type[TableValue], ...]] = (TableSettings, Slot, NodeRow, 
 _BY_NAME: Final = {kind.__name__: kind for kind in ROW_TYPES}
 
 
-def encode_row(row: Row | EpochMarker) -> bytes:
-    """The value of a row or of the marker. Equal rows give equal bytes: no schema here holds a map."""
-    return default_framing().encode(type(row).__name__, to_datum(row))
+def encode_row(row: Row | EpochMarker, feature_level: int = FEATURE_LEVEL) -> bytes:
+    """The value of a row or of the marker. Equal rows give equal bytes: no schema here holds a map.
+
+    Args:
+        row: the row.
+        feature_level: of the log; decides in which version of its schema the row is written.
+
+    Raises:
+        InvariantViolationError: rows of this kind are written from a later level on (a defect of the caller).
+    """
+    name = type(row).__name__
+    return default_framing().encode(name, to_datum(row), version_at(name, feature_level))
 
 
 def decode_row(key: bytes, value: bytes) -> Row | EpochMarker:

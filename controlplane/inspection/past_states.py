@@ -96,14 +96,14 @@ def replay(
 
     Raises:
         LogUnavailableError: the log did not answer.
-        LogContinuityError: the log is not one chain, or a record is no decision.
+        LogContinuityError: the log is not one chain.
         UnsupportedFeatureLevelError: a newer version wrote it.
         PrerequisiteError: the moment has not come yet, or was before the first decision.
     """
     began = LogPoint(State()) if from_start else recover(source.reader, source.clock, _early_enough(moment))
     require_kept(source.reader, began.next_offset)
     state, decisions = began.state, 0
-    for logged in readers.read_decisions(source, began.next_offset):
+    for logged in readers.read_decisions(source, began):
         if moment is not None and not moment.covers(logged):
             break
         state = follow(state, logged.decision)
@@ -123,7 +123,7 @@ def table_of(state: State) -> RoutingTable:
     rows = rows_of(state)
     digest = 0
     for key, row in rows.items():
-        digest = add_hashes(digest, row_hash(key.encode(), encode_row(row)))
+        digest = add_hashes(digest, row_hash(key.encode(), encode_row(row, state.cluster.feature_level)))
     settings = next((row for row in rows.values() if isinstance(row, TableSettings)), None)
     if settings is None:
         message = "a state before the first decision has no routing table"

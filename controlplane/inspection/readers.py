@@ -3,18 +3,21 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, dropwhile
 from typing import Final
 
-from controlplane.codec.decisions import DecisionAssembler
+import structlog
+
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.log.decision import Decision
+from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.values.identifiers import NodeId, TopicPartition
+from controlplane.core.values.identifiers import NodeId, Seq, TopicPartition
+from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.inspection.source import LogSource
 from controlplane.log_reading.deadlines import StallWatch
@@ -23,10 +26,14 @@ from controlplane.ports import RawRecord
 from controlplane.table_follower import TableFollower
 
 _POLL_MS: Final = 200
+_REPAIR_MS: Final = 5_000
+"""How long a command waits for the leader to repair the table."""
 _BATCH: Final = 2_000
 _DECISIONS_PLACE: Final = TopicPartition(DECISIONS, 0)
 _FIRST_DECISIONS: Final = 64
 _FIRST_HEARTBEATS: Final = 256
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +48,32 @@ class LoggedDecision:
 def read_routing_table(source: LogSource) -> RoutingTable | None:
     """The newest whole table; None if the cluster has none yet.
 
+    Where foreign records stand in its way, the leader has some seconds to write the table again; if it does not, the
+    last table that was whole is given, and a warning.
+
     Raises:
-        LogUnavailableError: the log did not answer.
-        LogContinuityError: the topic holds rows of more than one log, or rows that no marker confirms.
+        LogUnavailableError: the log did not answer, or the topic holds no whole table at all.
+        LogContinuityError: a marker of the cluster's log was forged.
     """
     follower = TableFollower(source.reader)
     watch = StallWatch(source.clock, source.timeout_ms)
+    repair = StallWatch(source.clock, min(source.timeout_ms, _REPAIR_MS))
     while not (progress := follower.step(_POLL_MS)).ended:
-        if watch.is_stalled(progress=bool(progress.tables)):
+        if repair.is_stalled(progress=not follower.awaits_repair):
+            return _last_table(follower)
+        if watch.is_stalled(progress=bool(progress.tables) or follower.awaits_repair):
             raise LogUnavailableError(f"the end of {ROUTING_TABLE}[0] was not reached within {source.timeout_ms} ms")
+    return follower.table
+
+
+def _last_table(follower: TableFollower) -> RoutingTable:
+    problem = (
+        f"{ROUTING_TABLE}[0] holds foreign records and shows no whole table: the leader writes it again within some "
+        "seconds (is there one? see 'controlplane leader show')"
+    )
+    if follower.table is None:
+        raise LogUnavailableError(problem)
+    _log.warning("routing table is the last one that was whole", epoch=follower.table.epoch, problem=problem)
     return follower.table
 
 
@@ -62,20 +86,24 @@ def decisions_backwards(source: LogSource, before: int | None = None) -> Iterato
         LogUnavailableError: the log did not answer.
     """
     oldest = source.reader.start_offsets(DECISIONS)[_DECISIONS_PLACE]
+    log_id = log_id_of(source)
     upper = source.reader.end_offsets(DECISIONS)[_DECISIONS_PLACE] if before is None else before
     window = _FIRST_DECISIONS
     while upper > oldest:
         lower = max(oldest, upper - window)
         window *= 2
+        stream = DecisionStream(log_id)
         records = _read_range(source, _DECISIONS_PLACE, lower, upper)
+        if lower > oldest:
+            records = _from_first_of_log(records, stream)
         if records and lower > oldest:
             # The parts of a decision share their key, and the first one here may begin before this window.
             first_key = records[0].key
-            records = [record for record in records if record.key != first_key]
+            records = _from_first_of_log([record for record in records if record.key != first_key], stream)
             upper = records[0].offset if records else upper
         else:
             upper = lower
-        yield from reversed(_assemble(records))
+        yield from reversed(_assemble(records, stream))
 
 
 def read_last_decisions(source: LogSource, count: int) -> list[LoggedDecision]:
@@ -89,21 +117,41 @@ def read_last_decisions(source: LogSource, count: int) -> list[LoggedDecision]:
     return found[::-1]
 
 
-def read_decisions(source: LogSource, start_offset: int | None = None) -> Iterator[LoggedDecision]:
-    """The decisions from the oldest that is kept, or from where one begins, to the present end.
+def log_id_of(source: LogSource) -> str:
+    """The id of the decision log: that of the oldest decision that is kept; empty if there is none.
 
     Raises:
         LogUnavailableError: the log did not answer.
-        LogContinuityError: a record is no decision, or a part of one is missing.
+        UnsupportedFeatureLevelError: a newer version wrote it.
     """
-    assembler = DecisionAssembler()
+    stream = DecisionStream()
+    for record in chain.from_iterable(
+        drain(source.reader, source.reader.start_offsets(DECISIONS), source.limits, max_records=_FIRST_DECISIONS)
+    ):
+        stream.take(record)
+        if stream.log_id:
+            break
+    return stream.log_id
+
+
+def read_decisions(source: LogSource, began: LogPoint | None = None) -> Iterator[LoggedDecision]:
+    """The decisions from the oldest that is kept, or from a place in the log, to the present end.
+
+    Records that are no decisions of the log are passed by; without a place the first decision names the log.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+        LogContinuityError: a part of a decision is missing.
+        UnsupportedFeatureLevelError: a newer version wrote it.
+    """
+    stream = DecisionStream() if began is None else DecisionStream(began.state.log_id, Seq(began.state.seq + 1))
     offset = 0
-    positions = source.reader.start_offsets(DECISIONS) if start_offset is None else {_DECISIONS_PLACE: start_offset}
+    positions = source.reader.start_offsets(DECISIONS) if began is None else {_DECISIONS_PLACE: began.next_offset}
     # Record by record: what stands before one that cannot be read is told before the error is raised.
     for record in chain.from_iterable(drain(source.reader, positions, source.limits)):
         offset = record.offset
-        yield from _assemble([record], assembler)
-    if assembler.within_decision:
+        yield from _assemble([record], stream)
+    if stream.within_decision:
         raise LogContinuityError(f"{DECISIONS}[0]@{offset}: the log ends within a decision, whose last part is missing")
 
 
@@ -113,13 +161,13 @@ class DecisionFollower:
     def __init__(self, source: LogSource, next_offset: int | None = None) -> None:
         """Begin where a decision begins, or behind what is there now; from here on the reader is the follower's."""
         self._source = source
-        self._assembler = DecisionAssembler()
+        self._stream = DecisionStream(log_id_of(source))
         reader = source.reader
         reader.assign(reader.end_offsets(DECISIONS) if next_offset is None else {_DECISIONS_PLACE: next_offset})
 
     def poll(self, timeout_ms: int) -> list[LoggedDecision]:
         """The decisions that came meanwhile; empty after ``timeout_ms``."""
-        return _assemble(self._source.reader.poll(_BATCH, timeout_ms).records, self._assembler)
+        return _assemble(self._source.reader.poll(_BATCH, timeout_ms).records, self._stream)
 
     def wait_for(self, wanted: Callable[[LoggedDecision], bool], timeout_ms: int) -> LoggedDecision | None:
         """The first decision from here on that is wanted; None when the time is over."""
@@ -199,14 +247,17 @@ def _heartbeat_tail(records: Sequence[RawRecord], framing: Framing | None) -> He
     return HeartbeatTail(now_ms, last)
 
 
-def _assemble(records: Sequence[RawRecord], assembler: DecisionAssembler | None = None) -> list[LoggedDecision]:
-    assembling = assembler or DecisionAssembler()
+def _assemble(records: Sequence[RawRecord], stream: DecisionStream) -> list[LoggedDecision]:
     found = []
     for record in records:
-        decision = None if record.value is None else assembling.add(record.value)
+        decision = stream.take(record)
         if decision is not None:
             found.append(LoggedDecision(decision, record.offset, record.append_time_ms))
     return found
+
+
+def _from_first_of_log(records: Sequence[RawRecord], stream: DecisionStream) -> list[RawRecord]:
+    return list(dropwhile(lambda record: not stream.belongs(record), records))
 
 
 def _read_range(source: LogSource, place: TopicPartition, lower: int, upper: int) -> list[RawRecord]:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Final, cast
 
-from controlplane.codec.decisions import DecisionAssembler, term_of_record
+from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.values.identifiers import Term, TopicPartition
-from controlplane.errors import LogContinuityError
+from controlplane.decision_stream import DecisionStream
+from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.inspection.readers import LoggedDecision, decisions_backwards
 from controlplane.inspection.source import LogSource
 from controlplane.log_reading.drain import drain
@@ -43,8 +44,9 @@ def terms_backwards(source: LogSource) -> Iterator[LoggedTerm]:
     """
     last = next(decisions_backwards(source), None)
     while last is not None:
-        first = _Search(source, last.decision.term).first_offset(last.offset)
-        opened = _decision_at(source, first, last.offset)
+        log = _Log(source, last)
+        first = _first_offset(log, last.decision.term, last.offset)
+        opened = log.decision_at(first)
         event = next((event for event in opened.decision.events if isinstance(event, TermOpened)), None)
         if event is None:
             raise LogContinuityError(
@@ -54,58 +56,65 @@ def terms_backwards(source: LogSource) -> Iterator[LoggedTerm]:
         last = next(decisions_backwards(source, first), None)
 
 
-class _Search:
-    """Looks for the first record of a term by halving; offsets have gaps, since transactions end with markers."""
+class _Log:
+    """Single decisions and records of one log, none behind a known decision; foreign records between are passed by."""
 
-    def __init__(self, source: LogSource, term: Term) -> None:
+    def __init__(self, source: LogSource, known: LoggedDecision) -> None:
         self._source = source
-        self._term = term
+        self._log_id = known.decision.log_id
+        self._known = known.offset
 
-    def first_offset(self, known: int) -> int:
-        """The offset of the term's first record, of which the one at ``known`` is another."""
-        oldest = self._source.reader.start_offsets(DECISIONS)[_PLACE]
-        step = _FIRST_STEP
-        lower, upper, found = oldest, known, known
-        # Short terms first: look further and further back until the term before is met.
-        while upper > oldest:
-            place = max(oldest, upper - step)
-            record = _record_at(self._source, place, known)
-            if not self._belongs(record):
-                lower = record.offset + 1
-                break
-            upper, found, step = place, record.offset, step * 4
-        while lower < upper:
-            middle = (lower + upper) // 2
-            record = _record_at(self._source, middle, known)
-            if self._belongs(record):
-                upper, found = middle, record.offset
-            else:
-                lower = record.offset + 1
-        return found
+    def oldest_offset(self) -> int:
+        """The first offset that is still kept."""
+        return self._source.reader.start_offsets(DECISIONS)[_PLACE]
 
-    def _belongs(self, record: RawRecord) -> bool:
-        return record.value is not None and term_of_record(record.value) >= self._term
+    def term_at(self, offset: int) -> tuple[Term, int]:
+        """The term of the first record at this offset or behind it, which has to be there, and the record's offset."""
+        assembler = DecisionAssembler(log_id=self._log_id)
+        for record in self._records(offset):
+            try:
+                return Term(cast("int", assembler.read(record.value)["term"])), record.offset
+            except InvalidInputError:
+                continue
+        raise LogContinuityError(f"{DECISIONS}[0]@{self._known}: the record that stood there is gone")
 
+    def decision_at(self, offset: int) -> LoggedDecision:
+        """The decision that begins at this offset; its parts follow each other."""
+        stream = DecisionStream(self._log_id)
+        for record in self._records(offset):
+            decision = stream.take(record)
+            if decision is not None:
+                return LoggedDecision(decision, record.offset, record.append_time_ms)
+        raise LogContinuityError(f"{DECISIONS}[0]@{offset}: the log ends within a decision, whose last part is missing")
 
-def _record_at(source: LogSource, offset: int, known: int) -> RawRecord:
-    """The first record at this offset or behind it; there is one at ``known``."""
-    record = next(_records(source, offset, known), None)
-    if record is None:
-        raise LogContinuityError(f"{DECISIONS}[0]@{known}: the record that stood there is gone")
-    return record
+    def _records(self, offset: int) -> Iterator[RawRecord]:
+        """The records from an offset to the known one, asked for one by one, because few are looked at."""
+        until = {_PLACE: self._known + 1}
+        batches = drain(self._source.reader, {_PLACE: offset}, self._source.limits, until, max_records=1)
+        return chain.from_iterable(batches)
 
 
-def _decision_at(source: LogSource, offset: int, known: int) -> LoggedDecision:
-    """The decision that begins at this offset; its parts follow each other, none behind ``known``."""
-    assembler = DecisionAssembler()
-    for record in _records(source, offset, known):
-        decision = assembler.add(record.value or b"")
-        if decision is not None:
-            return LoggedDecision(decision, record.offset, record.append_time_ms)
-    raise LogContinuityError(f"{DECISIONS}[0]@{offset}: the log ends within a decision, whose last part is missing")
+def _first_offset(log: _Log, term: Term, known: int) -> int:
+    """The offset of a term's first record, of which the one at ``known`` is another.
 
-
-def _records(source: LogSource, offset: int, known: int) -> Iterator[RawRecord]:
-    """The records from an offset to a known one, asked for one by one, because few are looked at."""
-    batches = drain(source.reader, {_PLACE: offset}, source.limits, {_PLACE: known + 1}, max_records=1)
-    return chain.from_iterable(batches)
+    It is looked for by halving; offsets have gaps, since transactions end with markers.
+    """
+    oldest = log.oldest_offset()
+    step = _FIRST_STEP
+    lower, upper, found = oldest, known, known
+    # Short terms first: look further and further back until the term before is met.
+    while upper > oldest:
+        place = max(oldest, upper - step)
+        found_term, offset = log.term_at(place)
+        if found_term < term:
+            lower = offset + 1
+            break
+        upper, found, step = place, offset, step * 4
+    while lower < upper:
+        middle = (lower + upper) // 2
+        found_term, offset = log.term_at(middle)
+        if found_term >= term:
+            upper, found = middle, offset
+        else:
+            lower = offset + 1
+    return found

@@ -19,7 +19,7 @@ from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.parts import DAMAGED, restored
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
-from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.identifiers import Seq, TopicPartition
 from controlplane.errors import (
     RESTORE_OR_BEGIN_ANEW,
     InvalidInputError,
@@ -113,13 +113,13 @@ def point_of(reader: LogReader, clock: Clock, snapshot: ShelvedSnapshot) -> LogP
     header = snapshot.header
     if snapshot.problem or header is None:
         raise InvalidInputError(DAMAGED, snapshot.problem)
+    decision, last_offset = _read_back(reader, clock, header)
     if header.feature_level > FEATURE_LEVEL:
         message = (
             f"snapshot {header.snapshot_id} has feature level {header.feature_level}, this version knows "
             f"{FEATURE_LEVEL}: upgrade this process"
         )
         raise UnsupportedFeatureLevelError(message)
-    decision, last_offset = _read_back(reader, clock, header)
     state = restored(snapshot.parts)
     if (decision.digest(), decision.state_digest) != (state.last_digest, header.state_digest):
         detail = f"the log holds another decision {decision.seq} of log {decision.log_id!r} where its last one stood"
@@ -136,16 +136,57 @@ def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[D
             f"the decision log was deleted or recreated; {RESTORE_OR_BEGIN_ANEW}"
         )
         raise LogContinuityError(message)
-    place = f"{DECISIONS}[0]@{header.last_decision_offset}"
-    if not first <= header.last_decision_offset < end:
+    return _decision_at(reader, clock, header.last_decision_offset, (header.log_id, header.seq), (first, end))
+
+
+def require_stands(reader: LogReader, clock: Clock, point: LogPoint) -> None:
+    """Refuse a topic that does not hold the last decision of a place any more, unless that was deleted with age.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+        LogContinuityError: the topic holds something else there: it was recreated.
+    """
+    first, end = reader.start_offsets(DECISIONS)[_LOG], reader.end_offsets(DECISIONS)[_LOG]
+    if point.last_decision_offset < max(first, 0):
+        return
+    state = point.state
+    try:
+        decision, _ = _decision_at(reader, clock, point.last_decision_offset, (state.log_id, state.seq), (first, end))
+    except InvalidInputError as error:
+        problem = error.detail
+    else:
+        if decision.digest() == state.last_digest:
+            return
+        problem = f"it holds another decision {decision.seq} there"
+    message = (
+        f"decision {state.seq} of log {state.log_id!r} was read at {DECISIONS}[0]@{point.last_decision_offset}, and "
+        f"does not stand there any more ({problem}): the topic was recreated; {RESTORE_OR_BEGIN_ANEW}"
+    )
+    raise LogContinuityError(message)
+
+
+def _decision_at(
+    reader: LogReader, clock: Clock, offset: int, name: tuple[str, Seq], kept: tuple[int, int]
+) -> tuple[Decision, int]:
+    """The decision that begins at an offset, and the offset of its last record; ``name`` is its log and its seq.
+
+    Raises:
+        InvalidInputError: ``damaged_snapshot``: no decision of this log begins there.
+        LogUnavailableError: Kafka did not answer in time.
+    """
+    place = f"{DECISIONS}[0]@{offset}"
+    first, end = kept
+    if not first <= offset < end:
         raise InvalidInputError(DAMAGED, f"its last decision stood at {place}, and the log keeps {first} to {end}")
-    assembler = DecisionAssembler()
+    assembler = DecisionAssembler(None, *name)
     limits = ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
-    for records in drain(reader, {_LOG: header.last_decision_offset}, limits, {_LOG: end}, _MAX_RECORDS):
+    for records in drain(reader, {_LOG: offset}, limits, {_LOG: end}, _MAX_RECORDS):
         for record in records:
             try:
-                decision = assembler.add(record.value or b"")
-            except LogContinuityError as error:
+                decision = assembler.add(record.value, record.key)
+            except (InvalidInputError, LogContinuityError) as error:
+                if assembler.within_decision and isinstance(error, InvalidInputError):
+                    continue  # a foreign record between two parts
                 raise InvalidInputError(DAMAGED, f"no decision begins at {place}: {error}") from error
             if decision is not None:
                 return decision, record.offset

@@ -42,6 +42,12 @@ class NodeCollectors(LabelledCollectors):
         self.load_reports = Counter(
             "controlplane_node_load_reports", "Load reports sent", self.LABELS, registry=registry
         )
+        self.foreign_records = Gauge(
+            "controlplane_node_foreign_records",
+            "Records of routing-table that were passed by because no leader of this version wrote them",
+            self.LABELS,
+            registry=registry,
+        )
         self.failed = Gauge(
             "controlplane_node_failed", "1 after the agent ended by an error", self.LABELS, registry=registry
         )
@@ -70,6 +76,7 @@ class NodeMetrics:
         self.heartbeats_acknowledged = collectors.heartbeats.labels(*labels, "acknowledged")
         self.heartbeats_given_up = collectors.heartbeats.labels(*labels, "given_up")
         self.load_reports = collectors.load_reports.labels(*labels)
+        self.foreign_records = collectors.foreign_records.labels(*labels)
         self.failed = collectors.failed.labels(*labels)
 
     def close(self) -> None:

@@ -44,6 +44,7 @@ class TableThread:
                 self._shared.logger.warning("routing table unavailable", error=str(error), epoch=epoch)
                 self._shared.stopping.wait(_RETRY_S)
                 continue
+            self._shared.metrics.foreign_records.set(self._follower.foreign.total)
             if not read_once:
                 if not progress.ended:
                     continue

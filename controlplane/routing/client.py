@@ -26,9 +26,10 @@ class RoutingClient:
     """Routes keys by the routing table; thread-safe, except :meth:`step`. ``controlplane.routing_client`` makes one.
 
     The table is read from the start of the topic to its end before the first one is shown, and followed from there.
-    Tables are swapped whole, at an epoch marker whose digest fits. While Kafka is away the last table stays. An error
-    that only people can mend (a recreated log, a callback that failed) ends the following, and every later call
-    raises it: a client must not go on routing by a table that it knows will never be renewed.
+    Tables are swapped whole, at an epoch marker whose digest fits. While Kafka is away, and while foreign records stand
+    in the table's way, the last table stays. An error that only people can mend (a recreated log, a callback that
+    failed) ends the following, and every later call raises it: a client must not go on routing by a table that it knows
+    will never be renewed.
 
     Args:
         reader: a reader of the cluster's topics; it belongs to the client from here on.
@@ -138,10 +139,11 @@ class RoutingClient:
         """
         progress = self._follower.step(timeout_ms)
         self._metrics.rebuilds.set(self._follower.rebuilds)
+        self._metrics.foreign_records.set(self._follower.foreign.total)
         if self._caught_up:
             for table in progress.tables:
                 self._swap(table)
-        elif progress.ended:
+        elif progress.ended or (self._follower.awaits_repair and self._follower.table is not None):
             self._caught_up = True
             if self._follower.table is not None:
                 self._swap(self._follower.table)

@@ -26,6 +26,12 @@ class RoutingCollectors(LabelledCollectors):
             self.LABELS,
             registry=registry,
         )
+        self.foreign_records = Gauge(
+            "controlplane_client_foreign_records",
+            "Records of routing-table that were passed by because no leader of this version wrote them",
+            self.LABELS,
+            registry=registry,
+        )
         self.unavailable = Counter(
             "controlplane_client_log_unavailable",
             "Questions that Kafka did not answer in time",
@@ -59,6 +65,7 @@ class RoutingMetrics:
         self.epoch = collectors.epoch.labels(*labels)
         self.tables = collectors.tables.labels(*labels)
         self.rebuilds = collectors.rebuilds.labels(*labels)
+        self.foreign_records = collectors.foreign_records.labels(*labels)
         self.unavailable = collectors.unavailable.labels(*labels)
         self.failed = collectors.failed.labels(*labels)
 

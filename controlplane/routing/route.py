@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.routing.rows import node_key
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId, Term
 from controlplane.errors import NoRouteError
@@ -70,7 +71,7 @@ def route_in(table: RoutingTable, key: bytes | str) -> Route:
     """The route of a key in one table.
 
     Raises:
-        NoRouteError: nobody leads the key's slot in this epoch.
+        NoRouteError: nobody leads the key's slot in this epoch, or a newer version wrote its row or its leader's.
     """
     slot = table.slot_for(key)
     if slot.leader is None:
@@ -83,7 +84,8 @@ def bundle_route_in(table: RoutingTable, namespace: str, key: bytes | str) -> Bu
     """The route of a namespace's key in one table.
 
     Raises:
-        NoRouteError: there is no such namespace, or nobody owns the key's bundle in this epoch.
+        NoRouteError: there is no such namespace, nobody owns the key's bundle in this epoch, or a newer version wrote
+            its row or its owner's.
     """
     bundle = table.bundle_for(namespace, key)
     if bundle.owner is None:
@@ -92,6 +94,7 @@ def bundle_route_in(table: RoutingTable, namespace: str, key: bytes | str) -> Bu
 
 
 def _addresses(table: RoutingTable, node_id: NodeId) -> tuple[Address, ...]:
+    table.require_readable(node_key(node_id))
     row = table.nodes.get(node_id)
     return row.addresses if row else ()
 

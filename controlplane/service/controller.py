@@ -250,6 +250,7 @@ class Controller:
 
     def _read_back(self) -> None:
         """What was read back is also what a snapshot may be taken of."""
+        self._take_over.watch_table()
         if self._take_over.read_back():
             self._parts.snapshots.look(self._parts.follower.point)
 

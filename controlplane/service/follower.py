@@ -4,37 +4,48 @@ It begins behind a snapshot, if there is a good one, and reads only what follows
 """
 
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from typing import Final
 
-from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
 from controlplane.core.log.apply import follow
 from controlplane.core.log.snapshots.log_point import LogPoint, asks_for_snapshot
 from controlplane.core.log.state import State
-from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import LogContinuityError, StopError
+from controlplane.core.values.identifiers import Seq, TopicPartition
+from controlplane.decision_stream import DecisionStream
+from controlplane.errors import StopError
+from controlplane.foreign_records import ForeignRecords
 from controlplane.log_reading.deadlines import Patience
-from controlplane.log_reading.recovery import recover, require_kept
-from controlplane.ports import Clock, LogReader
+from controlplane.log_reading.recovery import recover, require_kept, require_stands
+from controlplane.ports import Clock, LogReader, RawRecord
 
 _LOG: Final = TopicPartition(DECISIONS, 0)
 _MAX_RECORDS: Final = 500
+_CONFIRM_INTERVAL_MS: Final = 10_000
+"""Decisions of another log are a reason to look whether the own ones still stand, but a flood of them is one reason."""
 
 
 class LogFollower:
     """The state as of the last decision read; survives leaderships, because leaders decide on a copy."""
 
-    def __init__(self, open_reader: Callable[[], LogReader], clock: Clock) -> None:
+    def __init__(
+        self, open_reader: Callable[[], LogReader], clock: Clock, on_foreign: Callable[[], None] = lambda: None
+    ) -> None:
         """Start before the first decision.
 
         Args:
             open_reader: makes a new reader; a take-over needs one that began after the fencing.
             clock: for deadlines.
+            on_foreign: is called once for each record that is none of this log's.
         """
         self._open_reader = open_reader
         self._clock = clock
         self._reader: LogReader | None = None
-        self._assembler = DecisionAssembler()
+        self._foreign = ForeignRecords(DECISIONS, on_foreign)
+        self._stream = DecisionStream(foreign=self._foreign)
+        self._confirmed_at_ms: int | None = None
+        self._read_offset = 0
         self._recovered = False
         self._decision_offset = 0
         self._decision_bytes = 0
@@ -56,7 +67,10 @@ class LogFollower:
             self._reader = self._reopened()
         batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
         for record in batch.records:
-            self._fold(record.offset, record.value)
+            self._fold(record)
+            self._read_offset = record.offset + 1
+        if self._stream.met_another_log:
+            self._confirm_log()
         return _LOG in batch.ended
 
     def read_to_end(self, limit_ms: int, stall_limit_ms: int) -> None:
@@ -67,10 +81,10 @@ class LogFollower:
         """
         self.close()
         patience = Patience(self._clock, f"the end of topic {DECISIONS}", limit_ms, stall_limit_ms)
-        next_offset = self.point.next_offset
+        read_offset = self._read_offset
         while not self.poll(50):
-            patience.check(progress=self.point.next_offset > next_offset)
-            next_offset = self.point.next_offset
+            patience.check(progress=self._read_offset > read_offset)
+            read_offset = self._read_offset
 
     def close(self) -> None:
         """Give the reader back; the state stays, and the next poll opens a new one where this one stood."""
@@ -88,30 +102,47 @@ class LogFollower:
         except BaseException:
             reader.close()
             raise
-        self._assembler = DecisionAssembler()
+        self._stream = DecisionStream(self.state.log_id, Seq(self.state.seq + 1), self._foreign)
+        self._read_offset = self.point.next_offset
         reader.assign({_LOG: self.point.next_offset})
         return reader
 
-    def _fold(self, offset: int, value: bytes | None) -> None:
-        if value is None:
-            message = f"{DECISIONS}[0]@{offset} has no value: nobody may delete decisions"
-            raise LogContinuityError(message)
-        if not self._assembler.within_decision:
-            self._decision_offset = offset
+    def _confirm_log(self) -> None:
+        """Decisions of another log came: they are foreign, unless the topic was deleted and made again for that log.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time; it is asked again.
+            LogContinuityError: the last decision that was read does not stand in the topic any more.
+        """
+        now_ms = self._clock.monotonic_ms()
+        if self._confirmed_at_ms is None or now_ms - self._confirmed_at_ms >= _CONFIRM_INTERVAL_MS:
+            with closing(self._open_reader()) as reader:
+                require_stands(reader, self._clock, self.point)
+            self._confirmed_at_ms = now_ms
+        self._stream.met_another_log = False
+
+    def _fold(self, record: RawRecord) -> None:
+        begins = not self._stream.within_decision
+        decision = self._stream.take(record)
+        if decision is None and not self._stream.within_decision:
+            # Foreign: reading again need not begin before it.
+            self.point = replace(self.point, next_offset=record.offset + 1)
+            return
+        if begins:
+            self._decision_offset = record.offset
             self._decision_bytes = 0
-        self._decision_bytes += len(value)
+        self._decision_bytes += len(record.value or b"")
+        if decision is None:
+            return  # more parts follow; reading again begins at the first of them
         try:
-            decision = self._assembler.add(value)
-            if decision is None:
-                return  # more parts follow; reading again begins at the first of them
             state = follow(self.state, decision)
         except StopError as error:
-            message = f"{DECISIONS}[0]@{offset}: {error}"
+            message = f"{DECISIONS}[0]@{record.offset}: {error}"
             raise type(error)(message) from error
         self.point = LogPoint(
             state,
             last_decision_offset=self._decision_offset,
-            next_offset=offset + 1,
+            next_offset=record.offset + 1,
             read_bytes=self.point.read_bytes + self._decision_bytes,
             asked_for=decision.seq if asks_for_snapshot(decision) else self.point.asked_for,
         )

@@ -5,7 +5,8 @@ from typing import Final
 
 import structlog
 
-from controlplane.core.deciding.decide import decide
+from controlplane.config import ROUTING_TABLE
+from controlplane.core.deciding.decide import decide, repair_table
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
@@ -21,6 +22,7 @@ from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.intake import Intake
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.publisher import Publication, TablePublisher
+from controlplane.service.table_watch import TableDamage, TableWatch
 
 _FLUSH_MS: Final = 2_000
 _RESOLVE_MS: Final = 1_000
@@ -63,6 +65,7 @@ class Leadership:
         self._looked_at: Observations | None = None
         self._refusal = ""
         self._asked_at_ms = 0
+        self._damage: TableDamage | None = None
 
     @property
     def term(self) -> Term:
@@ -102,6 +105,8 @@ class Leadership:
         """
         if self._unresolved is not None:
             raise InvariantViolationError("a commit waits for its answer, and until then nothing may be decided")
+        if self._damage is not None:
+            return self._repair(self._damage)
         if self._intake.observations is self._looked_at:
             return None  # equal inputs would give an equal answer
         verdict = decide(self.state, self._intake.observations, self._slot_policies)
@@ -123,6 +128,25 @@ class Leadership:
         pending = self._intake.observations.pending
         self._intake.observations = replace(verdict.observations, pending=pending)
         return self.commit(verdict.sealed)
+
+    def watch_table(self, watch: TableWatch) -> None:
+        """Let the next decision repair the table if its topic does not show it.
+
+        Raises:
+            LogContinuityError: see :meth:`controlplane.service.table_watch.TableWatch.damage`.
+        """
+        if self._unresolved is not None or self._damage is not None:
+            return
+        self._damage = watch.damage(self.state, self._publisher)
+        if self._damage is not None:
+            self._metrics.foreign_records.labels(ROUTING_TABLE).inc(max(len(self._damage.keys), 1))
+            self._publisher.take_over(self._damage.image.row_hashes)
+
+    def _repair(self, damage: TableDamage) -> CommitOutcome:
+        """Write the whole table again. Its positions pass heartbeats, so what was refused of them is written before."""
+        self._intake.settle(self.state)
+        self._dead_letters.write(self._intake.take_refusals())
+        return self.commit(repair_table(self.state, self._intake.observations, damage.evidence))
 
     def _may_have_moved(self, sealed: SealedDecision | None) -> bool:
         """Whether to ask for new partitions now: nodes are about to be taken for dead, or are held back from that."""
@@ -147,6 +171,8 @@ class Leadership:
         match outcome:
             case CommitOutcome.COMMITTED:
                 self._publisher.committed(publication)
+                if sealed.republish:
+                    self._damage = None
                 self.state = sealed.state
                 self._report(sealed, self._clock.monotonic_ms() - began_at_ms)
                 self._intake.settle(self.state)

@@ -43,17 +43,7 @@ class ControllerMetrics:
             buckets=_COMMIT_BUCKETS_S,
             registry=registry,
         )
-        self.lag_ms = Gauge(
-            "controlplane_observation_lag_ms",
-            "Wall clock less the log time of the newest tick observed: how far this controller is behind",
-            registry=registry,
-        )
-        self.partitions_without_ticks = Gauge(
-            "controlplane_heartbeat_partitions_without_ticks",
-            "Partitions of heartbeats from which no tick came for 5 s: nobody whose heartbeats go there is fenced",
-            registry=registry,
-        )
-        self.inputs = Counter("controlplane_inputs", "Input records folded, by topic", ["topic"], registry=registry)
+        self._register_reading(registry)
         self.steps_down = Counter(
             "controlplane_steps_down",
             "Times that it stopped leading; asked for: resigned, shutdown, lease handed over; else: lease lost, "
@@ -68,6 +58,25 @@ class ControllerMetrics:
         )
         self.lease_store_reachable.set(1)
         self._register_snapshots(registry)
+
+    def _register_reading(self, registry: CollectorRegistry) -> None:
+        self.lag_ms = Gauge(
+            "controlplane_observation_lag_ms",
+            "Wall clock less the log time of the newest tick observed: how far this controller is behind",
+            registry=registry,
+        )
+        self.partitions_without_ticks = Gauge(
+            "controlplane_heartbeat_partitions_without_ticks",
+            "Partitions of heartbeats from which no tick came for 5 s: nobody whose heartbeats go there is fenced",
+            registry=registry,
+        )
+        self.inputs = Counter("controlplane_inputs", "Input records folded, by topic", ["topic"], registry=registry)
+        self.foreign_records = Counter(
+            "controlplane_foreign_records",
+            "Records of decisions, and keys of routing-table when it was repaired, that are no leader's, by topic",
+            ["topic"],
+            registry=registry,
+        )
 
     def _register_snapshots(self, registry: CollectorRegistry) -> None:
         self.snapshots = Counter(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from controlplane.codec.decisions import decision_key, encode_decision
+from controlplane.codec.decisions import check_schema_level, decision_key, encode_decision
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.log.decision import Decision
@@ -11,7 +11,8 @@ from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.log.state import State
 from controlplane.core.routing.row_hashes import RowHashes
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_bytes
+from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.values.digests import format_digest, row_hash
 from controlplane.ports import OutgoingRecord
 
@@ -28,12 +29,28 @@ class TablePublisher:
 
     def __init__(self, row_hashes: Mapping[str, int]) -> None:
         """Start from the rows that the topic holds now."""
-        self._row_hashes = RowHashes(row_hashes)
+        self.take_over(row_hashes)
 
     def shows(self, state: State) -> bool:
         """Whether the topic holds exactly the rows of this state, in this code's encoding."""
-        wanted = {key: row_hash(key.encode(), encode_row(row)) for key, row in rows_of(state).items()}
+        wanted = {
+            key: row_hash(key.encode(), encode_row(row, state.cluster.feature_level))
+            for key, row in rows_of(state).items()
+        }
         return wanted == self._row_hashes
+
+    def wrote_all_of(self, image: TopicImage) -> bool:
+        """Whether the topic holds the rows that were committed, and no other."""
+        return image.digest == format_digest(self._row_hashes.digest) and len(image.row_hashes) == len(self._row_hashes)
+
+    def differing_keys(self, image: TopicImage) -> list[str]:
+        """The keys that do not hold what was committed, sorted; its cost is that of the table."""
+        keys = self._row_hashes.keys() | image.row_hashes.keys()
+        return sorted(key for key in keys if self._row_hashes.get(key) != image.row_hashes.get(key))
+
+    def take_over(self, row_hashes: Mapping[str, int]) -> None:
+        """Go on from the rows that the topic holds now, whoever wrote them."""
+        self._row_hashes = RowHashes(row_hashes)
 
     def whole_table(self, state: State) -> dict[str, Row | None]:
         """Every row of the state, and a tombstone for each row of the topic that the state does not have."""
@@ -46,17 +63,23 @@ class TablePublisher:
         return self.whole_table(sealed.state) if sealed.republish else sealed.rows
 
     def publication(self, sealed: SealedDecision, rows: Mapping[str, Row | None]) -> Publication:
-        """The transaction of a decision with these changed rows; without rows there is no marker."""
+        """The transaction of a decision with these changed rows; without rows there is no marker.
+
+        Raises:
+            InvariantViolationError: something would be written in a version that is above the decision's feature level.
+        """
         decision = sealed.decision
+        check_schema_level(decision)
         key = decision_key(decision.seq)
         records = [OutgoingRecord(DECISIONS, key, part, 0) for part in encode_decision(decision)]
-        values = {name: None if row is None else encode_row(row) for name, row in rows.items()}
-        records += [OutgoingRecord(ROUTING_TABLE, name.encode(), value, 0) for name, value in values.items()]
+        level = decision.feature_level
+        values = {name: None if row is None else encode_row(row, level) for name, row in rows.items()}
+        records += [OutgoingRecord(ROUTING_TABLE, key_bytes(name), value, 0) for name, value in values.items()]
         gone = [name for name, value in values.items() if value is None and name in self._row_hashes]
-        written = ((name, row_hash(name.encode(), value)) for name, value in values.items() if value is not None)
+        written = ((name, row_hash(key_bytes(name), value)) for name, value in values.items() if value is not None)
         hashes = self._row_hashes.drop(gone).put(written)
         if rows:
-            marker = encode_row(_marker(decision, hashes))
+            marker = encode_row(_marker(decision, hashes), level)
             records.append(OutgoingRecord(ROUTING_TABLE, MARKER_KEY.encode(), marker, 0))
         return Publication(tuple(records), hashes)
 

@@ -1,14 +1,13 @@
 """Taking over: what each step of it does; their order is the table of :mod:`controlplane.core.election.leading`."""
 
 from contextlib import closing
-from typing import Final
 
 import structlog
 
-from controlplane.config import HEARTBEATS, ROUTING_TABLE
+from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.decide import Opening, open_term
 from controlplane.core.log.state import State
-from controlplane.core.routing.replica import TableReplica
+from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.values.identifiers import Term
 from controlplane.errors import (
@@ -20,16 +19,13 @@ from controlplane.errors import (
     LogUnavailableError,
 )
 from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
-from controlplane.log_reading.drain import ReadLimits, drain
-from controlplane.ports import Clock, CommitOutcome, LeaseStore, LogReader
+from controlplane.ports import CommitOutcome, LeaseStore
 from controlplane.service.leadership import Leadership
 from controlplane.service.parts import Parts
 from controlplane.service.publisher import TablePublisher
 from controlplane.service.read_back import ReadBack
-from controlplane.table_follower import fold_record
+from controlplane.service.table_watch import TableWatch
 from controlplane.version import __version__
-
-_MAX_ROWS: Final = 5_000
 
 _log = structlog.get_logger(__name__)
 
@@ -69,6 +65,7 @@ class TakeOver:
         self._writer = parts.open_transactions()
         self._read_back = ReadBack(parts.follower, parts.clock)
         self._leadership: Leadership | None = None
+        self._watch: TableWatch | None = None
         self._republish = False
 
     @property
@@ -106,22 +103,22 @@ class TakeOver:
             LogUnavailableError: Kafka did not answer in time, or a later contender leads already.
             LeaseStoreUnavailableError: Redis did not, or refused.
             LogContinuityError: log, table and lease store do not belong together: nobody may lead this.
-            UnsupportedFeatureLevelError: a newer version wrote the table.
             UnknownSlotPolicyError: this controller could not decide under the log's policy.
             ConfigurationError: the slot policy refuses its options.
         """
         parts = self._parts
         state = parts.follower.state
+        watch = self._watch = TableWatch(parts.open_reader, parts.clock, state.log_id)
+        watch.read_to_end()
         with closing(parts.open_reader()) as reader:
-            replica = _read_table(reader, parts.clock)
             ends = reader.end_offsets(HEARTBEATS, only_answering=True)
         try:
-            _check_identity(state, replica, _stored_log_id(parts.lease_store))
+            _check_identity(state, watch.image, _stored_log_id(parts.lease_store))
         except LogContinuityError:
             self._require_end_of_log()
             raise
-        publisher = TablePublisher(replica.row_hashes)
-        self._republish = bool(state.log_id) and not _stands(state, replica, publisher)
+        publisher = TablePublisher(watch.image.row_hashes)
+        self._republish = not _stands(state, watch.image, publisher)
         require_slot_policy(parts, state)
         # A leader that decided on half the past would date the nodes that it admits into that past, and then count the
         # other half against them.
@@ -185,9 +182,20 @@ class TakeOver:
         """
         return self._read_back.look(self.leadership.state)
 
+    def watch_table(self) -> None:
+        """Compare the topic of the table with what was committed, if it is time to; the next decision may repair it.
+
+        Raises:
+            LogContinuityError: a marker of this log was forged, or the topic was recreated.
+        """
+        if self._watch is not None:
+            self.leadership.watch_table(self._watch)
+
     def close(self) -> None:
-        """Give the writer back; what it has not committed is discarded."""
+        """Give writer and reader back; what is not committed is discarded."""
         self._writer.close()
+        if self._watch is not None:
+            self._watch.close()
 
 
 def _stored_log_id(store: LeaseStore) -> str | None:
@@ -210,31 +218,13 @@ def _remember_log_id(store: LeaseStore, log_id: str) -> None:
         _log.warning("the lease store does not remember the log id yet", error=str(error))
 
 
-def _read_table(reader: LogReader, clock: Clock) -> TableReplica:
-    """The routing table as the topic shows it now, read from its start.
-
-    No table follower: rows that do not fit their marker are no error here, because the leader writes them again.
-
-    Raises:
-        LogUnavailableError: Kafka did not answer in time.
-        LogContinuityError: a record is no row of a table; nobody can read the topic beyond it.
-        UnsupportedFeatureLevelError: a row was written by a newer version.
-    """
-    replica = TableReplica()
-    begin, limits = reader.start_offsets(ROUTING_TABLE), ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
-    for records in drain(reader, begin, limits, max_records=_MAX_ROWS):
-        for record in records:
-            fold_record(replica, record)
-    return replica
-
-
-def _check_identity(state: State, replica: TableReplica, stored_log_id: str | None) -> None:
+def _check_identity(state: State, image: TopicImage, stored_log_id: str | None) -> None:
     """Refuse to lead a log that is not the one that table and lease store know.
 
     Raises:
         LogContinuityError: naming what contradicts what.
     """
-    marker = replica.last_marker
+    marker = image.last_marker
     if not state.log_id:
         if marker is not None:
             message = (
@@ -249,10 +239,10 @@ def _check_identity(state: State, replica: TableReplica, stored_log_id: str | No
             )
             raise LogContinuityError(message)
         return
-    if marker is not None and marker.log_id != state.log_id:
+    if marker is None and image.other_table is not None:
         message = (
-            f"routing-table belongs to log {marker.log_id!r}, decisions to {state.log_id!r}: one was recreated; "
-            f"{RESTORE_OR_BEGIN_ANEW}"
+            f"routing-table belongs to log {image.other_table.log_id!r}, decisions to {state.log_id!r}: one was "
+            f"recreated; {RESTORE_OR_BEGIN_ANEW}"
         )
         raise LogContinuityError(message)
     if stored_log_id is not None and stored_log_id != state.log_id:
@@ -269,6 +259,10 @@ def _check_identity(state: State, replica: TableReplica, stored_log_id: str | No
         raise LogContinuityError(message)
 
 
-def _stands(state: State, replica: TableReplica, publisher: TablePublisher) -> bool:
-    marker = replica.last_marker
-    return marker is not None and marker.epoch == state.epoch and publisher.shows(state)
+def _stands(state: State, image: TopicImage, publisher: TablePublisher) -> bool:
+    """Whether a reader of the topic finds the table of this state, which before the first decision is none."""
+    if not state.log_id:
+        return not image.row_hashes
+    marker = image.last_marker
+    is_newest = marker is not None and marker.epoch == state.epoch and image.is_confirmed
+    return is_newest and not image.marker_is_overwritten and publisher.shows(state)

@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 from controlplane.codec.decisions import DecisionAssembler
-from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.canonical import canonical_bytes
-from controlplane.errors import InvalidInputError, LogContinuityError
+from controlplane.errors import InvalidInputError
 
 
 class LogRecord(NamedTuple):
@@ -18,46 +17,55 @@ class LogRecord(NamedTuple):
     partition: int
     offset: int
     append_time_ms: int
-    value: bytes
+    key: bytes | None
+    value: bytes | None
 
 
-class PartNumber(NamedTuple):
-    """Which part of a decision a record is: ``part`` from 0 to ``part_count`` - 1."""
+class Part(NamedTuple):
+    """Which part of which decision a record is: ``part`` from 0 on, of decision ``seq`` of a log."""
 
+    log_id: str
+    seq: int
     part: int
-    part_count: int
 
 
-def part_number(record: LogRecord) -> PartNumber:
-    """Which part of its decision a record is.
-
-    Raises:
-        LogContinuityError: the record cannot be read.
-    """
-    try:
-        _, datum = default_framing().decode(record.value)
-    except InvalidInputError as error:
-        message = f"the record at {DECISIONS}[{record.partition}]@{record.offset} cannot be read: {error}"
-        raise LogContinuityError(message) from error
-    return PartNumber(cast("int", datum["part"]), cast("int", datum["part_count"]))
-
-
-def decision_rows(records: Iterable[LogRecord]) -> Iterator[tuple[object, ...]]:
-    """One row for each decision that is whole in these records.
+def part_of(record: LogRecord, log_id: str) -> Part | None:
+    """Which part of its decision a record is; None if it is none of this log's.
 
     Args:
-        records: in the order of the log, beginning with the first record of a decision. If the last decision is not
-            whole it gives no row: it belongs to the batch that holds its last record.
+        record: the record.
+        log_id: the log that is read; empty takes any.
 
     Raises:
-        LogContinuityError: a record is no decision, or not the part that has to follow.
+        UnsupportedFeatureLevelError: a newer version wrote it.
+    """
+    try:
+        datum = DecisionAssembler(log_id=log_id).read(record.value, record.key)
+    except InvalidInputError:
+        return None
+    return Part(cast("str", datum["log_id"]), cast("int", datum["seq"]), cast("int", datum["part"]))
+
+
+def decision_rows(records: Iterable[LogRecord], log_id: str = "") -> Iterator[tuple[object, ...]]:
+    """One row for each decision that is whole in these records; records that are none of the log's are passed by.
+
+    Args:
+        records: in the order of the log, the first one of the log beginning a decision. If the last decision is not
+            whole it gives no row: it belongs to the batch that holds its last record.
+        log_id: the log that is read; empty lets the first decision name it.
+
+    Raises:
+        LogContinuityError: a record is not the part that has to follow.
         UnsupportedFeatureLevelError: a newer version wrote a decision.
     """
-    assembler = DecisionAssembler()
+    assembler = DecisionAssembler(log_id=log_id)
     part_count = 0
     for record in records:
+        try:
+            decision = assembler.add(record.value, record.key)
+        except InvalidInputError:
+            continue
         part_count += 1
-        decision = assembler.add(record.value)
         if decision is not None:
             yield _row(decision, record, part_count)
             part_count = 0

@@ -5,6 +5,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Self
 
 from prometheus_client import CollectorRegistry
@@ -22,7 +23,6 @@ from controlplane.adapters.memory import (
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.controllers import compose_controller
-from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_dead_letter
 from controlplane.config import (
@@ -50,6 +50,8 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.dead_letter import DeadLetter
 from controlplane.core.values.identifiers import Epoch
+from controlplane.decision_stream import DecisionStream
+from controlplane.errors import InvalidInputError
 from controlplane.inspection.readers import read_routing_table
 from controlplane.ports import EventWriter, LogReader, OutgoingRecord, PolledBatch, RawRecord
 from controlplane.service.controller import Controller
@@ -236,13 +238,17 @@ class MemoryCluster:
 
     def decisions(self) -> list[Decision]:
         """The decision log."""
-        assembler = DecisionAssembler()
-        assembled = [assembler.add(record.value or b"") for record in self.records(DECISIONS)]
+        stream = DecisionStream()
+        assembled = [stream.take(record) for record in self.records(DECISIONS)]
         return [decision for decision in assembled if decision is not None]
 
     def dead_letters(self) -> list[DeadLetter]:
         """The dead letters."""
-        return [decode_dead_letter(record.value or b"") for record in self.records(DEAD_LETTERS)]
+        letters = []
+        for record in self.records(DEAD_LETTERS):
+            with suppress(InvalidInputError):
+                letters.append(decode_dead_letter(record.value or b""))
+        return letters
 
     def table(self) -> RoutingTable | None:
         """The routing table as a reader that begins now sees it."""

@@ -15,7 +15,7 @@ from controlplane.config import (
     SNAPSHOTS,
     ClusterConfig,
 )
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.inputs import InputPayload
@@ -34,7 +34,11 @@ class PublishedWorld(World):
     """The same leader, with a broker behind it."""
 
     def __init__(
-        self, cluster: ClusterConfig, policy: Policy | None = None, slot_policies: SlotPolicies = BUILT_IN_POLICIES
+        self,
+        cluster: ClusterConfig,
+        policy: Policy | None = None,
+        slot_policies: SlotPolicies = BUILT_IN_POLICIES,
+        first_feature_level: int = FEATURE_LEVEL,
     ) -> None:
         """A cluster with all topics, whose first term is open and published."""
         self.cluster = cluster
@@ -48,7 +52,7 @@ class PublishedWorld(World):
         self._writer = MemoryTransactionalWriter(cluster, self.broker)
         self._writer.open()
         self._publisher = TablePublisher({})
-        super().__init__(policy, slot_policies)
+        super().__init__(policy, slot_policies, first_feature_level)
 
     def append(self, topic: str, partition: int, payload: InputPayload) -> InputRecord:
         """Append an input at the present time, in the broker too."""

@@ -16,9 +16,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
 from controlplane.bootstrap.topics import topic_specs
-from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import encode_input
-from controlplane.codec.table import decode_row
 from controlplane.config import (
     DECISIONS,
     HEARTBEATS,
@@ -34,9 +32,12 @@ from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeft
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.routing.replica import RoutingTable, TableReplica
 from controlplane.core.values.identifiers import Epoch
+from controlplane.decision_stream import DecisionStream
 from controlplane.embedded.parts import Addresses
 from controlplane.errors import LogUnavailableError
+from controlplane.foreign_records import ForeignRecords
 from controlplane.ports import OutgoingRecord, RawRecord
+from controlplane.table_follower import fold_record
 from tests.helpers.sources import everything_in
 
 DEADLINE_S = 60.0
@@ -169,18 +170,16 @@ class RealCluster:
 
     def decisions(self) -> list[Decision]:
         """The decision log."""
-        assembler = DecisionAssembler()
-        assembled = [assembler.add(record.value or b"") for record in self.records(DECISIONS)]
+        stream = DecisionStream()
+        assembled = [stream.take(record) for record in self.records(DECISIONS)]
         return [decision for decision in assembled if decision is not None]
 
     def tables(self) -> list[RoutingTable]:
         """Every whole table that a reader sees who begins now."""
-        replica = TableReplica()
+        replica, foreign = TableReplica(), ForeignRecords(ROUTING_TABLE)
         tables = []
         for record in self.records(ROUTING_TABLE):
-            key = record.key or b""
-            row = decode_row(key, record.value) if record.value is not None else None
-            table = replica.fold(key, record.value, row)
+            table = fold_record(replica, record, foreign)
             if table is not None:
                 tables.append(table)
         return tables

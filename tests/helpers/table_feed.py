@@ -10,7 +10,7 @@ from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_of, node_key
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_of, key_text, node_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
@@ -38,6 +38,8 @@ class TableFeed:
         self._log_id = log_id
         self._hashes: dict[str, int] = {}
         self._staged: dict[str, Row | None] = {}
+        self._rows: dict[str, Row] = {}
+        self._raw: dict[bytes, bytes | None] = {}
         self._stage(TableSettings(slot_count, 2, HashFunction.CRC32C, 2_500))
         for slot in self.slots.values():
             self._stage(slot)
@@ -80,6 +82,17 @@ class TableFeed:
             self._stage(replace(bundle, owner=owner))
         return self
 
+    def raw(self, key: bytes, value: bytes) -> "TableFeed":
+        """Stage any bytes, which the next marker counts."""
+        self._raw[key] = value
+        return self
+
+    def repair(self, foreign_keys: Iterable[bytes] = ()) -> "TableFeed":
+        """Stage every row again, and tombstones for foreign keys."""
+        self._staged = {**self._rows, **self._staged}
+        self._raw = {**self._raw, **dict.fromkeys(foreign_keys)}
+        return self
+
     def records(self) -> list[OutgoingRecord]:
         """The staged rows and their marker, as the next epoch; the staging is empty afterwards."""
         self.epoch += 1
@@ -90,7 +103,15 @@ class TableFeed:
             if value is not None:
                 self._hashes[key] = row_hash(key.encode(), value)
             records.append(OutgoingRecord(ROUTING_TABLE, key.encode(), value))
-        self._staged = {}
+            if row is None:
+                self._rows.pop(key, None)
+            else:
+                self._rows[key] = row
+        for raw_key, raw_value in self._raw.items():
+            if raw_value is not None:
+                self._hashes[key_text(raw_key)] = row_hash(raw_key, raw_value)
+            records.append(OutgoingRecord(ROUTING_TABLE, raw_key, raw_value))
+        self._staged, self._raw = {}, {}
         digest = 0
         for share in self._hashes.values():
             digest = add_hashes(digest, share)

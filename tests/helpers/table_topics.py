@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, UnreadableRow, key_text
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term
@@ -16,7 +16,7 @@ class TopicRecord:
     offset: int
     key: bytes
     value: bytes | None
-    row: Row | EpochMarker | None
+    row: Row | EpochMarker | UnreadableRow | None
 
 
 @dataclass
@@ -63,6 +63,19 @@ class TableTopic:
         value = None if row is None else canonical_bytes(row)
         self.records.append(TopicRecord(self._next_offset, key.encode(), value, row))
         self._next_offset += 2 if key == MARKER_KEY else 1
+
+    def append_foreign(self, key: bytes, value: bytes | None, row: Row | EpochMarker | UnreadableRow | None) -> None:
+        """Append a record of a writer that is no leader: ``rows`` does not know it."""
+        self.records.append(TopicRecord(self._next_offset, key, value, row))
+        self._next_offset += 1
+
+    def repair(self) -> EpochMarker:
+        """Write every row again under a new epoch, and a tombstone for each other key, as the leader does."""
+        live = {record.key: record.value for record in self.records}
+        for key, value in live.items():
+            if value is not None and key != MARKER_KEY.encode() and key_text(key) not in self.rows:
+                self.append_foreign(key, None, None)
+        return self.commit(dict(self.rows))
 
     def compact(self, before_offset: int, *, drop_tombstones: bool) -> None:
         """Keep of the records before an offset only the last one of each key; the tail stays as it is."""

@@ -9,9 +9,10 @@ from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
-from controlplane.core.routing.rows import SETTINGS_KEY, Row, key_of
+from controlplane.core.routing.rows import MARKER_KEY, SETTINGS_KEY, EpochMarker, Row, UnreadableRow, key_of
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.canonical import canonical_bytes
+from controlplane.core.values.identifiers import Epoch, Seq, SlotId, Term
 from tests.helpers.table_topics import TableTopic
 
 SLOT_COUNT = 4
@@ -51,6 +52,47 @@ steps = st.lists(
         st.tuples(st.just("commit"), changes),
         st.tuples(st.just("read"), st.integers(1, 6)),
         st.tuples(st.just("compact"), st.floats(0, 1), st.booleans()),
+    ),
+    max_size=40,
+)
+
+foreign_markers = st.builds(
+    EpochMarker,
+    term=st.integers(0, 9).map(Term),
+    epoch=st.integers(0, 9).map(Epoch),
+    seq=st.integers(0, 9).map(Seq),
+    log_id=st.sampled_from(["", "log-2", "log-3"]),
+    row_count=st.integers(-1, 9),
+    cause=st.just(""),
+    digest=st.sampled_from(["", "0" * 16, "f" * 16]),
+)
+foreign_keys = st.one_of(
+    st.binary(max_size=12),
+    st.sampled_from([b"main/slot/0", b"main/slot/9", b"main/slot/x", b"main/table/settings", b"main/node/a"]),
+    st.sampled_from([b"main/epoch/marker", b"main/ring/1", b"main/bundle/kv/0x00000000_0x100000000", b"main/table/x"]),
+)
+far_slots = st.builds(
+    Slot,
+    slot_id=st.sampled_from([-1, -(1 << 62), SLOT_COUNT, 10**10, 1 << 62]).map(SlotId),
+    leader=st.none(),
+    followers=st.just(()),
+    leader_epoch=st.just(Epoch(0)),
+)
+foreign_records = st.one_of(
+    st.tuples(foreign_keys, st.none(), st.none()),
+    st.tuples(foreign_keys, st.binary(max_size=4), st.just(UnreadableRow("garbage"))),
+    st.one_of(slots, far_slots, nodes, bundles).map(lambda row: (key_of(row).encode(), canonical_bytes(row), row)),
+    st.tuples(foreign_keys, st.binary(max_size=4), st.one_of(slots, nodes, foreign_markers)),
+    foreign_markers.map(lambda marker: (MARKER_KEY.encode(), canonical_bytes(marker), marker)),
+)
+foreign_steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("commit"), changes),
+        st.tuples(st.just("foreign"), foreign_records),
+        st.tuples(st.just("read"), st.integers(1, 6)),
+        st.tuples(st.just("end"), st.none()),
+        st.tuples(st.just("repair"), st.none()),
+        st.tuples(st.just("compact"), st.floats(0, 1)),
     ),
     max_size=40,
 )
@@ -133,6 +175,44 @@ def test_a_reader_ends_whole_and_shows_only_committed_tables(drawn: list[tuple])
     assert epochs == sorted(epochs)
     assert reader.replica.digest == reader.tables[-1].digest
     assert set(reader.replica.row_hashes) == set(topic.rows)
+
+
+@given(foreign_steps)
+@settings(max_examples=3 * settings().max_examples)
+def test_foreign_records_end_no_reader_and_a_repair_makes_the_table_whole(drawn: list[tuple]) -> None:  # type: ignore[type-arg]  # steps of several shapes
+    """Good epochs, foreign records and compactions in any order: nothing raises, only committed tables are shown."""
+    topic = TableTopic()
+    topic.commit({SETTINGS_KEY: SETTINGS})
+    reader = Reader(topic)
+    reader.read(2)
+    for kind, *arguments in drawn:
+        match kind:
+            case "commit":
+                topic.commit(arguments[0])
+            case "foreign":
+                topic.append_foreign(*arguments[0])
+            case "read":
+                reader.read(arguments[0])
+            case "end":
+                if reader.read_to_end() is ReplicaStanding.MUST_REBUILD:
+                    reader.rebuild()
+            case "repair":
+                topic.repair()
+            case _:
+                topic.compact(int(arguments[0] * topic.end_offset), drop_tombstones=False)
+    topic.repair()
+    if reader.read_to_end() is ReplicaStanding.MUST_REBUILD:
+        reader.rebuild()
+        assert reader.read_to_end() is ReplicaStanding.WHOLE
+    assert reader.replica.at_end() is ReplicaStanding.WHOLE
+    assert reader.tables[-1].epoch == topic.epoch
+    assert rows_shown(reader.tables[-1]) == committed(topic, topic.epoch)
+    assert reader.tables[-1].unreadable == {}
+    epochs = [table.epoch for table in reader.tables]
+    assert epochs == sorted(epochs)
+    beginner = Reader(topic)
+    assert beginner.read_to_end() is ReplicaStanding.WHOLE
+    assert rows_shown(beginner.tables[-1]) == committed(topic, topic.epoch)
 
 
 @given(steps, st.data())

@@ -44,7 +44,7 @@ def test_base_install_is_light(wheel: zipfile.ZipFile) -> None:
     lines = wheel.read(metadata_name).decode().splitlines()
     base = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist:")]
     names = {requirement.split("<")[0].split(">")[0] for requirement in base if "extra ==" not in requirement}
-    assert names == {"confluent-kafka", "fastavro", "google-crc32c", "prometheus-client", "structlog"}
+    assert names == {"confluent-kafka", "fastavro", "google-crc32c", "immutables", "prometheus-client", "structlog"}
 
 
 def _files(folder: Path) -> list[Path]:

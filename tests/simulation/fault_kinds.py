@@ -51,3 +51,4 @@ class FaultKind(Enum):
     CONTROLLER_DEAF = "controller writes to Kafka and reads nothing"
     NODE_WITHOUT_TABLE = "node writes heartbeats and reads no table"
     LEASE_STORE_REFUSES = "lease store refuses login or request"
+    FOREIGN_RECORDS = "garbage in every topic"

@@ -10,6 +10,7 @@ from controlplane.adapters.memory import CommitFault
 from controlplane.config import HEARTBEATS
 from controlplane.core.values.identifiers import TopicPartition
 from tests.simulation.fault_kinds import FaultKind
+from tests.simulation.foreign_records import throw_foreign_records
 from tests.simulation.machine import Machine
 from tests.simulation.network import ALL_THAT_A_CONTROLLER_FOLLOWS, TABLE
 from tests.simulation.setting import CLIENTS, CONTROLLERS, LEASE, MOST_ADDED_AT_ONCE
@@ -107,6 +108,7 @@ class Injector:
             kinds.CONTROLLER_DEAF: partial(self._hold_back, ALL_THAT_A_CONTROLLER_FOLLOWS, _LONGEST_DEAFNESS_MS),
             kinds.NODE_WITHOUT_TABLE: lambda choose, _: self._hold_back(TABLE, 6_000, choose, self._node(choose)),
             kinds.LEASE_STORE_REFUSES: self._refuse_leases,
+            kinds.FOREIGN_RECORDS: lambda choose, _: throw_foreign_records(world, choose),
         }
 
     # -- processes ---------------------------------------------------------------------------------------------------

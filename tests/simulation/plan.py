@@ -30,6 +30,8 @@ _UNSEATING: Final = (
 )
 _SILENCING: Final = (FaultKind.ANSWER_LOST_AFTER_COMMIT, FaultKind.TRANSACTION_LEFT_HANGING, FaultKind.BROKER_FROZEN)
 """What makes a leader await an answer."""
+_WITH_FOREIGN_RECORDS: Final = ("4", "9")
+"""Last digits of the seeds in whose runs others write into the cluster's topics; some of them are audited."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Item:
 def choose_plan(seed: str, only: Collection[int] | None = None) -> tuple[Item, ...]:
     """The items of a seed, or some of them. All of them have at least six faults of at least four kinds."""
     choose = random.Random(f"plan of {seed}")
-    kinds = choose.sample(list(FaultKind), choose.randint(4, 8))
+    kinds = choose.sample([kind for kind in FaultKind if kind is not FaultKind.FOREIGN_RECORDS], choose.randint(4, 8))
     again = [kind for kind in kinds if kind is not FaultKind.PARTITIONS_ADDED]  # it happens twice by itself
     faults = kinds + choose.choices(again, k=max(choose.randint(1, 4), 6 - len(kinds)))
     work = choose.choices(list(WorkKind), k=choose.randint(10, 18))
@@ -77,4 +79,10 @@ def choose_plan(seed: str, only: Collection[int] | None = None) -> tuple[Item, .
         add(choose.choice(_UNSEATING), choose.randint(_WAITS_SINCE_MS, LAST_MS))
     if any(item.step is Step.AWAITING_ANSWER for item in items):
         add(choose.choice(_SILENCING), choose.randint(FIRST_MS, LAST_MS))
+    if seed.endswith(_WITH_FOREIGN_RECORDS):
+        # Behind all others and by choices of their own, so that they change nothing of what else happens.
+        choose = random.Random(f"foreign records of {seed}")
+        for _ in range(choose.randint(1, 4)):
+            step = choose.choice(list(Step)) if choose.random() < 0.6 else None
+            add(FaultKind.FOREIGN_RECORDS, choose.randint(FIRST_MS, LAST_MS), step)
     return tuple(item for item in items if only is None or item.number in only)

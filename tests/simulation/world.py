@@ -229,6 +229,10 @@ class World:
         """Somebody appends any bytes."""
         self._operator.send(OutgoingRecord(topic, key.encode(), value, partition))
 
+    def throw(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        """Something that is none of the cluster's writers appends any key and any value."""
+        self._operator.send(OutgoingRecord(topic, key, value, partition))
+
     def recreate_log(self) -> None:
         """Somebody deletes the decision log and creates it again, empty."""
         self.broker.create_topic(self.cluster.topic(DECISIONS))

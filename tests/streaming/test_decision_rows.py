@@ -1,6 +1,7 @@
 """Records of the decision log to rows of ``decisions``: one for each decision, however it was cut. No Spark runs."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
@@ -8,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.codec.decisions import encode_decision
+from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.canonical import to_plain
 from controlplane.core.values.identifiers import Seq
-from controlplane.errors import LogContinuityError
+from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
 from streaming.table_contracts import DECISIONS_TABLE
-from streaming.transforms.decision_rows import LogRecord, PartNumber, decision_rows, part_number
+from streaming.transforms.decision_rows import LogRecord, Part, decision_rows, part_of
 from tests.golden.samples import SAMPLES
 from tests.helpers.world import World
 
@@ -32,8 +33,8 @@ def decisions() -> list[Decision]:
     return world.decisions
 
 
-def _log(parts: list[bytes]) -> list[LogRecord]:
-    return [LogRecord(0, offset, 1_000, value) for offset, value in enumerate(parts)]
+def _log(parts: Sequence[bytes | None]) -> list[LogRecord]:
+    return [LogRecord(0, offset, 1_000, None, value) for offset, value in enumerate(parts)]
 
 
 def _columns(rows: list[tuple[object, ...]], *names: str) -> list[tuple[object, ...]]:
@@ -70,15 +71,33 @@ def test_a_part_that_does_not_follow_is_refused(decisions: list[Decision]) -> No
 
 def test_the_number_of_a_part_is_read_from_its_record(decisions: list[Decision]) -> None:
     """The bounds of a batch are set by it."""
-    parts = encode_decision(decisions[-1], 1_000)
-    numbers = [part_number(record) for record in _log(parts)]
-    assert numbers == [PartNumber(number, len(parts)) for number in range(len(parts))]
+    last = decisions[-1]
+    parts = encode_decision(last, 1_000)
+    numbers = [part_of(record, "") for record in _log(parts)]
+    assert numbers == [Part(last.log_id, last.seq, number) for number in range(len(parts))]
 
 
-def test_a_record_that_is_no_decision_is_named_by_its_place() -> None:
-    """The log is the state: what cannot be read stops the pipeline, and somebody has to find it."""
-    with pytest.raises(LogContinuityError, match=r"decisions\[0\]@7"):
-        part_number(LogRecord(0, 7, 1_000, b"no avro"))
+@pytest.mark.parametrize("value", [None, b"", b"no avro", b"\xc3\x01" + b"12345678", b"x" * 900_000])
+def test_a_record_that_is_none_of_the_log_is_passed_by(value: bytes | None, decisions: list[Decision]) -> None:
+    """It stops no stream, wherever it stands, between two parts of a decision too."""
+    log_id = decisions[0].log_id
+    assert part_of(LogRecord(0, 7, 1_000, None, value), log_id) is None
+    parts = [part for decision in decisions for part in encode_decision(decision, 1_000)]
+    other = encode_decision(replace(decisions[0], log_id="another"))[0]
+    disturbed = [record for part in parts for record in (value, part, other)]
+    rows = list(decision_rows(_log(disturbed), log_id))
+    assert _columns(rows, "seq", "digest", "part_count") == _columns(
+        list(decision_rows(_log(parts))), "seq", "digest", "part_count"
+    )
+
+
+def test_a_decision_of_a_newer_version_stops_the_stream(decisions: list[Decision]) -> None:
+    """To pass it by would lose it; under the key of no decision it is none."""
+    newer = b"\xc3\x01" + b"12345678"
+    log = [LogRecord(0, 1, 1_000, decision_key(Seq(1)), encode_decision(decisions[0])[0])]
+    assert len(list(decision_rows([*log, LogRecord(0, 2, 1_000, b"7", newer)]))) == 1
+    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
+        list(decision_rows([*log, LogRecord(0, 2, 1_000, b"2", newer)]))
 
 
 def test_row_tells_the_whole_decision() -> None:
@@ -119,6 +138,7 @@ def test_any_cut_gives_each_decision_once(decisions: list[Decision], data: st.Da
     seqs = []
     for start, end in pairwise(bounds):
         if start < end:
-            earlier = part_number(records[start]).part
+            part = part_of(records[start], "")
+            earlier = part.part if part is not None else 0
             seqs += [row[5] for row in decision_rows(records[start - earlier : end])]
     assert seqs == list(range(1, len(decisions) + 1))

@@ -25,17 +25,25 @@ def numbered(*decisions: Decision) -> list[Decision]:
 
 
 def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWorld) -> None:
-    """Decisions in parts, batches of three records, a restart, an aborted rival: the table holds the log."""
+    """Decisions in parts, batches of three, a restart, an aborted rival, foreign records: the table holds the log."""
     decisions = numbered(SMALL, LARGE, SMALL, LARGE)
 
     def records(chosen: Sequence[Decision]) -> list[tuple[bytes, bytes]]:
         return [(decision_key(each.seq), value) for each in chosen for value in encode_decision(each, PART_BYTES)]
 
+    def disturb() -> None:
+        """Others write into the log: garbage, nothing, a decision of another log."""
+        for value in (b"garbage", None, encode_decision(replace(SMALL, log_id="another"))[0]):
+            world.send(DECISIONS, b"\xff", value)
+
     config = world.config(max_records_per_batch=3)
     world.send_in_transaction(DECISIONS, records(decisions[:2]), commit=True)
+    disturb()
     world.send_in_transaction(DECISIONS, records(numbered(LARGE)), commit=False)
     read_all(lambda: start_decisions(spark, config))
+    disturb()
     world.send_in_transaction(DECISIONS, records(decisions[2:]), commit=True)
+    disturb()
     read_all(lambda: start_decisions(spark, config))
     rows = world.rows(spark, DECISIONS_TABLE)
     assert [(row["seq"], row["digest"]) for row in rows] == [(each.seq, each.digest()) for each in decisions]

@@ -3,27 +3,33 @@
 from collections.abc import Mapping
 
 import pytest
+from structlog.testing import capture_logs
 
 from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.codec.table import encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig
-from controlplane.core.routing.rows import slot_key
+from controlplane.core.routing.replica import TableReplica
+from controlplane.core.routing.rows import MARKER_KEY, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, TopicPartition
-from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
-from controlplane.ports import OutgoingRecord
-from controlplane.table_follower import TableFollower
+from controlplane.errors import LogContinuityError
+from controlplane.foreign_records import ForeignRecords
+from controlplane.ports import OutgoingRecord, RawRecord
+from controlplane.table_follower import TableFollower, fold_record
 from tests.helpers.table_feed import TableFeed
 
 CLUSTER = ClusterConfig("test")
 TOPIC = CLUSTER.topic(ROUTING_TABLE)
+NEWER = b"\xc3\x01" + b"12345678" + b"body"
+"""A value in a schema that nobody here knows."""
 
 
 class Setting:
     """A broker, a hand-written table in it, and a follower of it."""
 
     def __init__(self) -> None:
-        self.broker = MemoryBroker(VirtualClock())
+        self.clock = VirtualClock()
+        self.broker = MemoryBroker(self.clock)
         self.broker.create_topic(TOPIC)
         self.feed = self.new_feed()
         self.follower = TableFollower(MemoryLogReader(CLUSTER, self.broker))
@@ -40,6 +46,21 @@ class Setting:
     def epochs(self) -> list[int]:
         """The epochs that one step shows."""
         return [int(table.epoch) for table in self.follower.step(0).tables]
+
+
+def garbage(value: bytes) -> OutgoingRecord:
+    """A record under a key that no leader writes."""
+    return OutgoingRecord(ROUTING_TABLE, b"nonsense", value)
+
+
+def damaged() -> Setting:
+    """A follower of epoch 1, and an epoch 2 that does not know of the foreign record before it."""
+    setting = Setting()
+    setting.feed.node("a").slot(0, "a").commit()
+    setting.follower.step(0)
+    setting.feed.write(garbage(b"first"))
+    setting.feed.slot(1, "a").commit()
+    return setting
 
 
 def test_every_epoch_is_shown_in_order() -> None:
@@ -104,16 +125,61 @@ def test_a_reader_that_begins_again_reads_nothing_until_it_knows_where() -> None
     assert assigned == [{}]
 
 
-def test_a_topic_that_stays_damaged_is_an_error() -> None:
-    """A row that no leader wrote must not be routed by, and reading for ever would hide it."""
+def test_a_row_that_no_leader_wrote_changes_nothing() -> None:
+    """It stands behind the last marker, so it is in no table; the next epoch, which does not know it, is not shown."""
     setting = Setting()
     setting.feed.node("a").slot(0, "a").commit()
     stolen = encode_row(Slot(0, "intruder", (), Epoch(1)))
     setting.feed.write(OutgoingRecord(ROUTING_TABLE, slot_key(0).encode(), stolen))
-    with pytest.raises(LogContinuityError, match="3 times and does not become whole"):
-        setting.steps(9)
+    progress = setting.follower.step(0)
+    assert [table.epoch for table in progress.tables] == [1]
+    assert progress.ended
+    setting.feed.slot(1, "a").commit()
+    assert setting.follower.step(0) == ((), False)
+    setting.steps(9)
     assert setting.follower.table is not None
+    assert setting.follower.table.epoch == 1
     assert setting.follower.table.slots[0].leader == "a"
+    assert setting.follower.awaits_repair
+
+
+def test_a_topic_that_stays_damaged_is_not_read_again_and_again() -> None:
+    """Reading from the start gave the same rows under the same marker: only something new can help."""
+    setting = damaged()
+    setting.steps(20)
+    assert setting.follower.rebuilds == 1
+    for _ in range(20):
+        setting.feed.write(garbage(b"again"))
+        setting.steps(3)
+    assert setting.follower.rebuilds <= 3, "foreign records alone"
+    assert setting.follower.awaits_repair
+    setting.feed.slot(0, "a").repair([b"nonsense"]).commit()
+    setting.steps(1)
+    assert not setting.follower.awaits_repair
+    assert setting.follower.table is not None
+    assert setting.follower.table.epoch == setting.feed.epoch
+
+
+def test_rebuilds_that_do_not_help_come_ever_more_seldom() -> None:
+    """An epoch of a leader that does not know of the damage gives hope each time; a large topic is dear to read."""
+    setting = damaged()
+    seconds = 300
+    for _ in range(seconds):
+        setting.clock.advance(1_000)
+        setting.feed.slot(0, "a").commit()
+        setting.steps(3)
+    assert 5 < setting.follower.rebuilds < 20
+
+
+def test_a_repaired_topic_is_shown_by_those_who_begin_as_well() -> None:
+    """And its tombstones take away what was no row."""
+    setting = damaged()
+    setting.feed.repair([b"nonsense"]).commit()
+    for follower in (setting.follower, TableFollower(MemoryLogReader(CLUSTER, setting.broker))):
+        while not follower.step(0).ended:
+            pass
+        assert follower.table is not None
+        assert follower.table.epoch == setting.feed.epoch
 
 
 def test_a_recreated_topic_is_an_error() -> None:
@@ -128,22 +194,78 @@ def test_a_recreated_topic_is_an_error() -> None:
         setting.steps(3)
 
 
-@pytest.mark.parametrize("value", [b"", b"\xc3\x01" + bytes(7), bytes(5), None])
-def test_what_is_no_row_is_an_error_with_its_place(value: bytes | None) -> None:
-    """A reader that skipped what it cannot read would show a table that was never committed."""
+@pytest.mark.parametrize("value", [b"", b"\xc3\x01" + bytes(7), bytes(5), b"x" * 1_000_000, None])
+@pytest.mark.parametrize("key", [b"", b"nonsense", b"\xff\x00\x1b", slot_key(0).encode(), MARKER_KEY.encode()])
+def test_what_is_no_row_is_passed_by_and_said_with_its_place(key: bytes, value: bytes | None) -> None:
+    """Nobody ends; the record is counted once, however often it is read."""
     setting = Setting()
-    key = b"nonsense" if value is None else slot_key(0).encode()
-    setting.feed.write(OutgoingRecord(ROUTING_TABLE, key, value))
-    with pytest.raises(LogContinuityError, match=r"routing-table\[0\]@0"):
-        setting.follower.step(0)
+    setting.feed.node("a").slot(0, "a").commit()
+    setting.follower.step(0)
+    (partition,) = setting.broker.partitions(TOPIC)
+    place = f"routing-table[0]@{partition.end_offset}"
+    with capture_logs() as logs:
+        setting.feed.write(OutgoingRecord(ROUTING_TABLE, key, value))
+        setting.steps(3)
+    is_said = value is not None
+    said = [each for each in logs if each["event"] == "foreign record passed by"]
+    assert [each["at"] for each in said] == [place] * is_said
+    assert setting.follower.foreign.total == is_said
+    assert setting.follower.table is not None
+    assert setting.follower.table.epoch == 1
+
+
+def test_a_record_without_a_key_is_passed_by() -> None:
+    """Kafka refuses it in a compacted topic, and another setting of the topic would not."""
+    setting = Setting()
+    foreign = ForeignRecords(ROUTING_TABLE)
+    replica = TableReplica()
+    assert fold_record(replica, RawRecord(ROUTING_TABLE, 0, 0, 0, None, b"x"), foreign) is None
+    assert foreign.total == 1
+    assert replica.row_hashes == {}
+    assert setting.follower.step(0).ended
+
+
+def test_an_unknown_kind_of_row_is_passed_by_without_a_word() -> None:
+    """A leader of a newer version writes it, once readers have had the time to learn it; this one routes on."""
+    setting = Setting()
+    setting.feed.node("a").raw(b"main/ring/7", NEWER).commit()
+    with capture_logs() as logs:
+        assert setting.epochs() == [1]
+    assert logs == []
+    assert setting.follower.table is not None
+    assert setting.follower.table.unreadable == {}
 
 
 def test_a_row_of_a_newer_version_asks_for_an_upgrade() -> None:
-    """An unknown schema is not damage: the message has to say that this reader is too old."""
+    """Its key has no route, every other key has, and the log says what to do."""
     setting = Setting()
-    setting.feed.write(OutgoingRecord(ROUTING_TABLE, slot_key(0).encode(), b"\xc3\x01" + b"12345678" + b"body"))
-    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
-        setting.follower.step(0)
+    setting.feed.node("a").slot(1, "a").raw(slot_key(0).encode(), NEWER).commit()
+    with capture_logs() as logs:
+        progress = setting.follower.step(0)
+    assert progress.ended
+    (table,) = progress.tables
+    assert table.unreadable.keys() == {slot_key(0)}
+    assert table.slots[1].leader == "a"
+    assert ["upgrade" in each["problem"] for each in logs] == [True]
+
+
+def test_a_flood_of_foreign_records_is_no_flood_of_lines() -> None:
+    """All are counted; a line comes every ten seconds, and the same record again is no news."""
+    setting = Setting()
+    setting.feed.commit()
+    with capture_logs() as logs:
+        for number in range(100):
+            setting.clock.advance(1_000)
+            setting.feed.write(garbage(f"{number}".encode()))
+            setting.steps(1)
+        flood = len(logs)
+        for _ in range(10):
+            setting.clock.advance(20_000)
+            setting.feed.write(garbage(b"the same"))
+            setting.steps(1)
+    assert setting.follower.foreign.total == 110
+    assert flood == 10
+    assert len(logs) == flood + 1
 
 
 def test_a_fresh_fetch_reports_its_end_again() -> None:

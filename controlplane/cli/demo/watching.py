@@ -5,9 +5,9 @@ The broker is on the same machine, so its append times and the times of kills an
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
-from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.inputs import decode_input
 from controlplane.codec.outputs import decode_candidate
 from controlplane.config import CANDIDATES, DECISIONS, HEARTBEATS
@@ -15,7 +15,8 @@ from controlplane.core.bundles.candidate import Candidate
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId
-from controlplane.errors import ControlPlaneError
+from controlplane.decision_stream import DecisionStream
+from controlplane.errors import ControlPlaneError, InvalidInputError
 from controlplane.inspection.readers import LastHeartbeat, LoggedDecision
 from controlplane.ports import LogReader, RawRecord
 from controlplane.routing import RoutingClient
@@ -55,7 +56,7 @@ class Observer:
         self._candidates: list[Candidate] = []
         self._heartbeats: dict[NodeId, LastHeartbeat] = {}
         self._now_ms = 0
-        self._assembler = DecisionAssembler()
+        self._stream = DecisionStream()
         self._error: ControlPlaneError | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-observer", daemon=True)
@@ -131,19 +132,19 @@ class Observer:
             self._error = error
 
     def _take(self, record: RawRecord) -> None:
-        if record.value is None:
-            return
-        if record.topic == HEARTBEATS:
-            self._take_heartbeat(record)
-        elif record.topic == DECISIONS:
-            self._take_decision(record, record.value)
-        else:
-            candidate = decode_candidate(record.value)
-            with self._lock:
-                self._candidates.append(candidate)
+        """What cannot be read is passed by: its reader makes a dead letter of it."""
+        with suppress(InvalidInputError):
+            if record.topic == HEARTBEATS:
+                self._take_heartbeat(record)
+            elif record.topic == DECISIONS:
+                self._take_decision(record)
+            else:
+                candidate = decode_candidate(record.value or b"")
+                with self._lock:
+                    self._candidates.append(candidate)
 
-    def _take_decision(self, record: RawRecord, value: bytes) -> None:
-        decision = self._assembler.add(value)
+    def _take_decision(self, record: RawRecord) -> None:
+        decision = self._stream.take(record)
         if decision is not None:
             with self._lock:
                 self._decisions.append(LoggedDecision(decision, record.offset, record.append_time_ms))

@@ -136,6 +136,22 @@ def open_term(
     return draft.seal(now_ms, positions, republish=opening.republish)
 
 
+def repair_table(state: State, observations: Observations, evidence: str) -> SealedDecision:
+    """The decision of a leader that finds the topic of the table damaged: every row is written again.
+
+    It takes up no input and changes nothing else; ``evidence`` says what is wrong with the topic, and is recorded.
+    """
+    draft = Draft(state)
+    draft.because(CauseKind.TABLE_REPUBLISHED, state.leader, evidence)
+    now_ms = max(observations.now_ms or 0, state.decided_at_ms)
+    return draft.seal(now_ms, _positions_of_heartbeats(observations), republish=True)
+
+
+def _positions_of_heartbeats(observations: Observations) -> dict[TopicPartition, int]:
+    """Next offsets of what tells the time; what else was read is still to be taken up."""
+    return {place: offset for place, offset in observations.positions.items() if place.topic == HEARTBEATS}
+
+
 def _positions_of_opening(
     state: State, observations: Observations, observed_from: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:

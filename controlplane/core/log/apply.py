@@ -108,7 +108,11 @@ def follow(state: State, decision: Decision) -> State:
         (decision.epoch - state.epoch in (0, 1), f"epoch {decision.epoch} after {state.epoch}"),
     ):
         if not holds:
-            message = f"decision {decision.seq} does not continue the log: {sentence}. Was the topic recreated?"
+            message = (
+                f"decision {decision.seq} does not continue the log: {sentence}. Was the topic recreated? If not, "
+                "something other than a controller wrote to it: let nothing else write there ('controlplane acls "
+                "show'), and restore the decision log from a copy made before"
+            )
             raise LogContinuityError(message)
     after = advance(state, decision)
     if after.digest() != decision.state_digest:

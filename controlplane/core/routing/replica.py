@@ -3,26 +3,39 @@
 The topic is compacted, so the rows that a reader meets on its way need not be the rows of any one epoch. The
 marker's digest decides: where it fits, the rows are a table that was committed, and it is shown; where it does not,
 compaction may have taken older rows away, and the reader reads on. Only at the end of the topic a mismatch means that
-something is missing (a tombstone that is no longer kept, a row that somebody else wrote), and only reading from the
-start again can mend it.
+something is wrong. Either a tombstone is missing that is no longer kept: reading from the start again mends that. Or a
+foreign record stands where a row was: the last table stays, and the leader writes the table again.
+
+Records that cannot be read count in the digest like all others. Where the digest fits all the same, a leader of a newer
+version wrote them: an unknown kind of row is passed by, and a key of a known kind has no route.
 """
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from types import MappingProxyType
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.rows import NodeRow
+from controlplane.core.routing.decoded_rows import DecodedRows
 from controlplane.core.routing.hashing import bundle_hash, slot_of
-from controlplane.core.routing.rows import EpochMarker, Row, key_of
+from controlplane.core.routing.rows import (
+    MARKER_KEY,
+    SETTINGS_KEY,
+    EpochMarker,
+    Row,
+    UnreadableRow,
+    bundle_key,
+    key_text,
+    namespace_key,
+    slot_key,
+)
+from controlplane.core.routing.topic_image import MarkerOutcome, TopicImage, check_order
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.digests import add_hashes, format_digest, row_hash
-from controlplane.core.values.identifiers import Epoch, NamespaceName, NodeId, Seq, SlotId, Term
-from controlplane.errors import InvalidInputError, InvariantViolationError, LogContinuityError, NoRouteError
+from controlplane.core.values.identifiers import Epoch, NamespaceName, NodeId, Seq, Term
+from controlplane.errors import InvariantViolationError, LogContinuityError, NoRouteError
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,7 @@ class RoutingTable:
         bundles: by bundle id.
         namespaces: by name.
         digest: over all rows, 16 hexadecimal digits.
+        unreadable: keys of known kinds whose rows a newer version wrote, with the reason: looking them up is an error.
     """
 
     term: Term
@@ -52,28 +66,57 @@ class RoutingTable:
     bundles: Mapping[str, Bundle]
     namespaces: Mapping[NamespaceName, Namespace]
     digest: str
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     def slot_for(self, key: bytes | str) -> Slot:
-        """The slot that a key belongs to; bytes are taken as UTF-8."""
+        """The slot that a key belongs to; bytes are taken as UTF-8.
+
+        Raises:
+            NoRouteError: a newer version wrote the slot's row.
+        """
         text = key if isinstance(key, str) else key.decode("utf-8")
-        return self.slots[slot_of(text, self.settings.slot_count, self.settings.hash_function)]
+        slot = self.slots[slot_of(text, self.settings.slot_count, self.settings.hash_function)]
+        self.require_readable(slot_key(slot.slot_id))
+        return slot
 
     def bundle_for(self, namespace: NamespaceName, key: bytes | str) -> Bundle:
         """The bundle of a namespace that a key belongs to; bytes are taken as UTF-8.
 
         Raises:
-            NoRouteError: the namespace is not in this table.
+            NoRouteError: the namespace is not in this table, or a newer version wrote the bundle's row.
         """
         ranges = self._ranges.get(namespace)
         if ranges is None:
+            self.require_readable(namespace_key(namespace))
+            self._require_readable_bundles(namespace)
             message = f"namespace {namespace!r} is not in the routing table of epoch {self.epoch}: create it first"
             raise NoRouteError(message)
         hashed = bundle_hash(key if isinstance(key, str) else key.decode("utf-8"))
         bundle = ranges[bisect_right(ranges, hashed, key=lambda each: each.lower) - 1]
         if not bundle.lower <= hashed < bundle.upper:
+            self._require_readable_bundles(namespace)
             message = f"no bundle of namespace {namespace!r} covers hash 0x{hashed:08x} in epoch {self.epoch}"
             raise InvariantViolationError(message)
         return bundle
+
+    def require_readable(self, name: str) -> None:
+        """Refuse a row that this version cannot read.
+
+        Args:
+            name: the row's key.
+
+        Raises:
+            NoRouteError: a newer version wrote it.
+        """
+        problem = self.unreadable.get(name)
+        if problem is not None:
+            message = f"row {name!r} of epoch {self.epoch} was written by a newer version: upgrade this one ({problem})"
+            raise NoRouteError(message)
+
+    def _require_readable_bundles(self, namespace: NamespaceName) -> None:
+        for name in self.unreadable:
+            if name.startswith(bundle_key(f"{namespace}/")):
+                self.require_readable(name)
 
     @cached_property
     def _ranges(self) -> dict[NamespaceName, list[Bundle]]:
@@ -91,7 +134,9 @@ class ReplicaStanding(Enum):
     EMPTY = "empty"
     """The topic holds nothing: no table was ever committed."""
     MUST_REBUILD = "must_rebuild"
-    """Rows and marker do not fit: read from the start again, into a new replica."""
+    """Rows and marker do not fit: reading from the start again, into a new replica, may mend that."""
+    UNCONFIRMED = "unconfirmed"
+    """Reading again cannot help: no marker confirms the rows, or this version cannot read the table's settings."""
 
 
 class TableReplica:
@@ -99,44 +144,43 @@ class TableReplica:
 
     Args:
         known: the last table that the reader showed before it began again. Older tables are then passed by in silence,
-            and an end before ``known`` or another log is an error: the topic went back or was recreated.
+            and an end before ``known`` or another log's whole table is an error: the topic went back or was recreated.
     """
 
     def __init__(self, known: RoutingTable | None = None) -> None:
         self._known = known
-        self._last_marker: EpochMarker | None = None
+        self._image = TopicImage(known.log_id if known is not None else "")
         self._shown: RoutingTable | None = None
-        self._hashes: dict[str, int] = {}
-        self._digest = 0
-        self._settings: TableSettings | None = None
-        self._slots: dict[SlotId, Slot] = {}
-        self._nodes: dict[NodeId, NodeRow] = {}
-        self._bundles: dict[str, Bundle] = {}
-        self._namespaces: dict[NamespaceName, Namespace] = {}
-        self._changed_kinds: set[str] = set()
-        self._unconfirmed = False
+        self._rows = DecodedRows()
 
     @property
     def row_hashes(self) -> Mapping[str, int]:
         """Each live row's share in the digest, by key (a live view)."""
-        return MappingProxyType(self._hashes)
+        return self._image.row_hashes
 
     @property
     def digest(self) -> str:
         """The digest of the rows folded so far, as a marker would carry it."""
-        return format_digest(self._digest)
+        return self._image.digest
+
+    @property
+    def log_id(self) -> str:
+        """The decision log whose table is followed; empty before a marker has confirmed rows."""
+        return self._image.log_id
 
     @property
     def last_marker(self) -> EpochMarker | None:
-        """The last marker that was folded, whether the rows fitted it or not."""
-        return self._last_marker
+        """The last marker of this log that was folded, whether the rows fitted it or not."""
+        return self._image.last_marker
 
     @property
     def table(self) -> RoutingTable | None:
         """The last table that was shown."""
         return self._shown
 
-    def fold(self, key: bytes, value: bytes | None, row: Row | EpochMarker | None) -> RoutingTable | None:
+    def fold(
+        self, key: bytes, value: bytes | None, row: Row | EpochMarker | UnreadableRow | None
+    ) -> RoutingTable | None:
         """Take the next record; the new table if it closed an epoch whose digest fits.
 
         Args:
@@ -145,110 +189,93 @@ class TableReplica:
             row: the decoded value; None for a tombstone.
 
         Raises:
-            LogContinuityError: another log id, or a term, epoch or seq that falls: no leader that Kafka lets write
-                does that.
-            InvalidInputError: the key does not belong to the row.
+            LogContinuityError: a term, epoch or seq of this log falls: no leader that Kafka lets write does that.
             InvariantViolationError: the digest fits and yet the rows are no table.
         """
-        name = _text(key)
-        if (value is None) != (row is None) or (row is not None and key_of(row) != name):
-            raise InvalidInputError("wrong_key", f"routing-table key {name!r} does not belong to {row!r:.120}")
-        if isinstance(row, EpochMarker):
+        name = key_text(key)
+        if isinstance(row, EpochMarker) and name == MARKER_KEY:
             return self._close_epoch(row)
-        old_hash = self._hashes.pop(name, None)
-        new_hash = 0
-        if value is not None:
-            new_hash = self._hashes[name] = row_hash(key, value)
-        self._digest = add_hashes(self._digest, new_hash, old_hash or 0)
-        self._unconfirmed = True
-        if row is None:
-            self._remove(name)
+        if name == MARKER_KEY:
+            self._image.overwrite_marker()
+            return None
+        self._image.put(key, value)
+        if isinstance(row, EpochMarker):
+            self._rows.put(name, UnreadableRow("an epoch marker does not belong under this key"))
         else:
-            self._put(row)
+            self._rows.put(name, row)
         return None
 
     def at_end(self) -> ReplicaStanding:
         """What the replica is worth now that its reader is at the end of the topic.
 
         Raises:
-            LogContinuityError: the end comes before the table that the reader has shown already.
+            LogContinuityError: the end comes before the table that the reader has shown already, or the topic holds
+                another log's table.
         """
-        if self._unconfirmed:
-            return ReplicaStanding.MUST_REBUILD
-        known, last = self._known, self._last_marker
+        image, last = self._image, self._image.last_marker
+        known = self._known
         if known is not None and (last is None or last.epoch < known.epoch):
-            found = f"epoch {last.epoch}" if last else "nothing"
+            self._refuse_another_topic(known)
+        if last is None:
+            is_empty = not image.row_hashes and not image.marker_is_overwritten
+            return ReplicaStanding.EMPTY if is_empty else ReplicaStanding.UNCONFIRMED
+        if not image.is_confirmed:
+            return ReplicaStanding.MUST_REBUILD
+        if image.may_lack_marker or self._shown_epoch < last.epoch:
+            return ReplicaStanding.UNCONFIRMED
+        return ReplicaStanding.WHOLE
+
+    @property
+    def _shown_epoch(self) -> Epoch:
+        tables = [table.epoch for table in (self._known, self._shown) if table is not None]
+        return max(tables, default=Epoch(0))
+
+    def _refuse_another_topic(self, known: RoutingTable) -> None:
+        """Refuse a topic in which the known table does not stand, unless foreign records may hide it."""
+        image, last = self._image, self._image.last_marker
+        if image.other_table is not None:
             message = (
-                f"routing-table ends at {found}, but epoch {known.epoch} of log {known.log_id} was read before: "
-                "the topic was recreated or truncated; restart this reader only if that was intended"
+                f"routing-table ends with epoch {image.other_table.epoch} of log {image.other_table.log_id}, and this "
+                f"reader follows {known.log_id}: the decision log was recreated; restart this reader only if that was "
+                "intended"
             )
             raise LogContinuityError(message)
-        return ReplicaStanding.EMPTY if last is None else ReplicaStanding.WHOLE
-
-    def _put(self, row: Row) -> None:
-        match row:
-            case Slot(slot_id=slot_id):
-                self._slots[slot_id] = row
-            case NodeRow(node_id=node_id):
-                self._nodes[node_id] = row
-            case Bundle():
-                self._bundles[row.bundle_id] = row
-            case Namespace(name=name):
-                self._namespaces[name] = row
-            case TableSettings():
-                self._settings = row
-        self._changed_kinds.add(type(row).__name__)
-
-    def _remove(self, name: str) -> None:
-        match name.split("/", 2):
-            case [_, "slot", identifier]:
-                self._slots.pop(int(identifier), None)
-                self._changed_kinds.add(Slot.__name__)
-            case [_, "node", identifier]:
-                self._nodes.pop(identifier, None)
-                self._changed_kinds.add(NodeRow.__name__)
-            case [_, "bundle", identifier]:
-                self._bundles.pop(identifier, None)
-                self._changed_kinds.add(Bundle.__name__)
-            case [_, "namespace", identifier]:
-                self._namespaces.pop(identifier, None)
-                self._changed_kinds.add(Namespace.__name__)
-            case [_, "table", _]:
-                self._settings = None
-            case _:
-                raise InvalidInputError("unknown_key", f"routing-table key {name!r} is of no known kind")
+        if (image.row_hashes or image.marker_is_overwritten) and not image.is_confirmed:
+            return
+        found = f"epoch {last.epoch}" if last else "nothing"
+        message = (
+            f"routing-table ends at {found}, but epoch {known.epoch} of log {known.log_id} was read before: "
+            "the topic was recreated or truncated; restart this reader only if that was intended"
+        )
+        raise LogContinuityError(message)
 
     def _close_epoch(self, marker: EpochMarker) -> RoutingTable | None:
-        for earlier in (self._known, self._last_marker):
-            if earlier is not None and earlier.log_id != marker.log_id:
-                message = (
-                    f"routing-table epoch {marker.epoch} belongs to log {marker.log_id}, this reader follows "
-                    f"{earlier.log_id}: the decision log was recreated; restart this reader only if that was intended"
-                )
-                raise LogContinuityError(message)
-        if self._last_marker is not None:
-            _check_order(self._last_marker, marker)
-        if self._known is not None and marker.epoch >= self._known.epoch:
-            _check_order(self._known, marker)
-        self._last_marker = marker
-        fits = marker.row_count == len(self._hashes) and marker.digest == format_digest(self._digest)
-        self._unconfirmed = not fits
-        if not fits:
+        known = self._known
+        outcome = self._image.mark(marker)
+        if outcome is MarkerOutcome.FOREIGN:
+            return None
+        if known is not None and marker.epoch >= known.epoch:
+            check_order(known, marker)
+        if outcome is MarkerOutcome.DIFFERS:
             return None
         if self._shown is not None and self._shown.epoch == marker.epoch:
             return None
-        if self._known is not None and marker.epoch < self._known.epoch:
+        if known is not None and marker.epoch < known.epoch:
             return None
-        self._shown = self._table(marker)
-        return self._shown
+        table = self._table(marker)
+        if table is not None:
+            self._shown = table
+        return table
 
-    def _table(self, marker: EpochMarker) -> RoutingTable:
-        before = self._shown
-        settings = self._settings
+    def _table(self, marker: EpochMarker) -> RoutingTable | None:
+        """The rows as a table; None where this version cannot read the settings, without which there is no route."""
+        before, rows, settings = self._shown, self._rows, self._rows.settings
+        if settings is None and SETTINGS_KEY in rows.unreadable:
+            return None
         if settings is None:
             message = f"routing-table epoch {marker.epoch} fits its digest but has no settings row"
             raise InvariantViolationError(message)
-        changed, self._changed_kinds = self._changed_kinds, set()
+        changed = rows.take_changed_kinds()
         keep = before if before is not None and before.settings == settings else None
         return RoutingTable(
             term=marker.term,
@@ -256,44 +283,10 @@ class TableReplica:
             seq=marker.seq,
             log_id=marker.log_id,
             settings=settings,
-            slots=keep.slots if keep and Slot.__name__ not in changed else self._all_slots(settings.slot_count),
-            nodes=keep.nodes if keep and NodeRow.__name__ not in changed else dict(sorted(self._nodes.items())),
-            bundles=keep.bundles if keep and Bundle.__name__ not in changed else dict(sorted(self._bundles.items())),
-            namespaces=(
-                keep.namespaces
-                if keep and Namespace.__name__ not in changed
-                else dict(sorted(self._namespaces.items()))
-            ),
+            slots=keep.slots if keep and "slot" not in changed else rows.slots(settings.slot_count),
+            nodes=keep.nodes if keep and "node" not in changed else rows.nodes(),
+            bundles=keep.bundles if keep and "bundle" not in changed else rows.bundles(),
+            namespaces=keep.namespaces if keep and "namespace" not in changed else rows.namespaces(),
             digest=marker.digest,
+            unreadable=dict(rows.unreadable),
         )
-
-    def _all_slots(self, count: int) -> tuple[Slot, ...]:
-        beyond = [slot_id for slot_id in self._slots if not 0 <= slot_id < count]
-        if beyond:
-            message = f"routing-table has a row for slot {min(beyond)}, but only {count} slots"
-            raise InvariantViolationError(message)
-        return tuple(self._slots.get(slot_id) or Slot(slot_id, None, (), Epoch(0)) for slot_id in range(count))
-
-
-def _check_order(before: EpochMarker | RoutingTable, after: EpochMarker) -> None:
-    for word, earlier, later in (
-        ("term", before.term, after.term),
-        ("epoch", before.epoch, after.epoch),
-        ("seq", before.seq, after.seq),
-    ):
-        if later < earlier:
-            message = (
-                f"routing-table marker of epoch {after.epoch}, term {after.term}, seq {after.seq} follows epoch "
-                f"{before.epoch}, term {before.term}, seq {before.seq}: the {word} fell, so no leader wrote it"
-            )
-            raise LogContinuityError(message)
-    if after.epoch == before.epoch and after.digest != before.digest:
-        message = f"routing-table epoch {after.epoch} has two digests, {before.digest} and {after.digest}"
-        raise LogContinuityError(message)
-
-
-def _text(key: bytes) -> str:
-    try:
-        return key.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InvalidInputError("wrong_key", f"routing-table key {key!r:.120} is not UTF-8") from None

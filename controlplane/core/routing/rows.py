@@ -45,8 +45,21 @@ class EpochMarker:
     digest: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadableRow:
+    """A live record that this version cannot read: it counts in the digest and is passed by.
+
+    Attributes:
+        problem: why, for people.
+    """
+
+    problem: str
+
+
 Row: TypeAlias = TableSettings | Slot | NodeRow | Bundle | Namespace
 TableValue: TypeAlias = Row | EpochMarker
+KINDS: Final = frozenset({"table", "slot", "node", "bundle", "namespace"})
+"""The kinds of rows that this version knows, as they stand in keys."""
 
 
 def slot_key(slot_id: SlotId) -> str:
@@ -84,6 +97,26 @@ def key_of(value: TableValue) -> str:
             return namespace_key(name)
         case EpochMarker():
             return MARKER_KEY
+
+
+def key_text(key: bytes) -> str:
+    """A key as text, whatever its bytes are; :func:`key_bytes` gives the same bytes back."""
+    return key.decode("utf-8", "surrogateescape")
+
+
+def key_bytes(name: str) -> bytes:
+    """The bytes of a key that :func:`key_text` made into text."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def split_key(name: str) -> tuple[str, str]:
+    """Kind and identifier in a key of the table, of a known kind or not: ``slot`` and ``17`` of ``main/slot/17``.
+
+    Both are empty for any other key.
+    """
+    table_id, _, rest = name.partition("/")
+    kind, _, identifier = rest.partition("/")
+    return (kind, identifier) if table_id == TABLE_ID else ("", "")
 
 
 def row_hash(key: bytes, value: bytes) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane.core.cluster.events import ClusterCreated, TermOpened
-from controlplane.core.deciding.decide import Opening, decide, open_term
+from controlplane.core.deciding.decide import Opening, decide, open_term, repair_table
 from controlplane.core.log.apply import advance, follow
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.draft import SealedDecision
@@ -95,6 +95,9 @@ class LogAudit:
         Raises:
             UnsupportedFeatureLevelError: a newer version wrote it.
         """
+        found = self._missing(decision)
+        if found:
+            return found
         found = self._continued(decision)
         self._go_on(decision, None, found)
         return found
@@ -110,6 +113,9 @@ class LogAudit:
             UnknownSlotPolicyError: the slot policy is not known here: see :attr:`knows_slot_policy`.
             UnsupportedFeatureLevelError: a newer version wrote it.
         """
+        found = self._missing(decision)
+        if found:
+            return found
         found = self._continued(decision)
         self.retaken += 1
         self.first_retaken = self.first_retaken or decision.seq
@@ -128,6 +134,16 @@ class LogAudit:
         self.broken = True
         state = self.state
         return Difference(Seq(state.seq + 1), state.epoch, state.term, "decision", _short(str(error)), _ABSENT, (), ())
+
+    def _missing(self, decision: Decision) -> list[Difference]:
+        """The decision that should stand before this one, if there is none: one that cannot be read is passed by."""
+        expected = Seq(self.state.seq + 1)
+        if self.broken or decision.seq <= expected:
+            return []
+        self.broken = True
+        found = f"decision {decision.seq} comes next: it was removed, or altered so that it cannot be read"
+        state = self.state
+        return [Difference(expected, state.epoch, state.term, "decision", _short(found), _ABSENT, (), ())]
 
     def _continued(self, decision: Decision) -> list[Difference]:
         """Whether the decision repeats the digest of the one before; goes on from what it does continue."""
@@ -171,6 +187,10 @@ def retake(
         StopError: nobody could decide here.
     """
     opened = next((event for event in decision.events if isinstance(event, TermOpened)), None)
+    if opened is None and not decision.events and decision.causes[:1]:
+        cause = decision.causes[0]
+        if cause.kind is CauseKind.TABLE_REPUBLISHED:
+            return repair_table(state, observations, cause.evidence)
     if opened is None:
         return decide(state, observations, policies).sealed
     created = next((event for event in decision.events if isinstance(event, ClusterCreated)), None)

@@ -92,9 +92,9 @@ def _calls_for_a_tick(event: Event) -> bool:
 
 
 def _is_refresh(decision: Decision) -> bool:
-    """Whether an operator asked for a refresh: a new term that publishes the table again is none."""
+    """Whether an operator asked for a refresh: a new term, or a repair, that publishes the table again is none."""
     republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
-    return republished and not any(isinstance(event, TermOpened) for event in decision.events)
+    return republished and bool(decision.events) and not any(isinstance(each, TermOpened) for each in decision.events)
 
 
 def _action(decision: Decision) -> str | None:

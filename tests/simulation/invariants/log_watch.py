@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable
 
 from controlplane.adapters.memory import MemoryLogReader
-from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.intents.events import IntentAnswered
@@ -14,6 +13,7 @@ from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import ControllerId, Epoch, IntentId, Term, TopicPartition
 from controlplane.core.verification.invariants import check
+from controlplane.decision_stream import DecisionStream
 from controlplane.errors import ControlPlaneError, InvariantViolationError
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.world import World
@@ -49,7 +49,7 @@ class LogWatch:
         self.on_decision: list[Callable[[State, Decision, State], None]] = []
         self._world = world
         self._verdicts = verdicts
-        self._assembler = DecisionAssembler()
+        self._stream = DecisionStream()
         self._decisions = MemoryLogReader(world.cluster, world.broker)
         self._decisions.assign({_LOG: 0})
         self._topic = world.cluster.topic(DECISIONS)
@@ -62,7 +62,7 @@ class LogWatch:
             return
         self._seen = self._world.broker.partitions(self._topic)[0].last_stable_offset
         for record in self._decisions.poll(10_000, 0).records:
-            decision = self._assembler.add(record.value or b"")
+            decision = self._stream.take(record)
             if decision is not None:
                 self._judge(decision, self._world.authors[record.offset])
 
@@ -92,7 +92,7 @@ class LogWatch:
 
     def begin_again(self) -> None:
         """The topic was recreated: what is written there has to continue what was known before all the same."""
-        self._assembler = DecisionAssembler()
+        self._stream = DecisionStream(self.state.log_id)
         self._decisions.assign({_LOG: 0})
         self._seen = 0
 

@@ -114,18 +114,18 @@ MUTANTS: Final = (
     Mutant(
         "swaps tables before the marker",
         "controlplane.core.routing.replica:TableReplica.fold",
-        "        self._put(row)\n    return None",
-        "        self._put(row)\n    if self._shown is not None and isinstance(row, Slot):\n"
+        "        self._rows.put(name, row)\n    return None",
+        "        self._rows.put(name, row)\n    if self._shown is not None and isinstance(row, Slot):\n"
         "        from dataclasses import replace\n"
-        "        slots = self._all_slots(len(self._shown.slots))\n"
+        "        slots = self._rows.slots(len(self._shown.slots))\n"
         "        self._shown = replace(self._shown, slots=slots, epoch=self._shown.epoch + 1)\n"
         "        return self._shown\n    return None",
     ),
     Mutant(
         "takes a marker whose digest does not fit",
-        "controlplane.core.routing.replica:TableReplica._close_epoch",
-        "fits = marker.row_count == len(self._hashes) and marker.digest == format_digest(self._digest)",
-        "fits = True",
+        "controlplane.core.routing.topic_image:TopicImage.mark",
+        "confirms = marker.row_count == len(self._hashes) > 0 and marker.digest == self.digest",
+        "confirms = True",
         scene=a_reader_lags_over_a_compaction,
     ),
     Mutant(
@@ -173,9 +173,39 @@ MUTANTS: Final = (
         "if True:",
     ),
     Mutant(
+        "leaves a table alone over which others have written",
+        "controlplane.service.leadership:Leadership.watch_table",
+        "self._damage = watch.damage(self.state, self._publisher)",
+        "self._damage = None",
+    ),
+    Mutant(
+        "leaves foreign keys in the table that it repairs",
+        "controlplane.service.publisher:TablePublisher.whole_table",
+        "dict.fromkeys(sorted(self._row_hashes))",
+        "{}",
+    ),
+    Mutant(
+        "ends at a record of the log that cannot be read",
+        "controlplane.service.follower:LogFollower._fold",
+        "self.point = replace(self.point, next_offset=record.offset + 1)",
+        "raise AssertionError",
+    ),
+    Mutant(
+        "ends at a row that cannot be read",
+        "controlplane.table_follower:_decoded",
+        'is_newer = error.reason == "unknown_fingerprint"',
+        "raise",
+    ),
+    Mutant(
+        "takes a marker of another log for its own",
+        "controlplane.core.routing.topic_image:TopicImage.mark",
+        'if self.log_id not in {"", marker.log_id}:',
+        "if False:",
+    ),
+    Mutant(
         "ignores the log's id",
         "controlplane.service.takeover:_check_identity",
-        "marker = replica.last_marker",
+        "marker = image.last_marker",
         "return",
         recreated=True,
     ),

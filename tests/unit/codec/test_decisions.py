@@ -24,6 +24,7 @@ from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import (
     ConfigurationError,
+    InvalidInputError,
     LogContinuityError,
     StopError,
     UnsupportedFeatureLevelError,
@@ -172,26 +173,68 @@ def test_a_policy_that_contradicts_itself_stops_the_reader() -> None:
         DecisionAssembler().add(_with(LARGE, **datum))
 
 
-@pytest.mark.parametrize("value", [b"", b"{}", _with(LARGE)[:-1], _with(LARGE) + b"\x00", b"\xc3\x01", bytes(5)])
-def test_a_broken_record_stops_the_reader(value: bytes) -> None:
-    """A decision that cannot be read is a gap in the log."""
-    with pytest.raises(LogContinuityError, match="cannot be read"):
-        DecisionAssembler().add(value)
+@pytest.mark.parametrize("value", [b"", b"{}", _with(LARGE)[:-1], _with(LARGE) + b"\x00", b"\xc3\x01", bytes(5), None])
+@pytest.mark.parametrize("log_id", ["", LARGE.log_id])
+def test_a_record_that_cannot_be_decoded_is_foreign(value: bytes | None, log_id: str) -> None:
+    """It is refused by itself, and the next one is read: it claims nothing about any decision."""
+    assembler = DecisionAssembler(log_id=log_id)
+    with pytest.raises(InvalidInputError):
+        assembler.add(value)
+    assert assembler.add(encode_decision(LARGE)[0]) == LARGE
 
 
-def test_another_record_in_the_log_stops_the_reader() -> None:
-    """Something that is no decision shows that this is not the decision log."""
+def test_another_record_in_the_log_is_foreign() -> None:
+    """It is named by what it is."""
     tick = default_framing().encode("Tick", {"controller_id": "c", "sent_at_ms": 1})
-    with pytest.raises(LogContinuityError, match="Tick"):
+    with pytest.raises(InvalidInputError, match="Tick"):
         DecisionAssembler().add(tick)
 
 
+def test_a_decision_of_another_log_is_foreign_behind_ours_whatever_its_level() -> None:
+    """Two clusters that write to one topic by mistake must not stop each other; the first decision names the log."""
+    assembler = DecisionAssembler()
+    assert assembler.add(encode_decision(LARGE)[0]) == LARGE
+    for foreign in (_with(LARGE, log_id="another"), _with(LARGE, log_id="another", feature_level=FEATURE_LEVEL + 1)):
+        with pytest.raises(InvalidInputError, match="'another', this is log"):
+            assembler.add(foreign)
+
+
+@pytest.mark.parametrize("key", [None, b"", b"x", b"1", b"43"])
+def test_an_unknown_schema_is_foreign_under_the_key_of_no_decision_to_come(key: bytes | None) -> None:
+    """A newer leader writes its decisions under their numbers, and the next one has the next number."""
+    assembler = DecisionAssembler(log_id=LARGE.log_id, next_seq=Seq(42))
+    with pytest.raises(InvalidInputError, match="unknown_fingerprint"):
+        assembler.add(b"\xc3\x01" + b"\x11" * 8, key)
+
+
+def test_an_unknown_schema_under_the_key_of_the_next_decision_stops_the_reader() -> None:
+    """To pass a newer leader's decision by, and to lead on from the one before, would undo it."""
+    assembler = DecisionAssembler()
+    assembler.add(encode_decision(LARGE)[0])
+    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
+        assembler.add(b"\xc3\x01" + b"\x11" * 8, decision_key(Seq(LARGE.seq + 1)))
+    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
+        DecisionAssembler(log_id=LARGE.log_id).add(b"\xc3\x01" + b"\x11" * 8, b"17")
+
+
+def test_foreign_records_between_the_parts_of_a_decision_are_passed_by() -> None:
+    """A writer that is in no transaction can append between the records of one."""
+    assembler = DecisionAssembler()
+    for part in encode_decision(LARGE, 2_000):
+        for foreign in (b"garbage", _with(LARGE, log_id="another"), None):
+            if assembler.log_id:
+                with pytest.raises(InvalidInputError):
+                    assembler.add(foreign)
+        decision = assembler.add(part)
+    assert decision == LARGE
+
+
 @given(st.binary(max_size=120))
-def test_arbitrary_bodies_stop_the_reader_or_are_decisions(body: bytes) -> None:
-    """Whatever stands in the log, the reader either understands it or stops with one of its own errors."""
+def test_arbitrary_bodies_are_foreign_or_stop_the_reader_or_are_decisions(body: bytes) -> None:
+    """Whatever stands in the log, the reader understands it or has an error of its own for it."""
     try:
         DecisionAssembler().add(_with(LARGE)[:10] + body)
-    except StopError as error:
+    except (StopError, InvalidInputError) as error:
         assert str(error)  # noqa: PT017 - both outcomes are right
 
 

@@ -6,6 +6,7 @@ from functools import cache
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from controlplane.adapters.memory import (
     MemoryBroker,
@@ -22,7 +23,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.routing.rows import slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, TopicPartition
-from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.errors import LogUnavailableError
 from controlplane.inspection import readers
 from controlplane.inspection.auditing import InputTape
 from controlplane.ports import OutgoingRecord, PolledBatch
@@ -126,15 +127,30 @@ def test_no_table_before_the_first_leader() -> None:
     assert readers.read_routing_table(source_of(world.reader())) is None
 
 
-def test_row_that_no_leader_wrote_is_refused() -> None:
-    """A table whose digest does not fit must not be shown as the cluster's."""
+def test_a_row_that_no_leader_wrote_is_not_shown() -> None:
+    """The last table that was whole is, with a warning once the leader that follows does not know of the row."""
     world = PublishedWorld(CLUSTER)
     world.admit("n1")
-    intruder = MemoryTransactionalWriter(CLUSTER, world.broker)
-    intruder.open()
+    before = _slots(world)
+    intruder = MemoryEventWriter(CLUSTER, world.broker)
     row = encode_row(Slot(0, "evil", (), Epoch(1)))
-    intruder.commit([OutgoingRecord(ROUTING_TABLE, slot_key(0).encode(), row, 0)])
-    with pytest.raises(LogContinuityError, match="does not become whole"):
+    intruder.send(OutgoingRecord(ROUTING_TABLE, slot_key(0).encode(), row, 0))
+    assert _slots(world) == before
+    intruder.send(OutgoingRecord(ROUTING_TABLE, b"nonsense", b"garbage", 0))
+    world.admit("n2")
+    with capture_logs() as logs:
+        table = readers.read_routing_table(source_of(world.reader(), timeout_ms=50))
+    assert table is not None
+    assert table.slots == before
+    assert "leader show" in logs[-1]["problem"]
+
+
+def test_a_table_of_garbage_alone_is_an_error_that_says_what_to_do() -> None:
+    """There is no last table to show."""
+    world = PublishedWorld(CLUSTER)
+    world.broker.create_topic(CLUSTER.topic(ROUTING_TABLE))
+    MemoryEventWriter(CLUSTER, world.broker).send(OutgoingRecord(ROUTING_TABLE, b"nonsense", b"garbage", 0))
+    with pytest.raises(LogUnavailableError, match="'controlplane leader show'"):
         readers.read_routing_table(source_of(world.reader(), timeout_ms=50))
 
 

@@ -1,6 +1,7 @@
 """Where following begins: which snapshots are believed, which are passed over, and what stops everybody."""
 
 import dataclasses
+import hashlib
 from collections.abc import Callable
 
 import pytest
@@ -71,7 +72,7 @@ def test_a_snapshot_of_another_log_is_never_led_on() -> None:
     mine.shelve(snapshot_records(others.points[1]))
     state, (reason,) = passed_over(mine)
     assert state == State()
-    assert "the log holds another decision 2 of log 'log' where its last one stood" in reason
+    assert "decision 2 belongs to log 'log', this is log 'another'" in reason
 
 
 def test_a_snapshot_of_a_log_that_went_on_otherwise_is_never_led_on() -> None:
@@ -138,6 +139,37 @@ def test_a_record_that_is_no_part_harms_no_snapshot() -> None:
     state, reasons = passed_over(world)
     assert state == world.points[1].state
     assert len(reasons) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"part_count": 1 << 62},
+        {"part_count": -1},
+        {"part": -7},
+        {"body": b"[" * 100_000},
+        {"body": b"\xff"},
+        {"last_decision_offset": 1 << 62},
+        {"last_decision_offset": -3},
+        {"log_id": "another", "feature_level": FEATURE_LEVEL + 1},
+    ],
+)
+def test_a_forged_part_harms_no_snapshot(change: dict[str, object]) -> None:
+    """Whatever it says of itself: the one before is taken, and no controller ends, or counts to the end of numbers."""
+    world = SnapshotWorld(decisions())
+    forged = said(
+        snapshot_records(world.points[2], part_bytes=1 << 20),
+        lambda part: with_digest(dataclasses.replace(part, **change)),  # type: ignore[arg-type]  # fields by name
+    )
+    world.shelve([*snapshot_records(world.points[1]), *forged])
+    state, (reason,) = passed_over(world)
+    assert state == world.points[1].state
+    assert reason
+
+
+def with_digest(part: SnapshotPart) -> SnapshotPart:
+    """The part of a snapshot that has no other, with the digest of what it holds."""
+    return dataclasses.replace(part, body_digest=hashlib.sha256(part.body).hexdigest())
 
 
 def test_decisions_before_a_snapshot_may_be_gone() -> None:

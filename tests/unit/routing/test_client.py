@@ -9,7 +9,8 @@ from prometheus_client import CollectorRegistry
 from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ROUTING_TABLE, ClusterConfig
-from controlplane.core.routing.hashing import bundle_hash
+from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.routing.hashing import bundle_hash, slot_of
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.addresses import Address
 from controlplane.errors import LogContinuityError, LogUnavailableError, NoRouteError
@@ -173,16 +174,46 @@ def test_a_removed_row_that_was_missed_is_mended_by_rebuilding(setting: Setting)
     assert setting.metric("controlplane_client_rebuilds") == 1
 
 
-def test_a_log_that_is_not_the_same_ends_the_client(setting: Setting) -> None:
+def test_a_forged_marker_ends_the_client(setting: Setting) -> None:
     """Going on in silence with a table that will never be renewed is the worst that a client can do."""
     setting.feed.slot(0, "a").commit()
-    setting.client.start().wait_for()
-    setting.feed.write(OutgoingRecord(ROUTING_TABLE, b"main/slot/0", b"garbage"))
-    with pytest.raises(LogContinuityError, match="no row of a routing table"):
-        setting.client.wait_for(lambda table: table.epoch > 1)
+    setting.feed.slot(0, None).commit()
+    setting.client.start().wait_for(lambda table: table.epoch == 2)
+    setting.feed.epoch = 0
+    setting.feed.commit()
+    with pytest.raises(LogContinuityError, match=r"the epoch fell, so no leader wrote it; let nothing but controllers"):
+        setting.client.wait_for(lambda table: table.epoch > 2)
     with pytest.raises(LogContinuityError):
         setting.client.route("key")
     assert setting.metric("controlplane_client_failed") == 1
+
+
+def test_a_route_to_a_node_whose_row_a_newer_version_wrote_says_so(setting: Setting) -> None:
+    """A route without an address would not say what helps: an upgrade."""
+    setting.feed.node("a").slot(0, "b").slot(1, "a")
+    setting.feed.raw(b"main/node/b", b"\xc3\x01" + b"12345678" + b"body").commit()
+    setting.client.step(0)
+    keys = {slot_of(key, 4, HashFunction.CRC32C): key for key in map(str, range(100))}
+    assert setting.client.route(keys[1]).node_id == "a"
+    with pytest.raises(NoRouteError, match=r"'main/node/b' of epoch 1 was written by a newer version: upgrade"):
+        setting.client.route(keys[0])
+
+
+def test_foreign_records_are_counted_and_the_last_table_is_routed_by(setting: Setting) -> None:
+    """Also by a client that begins while the topic shows no whole table: the last one that was whole is good enough."""
+    setting.feed.node("a").slot(0, "a").commit()
+    setting.feed.write(OutgoingRecord(ROUTING_TABLE, b"nonsense", b"garbage"))
+    setting.feed.slot(1, "a").commit()
+    for _ in range(5):
+        setting.client.step(0)
+    table = setting.client.table
+    assert table is not None
+    assert table.epoch == 1
+    assert setting.metric("controlplane_client_foreign_records") == 1
+    setting.feed.repair([b"nonsense"]).commit()
+    setting.client.step(0)
+    assert setting.client.table is not None
+    assert setting.client.table.epoch == 3
 
 
 def test_a_callback_that_fails_ends_the_client(setting: Setting) -> None:

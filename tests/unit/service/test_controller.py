@@ -364,20 +364,6 @@ def test_a_table_topic_that_lost_its_rows_is_written_again() -> None:
         assert_log_is_whole(world)
 
 
-def test_a_row_that_cannot_be_read_is_named_by_its_place() -> None:
-    """Readers stop at it, so a leader that led on would lead nobody; somebody has to find the record."""
-    with MemoryCluster() as world:
-        first = world.start("c1")
-        world.wait_until(world.table)
-        first.end()
-        world.send(ROUTING_TABLE, "main/slot/0", b"no avro")
-        place = f"routing-table[0]@{world.records(ROUTING_TABLE)[-1].offset}"
-        second = world.start("c2")
-        wait_for_failure(second)
-        assert isinstance(second.failure, LogContinuityError)
-        assert place in str(second.failure)
-
-
 def wait_for_failure(controller: RunningController) -> None:
     """Wait until a controller has ended by itself."""
     poll_until(lambda: not controller.alive)

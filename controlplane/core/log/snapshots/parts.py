@@ -109,8 +109,8 @@ def body_of(parts: Sequence[SnapshotPart]) -> bytes:
     strange = [part.part for part in parts if header_of(part) != header]
     if strange:
         raise InvalidInputError(DAMAGED, f"its parts {parts[0].part} and {strange[0]} are of different snapshots")
-    missing = sorted(set(range(header.part_count)) - {part.part for part in parts})
-    if missing or len(parts) != header.part_count:
+    # The count first: a part that nobody of ours wrote may name one that no range holds.
+    if len(parts) != header.part_count or [part.part for part in parts] != list(range(len(parts))):
         raise InvalidInputError(DAMAGED, f"{len(parts)} of its {header.part_count} parts are there")
     body = b"".join(part.body for part in parts)
     if hashlib.sha256(body).hexdigest() != header.body_digest:
@@ -127,7 +127,7 @@ def restored(parts: Sequence[SnapshotPart]) -> State:
     header = parts[0]
     try:
         state = from_plain(State, json.loads(body_of(parts)))
-    except (ValueError, ConfigurationError) as error:
+    except (ValueError, ConfigurationError, RecursionError) as error:
         raise InvalidInputError(DAMAGED, f"its body is not the plain form of a state: {error}") from error
     said = (header.log_id, header.term, header.seq, header.epoch, header.decided_at_ms, header.state_digest)
     found = (state.log_id, state.term, state.seq, state.epoch, state.decided_at_ms, state.digest())

@@ -9,12 +9,22 @@ from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.routing.hashing import bundle_hash, slot_of
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
-from controlplane.core.routing.rows import SETTINGS_KEY, bundle_key, namespace_key, slot_key
+from controlplane.core.routing.rows import (
+    MARKER_KEY,
+    SETTINGS_KEY,
+    EpochMarker,
+    Row,
+    UnreadableRow,
+    bundle_key,
+    namespace_key,
+    slot_key,
+)
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Seq, Term
-from controlplane.errors import InvalidInputError, InvariantViolationError, LogContinuityError, NoRouteError
+from controlplane.errors import InvariantViolationError, LogContinuityError, NoRouteError
 from tests.helpers.table_topics import TableTopic, TopicRecord
 
+MARKER = MARKER_KEY.encode()
 SETTINGS = TableSettings(8, 2, HashFunction.CRC32C, 2_500)
 
 
@@ -49,7 +59,27 @@ def test_rows_are_not_shown_before_their_marker() -> None:
     assert [table.epoch for table in fold_all(replica, topic.records[:-1])] == [1]
     assert replica.table is not None
     assert replica.table.slots[3].leader == "a"
-    assert replica.at_end() is ReplicaStanding.MUST_REBUILD
+
+
+def test_rows_behind_the_last_marker_are_foreign_and_change_nothing() -> None:
+    """A leader writes rows and marker in one transaction, so rows without a marker are not its own."""
+    topic = small_topic()
+    topic.append(slot_key(5), slot(5, "intruder"))
+    replica = TableReplica()
+    assert [table.epoch for table in fold_all(replica, topic.records)] == [1, 2]
+    assert replica.at_end() is ReplicaStanding.WHOLE
+    assert replica.table is not None
+    assert replica.table.slots[5].leader == "a"
+
+
+def test_rows_whose_marker_was_written_over_are_not_taken_for_foreign() -> None:
+    """Compaction may have removed the marker of a newer epoch: to call the older one the newest would be wrong."""
+    topic = small_topic()
+    replica = TableReplica()
+    fold_all(replica, topic.records[:-2])
+    replica.fold(topic.records[-2].key, topic.records[-2].value, topic.records[-2].row)
+    replica.fold(MARKER, b"nonsense", UnreadableRow("nonsense"))
+    assert replica.at_end() is ReplicaStanding.UNCONFIRMED
 
 
 def test_an_epoch_shares_what_did_not_change() -> None:
@@ -91,7 +121,6 @@ def test_a_row_of_somebody_else_makes_the_reader_rebuild() -> None:
         ({"term": Term(4)}, "term fell"),
         ({"epoch": Epoch(1)}, "epoch fell"),
         ({"seq": Seq(0)}, "seq fell"),
-        ({"log_id": "another"}, "recreated"),
         ({"epoch": Epoch(2), "digest": "0" * 16}, "two digests"),
     ],
 )
@@ -139,21 +168,142 @@ def test_a_rebuilding_reader_refuses_another_log() -> None:
     old = small_topic()
     new = TableTopic(log_id="log-2")
     new.commit({SETTINGS_KEY: SETTINGS})
-    with pytest.raises(LogContinuityError, match="log-2"):
-        fold_all(TableReplica(fold_all(TableReplica(), old.records)[-1]), new.records)
+    replica = TableReplica(fold_all(TableReplica(), old.records)[-1])
+    assert fold_all(replica, new.records) == []
+    with pytest.raises(LogContinuityError, match=r"log log-2.*follows log-1"):
+        replica.at_end()
 
 
-def test_keys_must_belong_to_their_rows() -> None:
-    """A row under another row's key would be removed or replaced by the wrong record."""
+@pytest.mark.parametrize(
+    ("key", "row"),
+    [
+        (b"main/slot/4", slot(3, "a")),
+        (b"main/slot/04", UnreadableRow("a key that no slot has")),
+        (b"main/slot/" + b"9" * 5_000, UnreadableRow("more digits than Python reads")),
+        (b"main/slot/\xd9\xa3", None),
+        (b"\xff", None),
+        (b"", None),
+        (b"main", UnreadableRow("garbage")),
+        (b"main/epoch/marker", None),
+        (b"main/epoch/marker", UnreadableRow("garbage")),
+        (b"main/slot/1", EpochMarker(Term(1), Epoch(9), Seq(9), "log-1", 9, "", "0" * 16)),
+        (b"main/ring/1", UnreadableRow("a kind of a newer version")),
+        (b"other/slot/3", slot(3, "a")),
+    ],
+)
+def test_foreign_records_are_passed_by(key: bytes, row: Row | EpochMarker | UnreadableRow | None) -> None:
+    """Whatever stands under whatever key, the last table stays, and the repair shows the next one."""
+    topic = small_topic()
     replica = TableReplica()
-    with pytest.raises(InvalidInputError, match="wrong_key"):
-        replica.fold(b"main/slot/4", b"x", slot(3, "a"))
-    with pytest.raises(InvalidInputError, match="wrong_key"):
-        replica.fold(b"main/slot/3", None, slot(3, "a"))
-    with pytest.raises(InvalidInputError, match="wrong_key"):
-        replica.fold(b"\xff", None, None)
-    with pytest.raises(InvalidInputError, match="unknown_key"):
-        replica.fold(b"main/epoch/marker", None, None)
+    fold_all(replica, topic.records)
+    before = replica.table
+    assert replica.fold(key, None if row is None else b"foreign", row) is None
+    assert replica.at_end() is ReplicaStanding.WHOLE
+    assert replica.table is before
+    if key != MARKER:
+        replica.fold(key, None, None)
+    topic.commit(topic.rows)
+    assert [table.epoch for table in fold_all(replica, topic.records[-10:])] == [3]
+    assert replica.at_end() is ReplicaStanding.WHOLE
+    assert replica.table is not None
+    assert replica.table.slots[3].leader == "b"
+
+
+def test_a_marker_of_another_log_behind_ours_is_passed_by() -> None:
+    """Also where it counts the rows right: the log that is followed is the one whose table was read first."""
+    topic = small_topic()
+    replica = TableReplica()
+    fold_all(replica, topic.records)
+    foreign = replace(topic.marker(9), log_id="another", epoch=Epoch(99))
+    assert replica.fold(MARKER, b"foreign", foreign) is None
+    assert replica.at_end() is ReplicaStanding.WHOLE
+    topic.commit({slot_key(3): slot(3, "a", 3)})
+    assert [table.epoch for table in fold_all(replica, topic.records[-2:])] == [3]
+
+
+def test_a_reader_that_begins_finds_its_log_behind_a_foreign_marker() -> None:
+    """Compaction may leave a foreign marker as the first one: only a marker that confirms rows names the log."""
+    topic = small_topic()
+    replica = TableReplica()
+    replica.fold(MARKER, b"foreign", replace(topic.marker(9), log_id="another", epoch=Epoch(99), row_count=7))
+    assert replica.log_id == ""
+    assert [table.epoch for table in fold_all(replica, topic.records)] == [1, 2]
+    assert replica.log_id == "log-1"
+
+
+def test_a_marker_that_counts_no_rows_names_no_log() -> None:
+    """It would fit an empty topic, whatever log it names, and the cluster's own markers would be foreign to it."""
+    topic = small_topic()
+    replica = TableReplica()
+    empty = EpochMarker(Term(0), Epoch(0), Seq(0), "another", 0, "", "0" * 16)
+    assert replica.fold(MARKER, b"foreign", empty) is None
+    assert [table.epoch for table in fold_all(replica, topic.records)] == [1, 2]
+
+
+def test_a_marker_of_another_log_is_no_recreation_while_its_rows_are_not_there() -> None:
+    """A reader that begins anew, and finds its own marker written over, waits for the leader to repair the topic."""
+    topic = small_topic()
+    replica = TableReplica(fold_all(TableReplica(), topic.records)[-1])
+    for record in topic.records[:5]:
+        replica.fold(record.key, record.value, record.row)
+    replica.fold(MARKER, b"foreign", replace(topic.marker(9), log_id="another"))
+    assert replica.at_end() is ReplicaStanding.UNCONFIRMED
+
+
+def test_an_unknown_kind_counts_in_the_digest_and_is_passed_by() -> None:
+    """A newer leader may add kinds of rows: a reader that left them out of the digest would show no table again."""
+    topic = small_topic()
+    topic.commit({"main/ring/1": slot(1, "a")})
+    replica = TableReplica()
+    records = [
+        replace(record, row=UnreadableRow("unknown")) if record.key == b"main/ring/1" else record
+        for record in topic.records
+    ]
+    tables = fold_all(replica, records)
+    assert [table.epoch for table in tables] == [1, 2, 3]
+    assert tables[-1].unreadable == {}
+    assert tables[-1].slots == tables[1].slots
+
+
+def test_a_row_of_a_newer_version_makes_its_key_unroutable_and_no_other() -> None:
+    """What it says cannot be guessed; what the other rows say is still true."""
+    topic = small_topic()
+    bundles = equal_bundles("kv", 2)
+    bundle_rows: dict[str, Row | None] = {bundle_key(each.bundle_id): each for each in bundles}
+    topic.commit({namespace_key("kv"): Namespace("kv", 2), **bundle_rows})
+    newer = {slot_key(3).encode(), bundle_key(bundles[0].bundle_id).encode()}
+    replica = TableReplica()
+    records = [
+        replace(record, row=UnreadableRow("schema of a newer version")) if record.key in newer else record
+        for record in topic.records
+    ]
+    table = fold_all(replica, records)[-1]
+    assert replica.at_end() is ReplicaStanding.WHOLE
+    assert table.unreadable.keys() == {key.decode() for key in newer}
+    lost = next(key for key in map(str, range(1_000)) if slot_of(key, 8, HashFunction.CRC32C) == 3)
+    kept = next(key for key in map(str, range(1_000)) if slot_of(key, 8, HashFunction.CRC32C) == 4)
+    with pytest.raises(NoRouteError, match=r"'main/slot/3' of epoch 3 was written by a newer version: upgrade"):
+        table.slot_for(lost)
+    assert table.slot_for(kept).leader == "a"
+    below = next(key for key in map(str, range(1_000)) if bundle_hash(key) < bundles[0].upper)
+    above = next(key for key in map(str, range(1_000)) if bundle_hash(key) >= bundles[1].lower)
+    with pytest.raises(NoRouteError, match="newer version"):
+        table.bundle_for("kv", below)
+    assert table.bundle_for("kv", above) == bundles[1]
+
+
+def test_settings_of_a_newer_version_keep_the_last_table_and_confirm_nothing() -> None:
+    """Without the settings no key has a slot; a node must not take its last table for the newest one."""
+    topic = small_topic()
+    replica = TableReplica()
+    fold_all(replica, topic.records)
+    topic.commit({SETTINGS_KEY: replace(SETTINGS, replica_count=3)})
+    settings, marker = topic.records[-2:]
+    replica.fold(settings.key, settings.value, UnreadableRow("schema of a newer version"))
+    assert replica.fold(marker.key, marker.value, marker.row) is None
+    assert replica.table is not None
+    assert replica.table.epoch == 2
+    assert replica.at_end() is ReplicaStanding.UNCONFIRMED
 
 
 def test_a_table_that_fits_and_is_none_is_a_defect() -> None:

@@ -1,0 +1,219 @@
+"""A leader compares the topic ``routing-table`` with what it has committed, and says when the table has to be repaired.
+
+Anything that can write to the topic can write over a row. Readers then keep their last table, and the leader writes the
+whole table again under a new epoch (:func:`controlplane.core.deciding.decide.repair_table`). What it reads costs one
+hash a record. Repairs are paced, so that a flood of foreign records gives a bounded number of epochs: while one repair
+follows another, the next one waits for 1 s, 2 s, 4 s and so on up to 64 s; the first one after 64 s without damage does
+not wait. That is seven repairs in the first 64 s of a flood, and one in 64 s from then on.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import structlog
+
+from controlplane.codec.table import decode_row
+from controlplane.config import ROUTING_TABLE
+from controlplane.core.log.state import State
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker
+from controlplane.core.routing.topic_image import REMEDY_FOR_FORGED_MARKER, TopicImage
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
+from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
+from controlplane.ports import Clock, LogReader, RawRecord
+from controlplane.service.publisher import TablePublisher
+
+_TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
+_MAX_RECORDS: Final = 5_000
+_INTERVAL_MS: Final = 200
+_FIRST_WAIT_MS: Final = 1_000
+_LONGEST_WAIT_MS: Final = 64_000
+_MOST_NAMED: Final = 3
+_SHOWN: Final = 80
+
+_log = structlog.get_logger(__name__)
+
+
+def fold_into_image(image: TopicImage, record: RawRecord) -> None:
+    """Let an image take the next record of the topic.
+
+    Raises:
+        LogContinuityError: a marker of the log that is followed cannot follow the one before; the message names it.
+    """
+    key = record.key
+    if key is None:
+        return
+    if key != MARKER_KEY.encode():
+        image.put(key, record.value)
+        return
+    marker = _marker(record.value)
+    if marker is None:
+        image.overwrite_marker()
+        return
+    try:
+        image.mark(marker)
+    except LogContinuityError as error:
+        raise LogContinuityError(f"{ROUTING_TABLE}[{record.partition}]@{record.offset}: {error}") from error
+
+
+class TableDamage(NamedTuple):
+    """What is wrong with the topic.
+
+    Attributes:
+        keys: those that do not hold what was committed, sorted.
+        image: what the topic holds.
+    """
+
+    keys: Sequence[str]
+    image: TopicImage
+
+    @property
+    def evidence(self) -> str:
+        """A sentence for the decision that repairs it."""
+        overwritten = ["the epoch marker was written over"] if self.image.marker_is_overwritten else []
+        named = ", ".join(f"{key!r:.{_SHOWN}}" for key in self.keys[:_MOST_NAMED])
+        beyond = f" and {len(self.keys) - _MOST_NAMED} more" if len(self.keys) > _MOST_NAMED else ""
+        rows = [f"{len(self.keys)} keys hold what no leader wrote: {named}{beyond}"] if self.keys else []
+        return "; ".join(overwritten + rows) or "the marker of the last epoch does not stand in the topic"
+
+
+class TableWatch:
+    """Follows the topic through a reader of its own, from its start. One thread only; the reader belongs to it.
+
+    Attributes:
+        image: what the topic holds, as far as it was read.
+    """
+
+    def __init__(self, open_reader: Callable[[], LogReader], clock: Clock, log_id: str) -> None:
+        """Nothing is read before :meth:`read_to_end`.
+
+        Args:
+            open_reader: makes a reader of the cluster's topics.
+            clock: for deadlines and for the pace of repairs.
+            log_id: of the decision log that is led; empty if it is to be begun.
+        """
+        self.image = TopicImage(log_id)
+        self._open_reader = open_reader
+        self._reader = open_reader()
+        self._clock = clock
+        self._log_id = log_id
+        self._has_position = False
+        self._is_at_end = False
+        self._was_read_anew = False
+        self._looked_at_ms = self._moved_at_ms = clock.monotonic_ms()
+        self._pace = _Pace()
+
+    def read_to_end(self) -> None:
+        """Read the topic from its start to its present end.
+
+        Raises:
+            LogUnavailableError: Kafka did not answer in time.
+            LogContinuityError: see :func:`fold_into_image`.
+        """
+        patience = Patience(self._clock, f"the end of topic {ROUTING_TABLE}", READ_LIMIT_MS, STALL_LIMIT_MS)
+        while not self._is_at_end:
+            patience.check(progress=self._read(50))
+
+    def damage(self, led: State, publisher: TablePublisher) -> TableDamage | None:
+        """Read on if it is time to; what is wrong with the topic, if that is to be repaired now.
+
+        Args:
+            led: the leader's state; none of its commits waits for an answer.
+            publisher: knows the rows that the leader has committed.
+
+        Raises:
+            LogContinuityError: a marker of the cluster's own log was forged.
+        """
+        now_ms = self._clock.monotonic_ms()
+        if now_ms - self._looked_at_ms < _INTERVAL_MS:
+            return None
+        self._looked_at_ms, self._log_id = now_ms, led.log_id
+        try:
+            if self._read(0):
+                self._moved_at_ms = now_ms
+        except LogUnavailableError as error:
+            _log.warning("routing table cannot be read", error=str(error))
+            return None
+        marker = self.image.last_marker
+        _refuse_forged(marker, led)
+        if self._is_at_end and marker is not None and marker.epoch == led.epoch:
+            self._moved_at_ms, self._was_read_anew = now_ms, False
+            if publisher.wrote_all_of(self.image) and not self.image.marker_is_overwritten:
+                return None
+        elif now_ms - self._moved_at_ms < STALL_LIMIT_MS:
+            return None
+        elif not (self._was_read_anew and self._is_at_end):
+            # Where a topic was deleted and made again, a client that knew the former one may wait without an error.
+            _log.warning("own epochs do not come back, reading the table anew", committed=led.epoch)
+            self._moved_at_ms, self._was_read_anew = now_ms, True
+            self._reader.close()
+            self._reader, self._has_position = self._open_reader(), False
+            return None
+        if not self._pace.allows(now_ms):
+            return None
+        damage = TableDamage(publisher.differing_keys(self.image), self.image)
+        _log.error("routing table is damaged, writing it again", problem=damage.evidence, epoch=led.epoch)
+        return damage
+
+    def close(self) -> None:
+        """Give the reader back."""
+        self._reader.close()
+
+    def _read(self, timeout_ms: int) -> bool:
+        """Fold one batch, from the start of the topic if no position in it is known; whether it brought a record."""
+        if not self._has_position:
+            self._reader.assign(self._reader.start_offsets(ROUTING_TABLE))
+            self._has_position, self._is_at_end = True, False
+            self.image = TopicImage(self._log_id)
+        try:
+            batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
+        except LogContinuityError as error:
+            _log.warning("routing table is read from its start again", error=str(error))
+            self._has_position = False
+            return False
+        for record in batch.records:
+            fold_into_image(self.image, record)
+        self._is_at_end = _TABLE in batch.ended or (self._is_at_end and not batch.records)
+        return bool(batch.records)
+
+
+def _refuse_forged(marker: EpochMarker | None, led: State) -> None:
+    """Refuse an epoch of the term that is led, or of one before it, that its leader has not committed."""
+    if marker is None or marker.log_id != led.log_id:
+        return
+    if marker.term <= led.term and marker.epoch > led.epoch:
+        message = (
+            f"{ROUTING_TABLE} holds a marker of epoch {marker.epoch} and term {marker.term}, and the leader of term "
+            f"{led.term} has committed no epoch after {led.epoch}; {REMEDY_FOR_FORGED_MARKER}"
+        )
+        raise LogContinuityError(message)
+
+
+class _Pace:
+    """How often the table may be repaired."""
+
+    def __init__(self) -> None:
+        self._wait_ms = 0
+        self._repaired_at_ms = 0
+        self._damaged_at_ms: int | None = None
+
+    def allows(self, now_ms: int) -> bool:
+        """The table is damaged: whether to repair it now."""
+        known_since_ms = self._damaged_at_ms
+        self._damaged_at_ms = now_ms
+        if known_since_ms is None or now_ms - known_since_ms >= _LONGEST_WAIT_MS:
+            self._wait_ms = 0
+        if now_ms - self._repaired_at_ms < self._wait_ms:
+            return False
+        self._wait_ms = min(2 * self._wait_ms, _LONGEST_WAIT_MS) or _FIRST_WAIT_MS
+        self._repaired_at_ms = now_ms
+        return True
+
+
+def _marker(value: bytes | None) -> EpochMarker | None:
+    """The marker that stands under the marker's key; None if something else does."""
+    try:
+        row = None if value is None else decode_row(MARKER_KEY.encode(), value)
+    except InvalidInputError:
+        return None
+    return row if isinstance(row, EpochMarker) else None

@@ -1,0 +1,125 @@
+"""Whole controllers over a topic ``routing-table`` into which more than the leader writes."""
+
+from dataclasses import replace
+
+from controlplane.adapters.memory import MemoryEventWriter, MemoryLogReader
+from controlplane.codec.table import decode_row, encode_row
+from controlplane.config import ROUTING_TABLE
+from controlplane.core.log.decision import CauseKind, Decision
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, key_of
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch
+from controlplane.core.verification.audit import LogAudit
+from controlplane.core.verification.log_verification import LogVerification
+from controlplane.errors import LogContinuityError
+from controlplane.inspection.auditing import Auditor
+from controlplane.ports import OutgoingRecord
+from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
+from tests.helpers.polling import poll_until
+from tests.helpers.sources import source_of
+
+
+def test_foreign_rows_are_written_over_by_a_new_leader() -> None:
+    """Garbage, a row that looks right, a nonsense marker, a key that is no text: the table is whole again."""
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        first.end()
+        throw_garbage(world)
+        world.start("c2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        last = world.decisions()[-1]
+        assert CauseKind.TABLE_REPUBLISHED in [cause.kind for cause in last.causes]
+        assert_log_is_whole(world)
+        assert_table_is_clean(world)
+
+
+def test_foreign_rows_are_written_over_by_the_leader_that_runs() -> None:
+    """It needs no new term for it; the decision says why, and the audit takes it again."""
+    with MemoryCluster() as world:
+        world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        term = world.decisions()[-1].term
+        throw_garbage(world)
+        world.wait_until(lambda: table_repairs(world))
+        cause = table_repairs(world)[0].causes[0]
+        assert cause.subject == "c1"
+        assert "'main/slot/0'" in cause.evidence
+        world.wait_until(lambda: is_clean(world))
+        assert set(world.owners().values()) == {"n1"}
+        assert_log_is_whole(world)
+        assert {decision.term for decision in world.decisions()} == {term}
+        judging = LogAudit()
+        log, inputs = (source_of(MemoryLogReader(world.cluster, world.broker)) for _ in range(2))
+        audited = list(Auditor(judging, log, inputs).run())
+        assert [each for each in audited if each.differences] == []
+        assert judging.retaken == len(world.decisions())
+        verification = LogVerification()
+        assert [complaint for decision in world.decisions() for complaint in verification.judge(decision)] == []
+
+
+def test_a_first_leader_finds_garbage_in_its_table() -> None:
+    """Somebody wrote there before the cluster had a log; what nobody committed is no row of its table."""
+    with MemoryCluster() as world:
+        throw_garbage(world)
+        world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        assert_table_is_clean(world)
+
+
+def test_a_forged_marker_of_the_log_ends_the_leader_with_what_to_do() -> None:
+    """No leader wrote it, and readers would follow it: only people can keep its writer out."""
+    with MemoryCluster() as world:
+        leader = world.start("c1")
+        world.wait_until(world.table)
+        marker = decode_row(MARKER_KEY.encode(), world.records(ROUTING_TABLE)[-1].value or b"")
+        assert isinstance(marker, EpochMarker)
+        world.send(ROUTING_TABLE, MARKER_KEY, encode_row(replace(marker, epoch=Epoch(99))))
+        poll_until(lambda: not leader.alive)
+        assert isinstance(leader.failure, LogContinuityError)
+        assert "'controlplane topics apply'" in str(leader.failure)
+
+
+def throw_garbage(world: MemoryCluster) -> None:
+    """Write what no leader writes into the table's topic."""
+    writer = MemoryEventWriter(world.cluster, world.broker)
+    for key, value in (
+        (b"main/slot/0", b"no avro"),
+        (b"main/slot/1", encode_row(Slot(1, "intruder", (), Epoch(1)))),
+        (b"main/node/intruder", b""),
+        (b"main/table/settings", None),
+        (b"\xff\x00", b"\x00" * 100),
+        (b"main/epoch/marker", b"nonsense"),
+    ):
+        writer.send(OutgoingRecord(ROUTING_TABLE, key, value, 0))
+
+
+def table_repairs(world: MemoryCluster) -> list[Decision]:
+    """The decisions that did nothing but write the table again."""
+    return [
+        decision
+        for decision in world.decisions()
+        if not decision.events and decision.causes[0].kind is CauseKind.TABLE_REPUBLISHED
+    ]
+
+
+def is_clean(world: MemoryCluster) -> bool:
+    """Whether the topic holds the rows of the last table and no other."""
+    live = {record.key: record.value for record in world.records(ROUTING_TABLE)}
+    table = world.table()
+    held = {key for key, value in live.items() if value is not None and key != MARKER_KEY.encode()}
+    return table is not None and held == {key.encode() for key in rows_in(table)}
+
+
+def assert_table_is_clean(world: MemoryCluster) -> None:
+    """The topic holds the rows of the last table and no other."""
+    world.wait_until(lambda: is_clean(world))
+
+
+def rows_in(table: RoutingTable) -> set[str]:
+    """The keys of a table's rows."""
+    return {key_of(row) for row in (table.settings, *table.slots, *table.nodes.values(), *table.bundles.values())}

@@ -1,0 +1,168 @@
+"""What a leader finds in the topic of its table, and how often it writes the table again."""
+
+from collections.abc import Mapping
+
+import pytest
+from structlog.testing import capture_logs
+
+from controlplane.adapters.memory import MemoryEventWriter, VirtualClock
+from controlplane.config import ROUTING_TABLE, ClusterConfig
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.deciding.decide import repair_table
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import LogContinuityError
+from controlplane.log_reading.deadlines import STALL_LIMIT_MS
+from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
+from controlplane.service.table_watch import TableDamage, TableWatch
+from tests.helpers.published_world import PublishedWorld
+
+CLUSTER = ClusterConfig("c")
+
+
+class Deaf:
+    """A reader to which nothing of the table comes, and no error either."""
+
+    def __init__(self, reader: LogReader) -> None:
+        """Ask through another one."""
+        self._reader = reader
+
+    def __getattr__(self, name: str) -> object:
+        """Everything else is the other one's."""
+        return getattr(self._reader, name)
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """As the reader does."""
+        self._reader.assign(positions)
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """Nothing."""
+        return PolledBatch((), frozenset())
+
+
+class Watched(PublishedWorld):
+    """A leader whose table is watched, by a clock that only the test moves."""
+
+    def __init__(self) -> None:
+        """The table of its first decision stands in the topic, and was read."""
+        super().__init__(CLUSTER, Policy(slot_count=8))
+        self.readers = 0
+        self.deaf_from = 1 << 30
+        self.watch_clock = VirtualClock()
+        self.watch = TableWatch(self._open, self.watch_clock, self.state.log_id)
+        self.watch.read_to_end()
+
+    def throw(self, key: bytes, value: bytes | None) -> None:
+        """Somebody else writes into the topic."""
+        MemoryEventWriter(CLUSTER, self.broker).send(OutgoingRecord(ROUTING_TABLE, key, value, 0))
+
+    def look_for(self, milliseconds: int) -> TableDamage | None:
+        """Look five times a second, until something is to be repaired."""
+        for _ in range(0, milliseconds, 200):
+            self.watch_clock.advance(200)
+            damage = self.watch.damage(self.state, self._publisher)
+            if damage is not None:
+                return damage
+        return None
+
+    def repair(self, damage: TableDamage) -> None:
+        """What the leader does then."""
+        self._publisher.take_over(damage.image.row_hashes)
+        self.commit(repair_table(self.state, self.observations, damage.evidence))
+
+    def _open(self) -> LogReader:
+        self.readers += 1
+        reader = self.reader()
+        return Deaf(reader) if self.readers > self.deaf_from else reader  # type: ignore[return-value]
+
+
+def test_own_epochs_are_no_damage() -> None:
+    """Whatever the leader commits comes back as it was committed."""
+    world = Watched()
+    for node_id in ("n1", "n2", "n3"):
+        world.admit(node_id)
+        assert world.look_for(10_000) is None
+    assert world.readers == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "evidence"),
+    [
+        (b"main/slot/3", b"garbage", "1 keys hold what no leader wrote: 'main/slot/3'"),
+        (b"main/slot/3", None, "1 keys hold what no leader wrote: 'main/slot/3'"),
+        (b"\xff\x1b", b"", r"1 keys hold what no leader wrote: '\udcff\x1b'"),
+        (b"main/epoch/marker", b"garbage", "the epoch marker was written over"),
+        (b"main/epoch/marker", None, "the epoch marker was written over"),
+    ],
+)
+def test_what_no_leader_wrote_is_found_and_repaired(key: bytes, value: bytes | None, evidence: str) -> None:
+    """The next look finds it; one repair is enough, and leaves no key that is not the table's."""
+    world = Watched()
+    world.admit("n1")
+    assert world.look_for(1_000) is None
+    world.throw(key, value)
+    damage = world.look_for(400)
+    assert damage is not None
+    assert damage.evidence == evidence
+    world.repair(damage)
+    assert world.look_for(100_000) is None
+    assert world.state.epoch == world.watch.image.last_marker.epoch  # type: ignore[union-attr]  # it is there
+
+
+def test_a_flood_gives_a_bounded_number_of_epochs() -> None:
+    """Seven repairs in the first 64 s, one in 64 s from then on; and after a quiet time the next one is at once."""
+    world = Watched()
+    repaired_at_s = []
+    for tenth in range(6_000):
+        world.throw(b"nonsense", f"{tenth}".encode())
+        world.watch_clock.advance(100)
+        damage = world.watch.damage(world.state, world._publisher)  # noqa: SLF001 - what the leader hands over
+        if damage is not None:
+            repaired_at_s.append(tenth // 10)
+            world.repair(damage)
+    assert len([at_s for at_s in repaired_at_s if at_s < 64]) == 7
+    assert len(repaired_at_s) <= 7 + 600 // 64
+    last = world.look_for(64_000)
+    if last is not None:
+        world.repair(last)
+    assert world.look_for(70_000) is None
+    world.throw(b"nonsense", b"once more")
+    assert world.look_for(400) is not None
+
+
+def test_a_topic_that_was_made_again_is_filled_again() -> None:
+    """The table follows from the log; whoever deleted the topic need not restart the leader."""
+    world = Watched()
+    world.admit("n1")
+    world.look_for(1_000)
+    world.broker.create_topic(CLUSTER.topic(ROUTING_TABLE))
+    with capture_logs() as logs:
+        damage = world.look_for(3 * STALL_LIMIT_MS)
+    assert damage is not None
+    assert any("read from its start again" in each["event"] for each in logs)
+    world.repair(damage)
+    assert world.look_for(20_000) is None
+
+
+def test_a_reader_to_which_nothing_comes_is_replaced_and_proves_nothing() -> None:
+    """That own epochs do not come back does not mean that they are not there."""
+    world = Watched()
+    world.deaf_from = 1
+    world.admit("n1")
+    world.watch._reader = Deaf(world.reader())  # type: ignore[assignment]  # noqa: SLF001 - what Kafka's client can become
+    assert world.look_for(4 * STALL_LIMIT_MS) is None
+    assert world.readers > 2
+    world.deaf_from = 1 << 30
+    assert world.look_for(4 * STALL_LIMIT_MS) is None
+
+
+def test_a_marker_that_the_leader_did_not_write_stops_it() -> None:
+    """Readers would follow it."""
+    world = Watched()
+    ahead = Watched()
+    ahead.admit("n1")
+    reader = ahead.reader()
+    reader.assign({TopicPartition(ROUTING_TABLE, 0): 0})
+    record = reader.poll(1_000, 0).records[-1]
+    world.throw(record.key or b"", record.value)
+    with pytest.raises(LogContinuityError, match=r"holds a marker of epoch 2 .* committed no epoch after 1"):
+        world.look_for(1_000)
