@@ -41,6 +41,15 @@ def test_there_are_scenarios() -> None:
     assert len(FILES) > 10
 
 
+def test_outputs_are_made_anew() -> None:
+    """What stands below ``----`` is compared and never read: a rewritten file depends on its commands alone."""
+    commands = f"{OPENING}policy slot_count=2\njoin n1\nrun 300ms\n----\n"
+    fresh = played(commands)
+    assert "NodeAdmitted n1" in fresh
+    assert played(f"{commands}something else\n") == fresh
+    assert played(fresh) == fresh
+
+
 def test_every_command_is_used_and_documented() -> None:
     """The syntax of each stands in the README as its docstring says it, and some scenario shows it."""
     page = (FOLDER / "README.md").read_text(encoding="utf-8")
