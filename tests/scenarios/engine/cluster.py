@@ -92,15 +92,27 @@ class Cluster:
         Raises:
             ScenarioError: the time is no multiple of a step.
         """
-        if elapsed_ms % STEP_MS:
-            raise ScenarioError(f"time passes in steps of {STEP_MS} ms")
-        for _ in range(elapsed_ms // STEP_MS):
-            if (self.world.now_ms - START_MS) % HEARTBEAT_INTERVAL_MS == 0:
-                for node_id, process in sorted(self.processes.items()):
-                    if node_id not in silent:
-                        self.beat(node_id, process.incarnation, process.role, ready=node_id not in unready)
+        for _ in range(_steps(elapsed_ms)):
+            self._beat_when_due(silent, unready)
             self.world.tick(STEP_MS, (self.leader,))
             self.world.decide()
+
+    def run_without_controllers(self, elapsed_ms: int, silent: Collection[NodeId] = ()) -> None:
+        """Let time pass while no controller ticks or decides; processes that are not silent send heartbeats.
+
+        Raises:
+            ScenarioError: the time is no multiple of a step.
+        """
+        for _ in range(_steps(elapsed_ms)):
+            self._beat_when_due(silent, ())
+            self.world.now_ms += STEP_MS
+
+    def _beat_when_due(self, silent: Collection[NodeId], unready: Collection[NodeId]) -> None:
+        if (self.world.now_ms - START_MS) % HEARTBEAT_INTERVAL_MS:
+            return
+        for node_id, process in sorted(self.processes.items()):
+            if node_id not in silent:
+                self.beat(node_id, process.incarnation, process.role, ready=node_id not in unready)
 
     def new_decisions(self) -> list[Decision]:
         """The decisions that were not shown yet."""
@@ -111,3 +123,9 @@ class Cluster:
         """The refused inputs that were not shown yet."""
         shown, self._shown_refusals = self._shown_refusals, len(self.world.refusals)
         return self.world.refusals[shown:]
+
+
+def _steps(elapsed_ms: int) -> int:
+    if elapsed_ms % STEP_MS:
+        raise ScenarioError(f"time passes in steps of {STEP_MS} ms")
+    return elapsed_ms // STEP_MS

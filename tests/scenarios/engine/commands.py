@@ -22,6 +22,7 @@ COMMANDS: Final[Mapping[str, Handler]] = {
     "leave": happenings.leave,
     "left": happenings.left,
     "run": happenings.run,
+    "no-controllers": happenings.no_controllers,
     "intent": happenings.intent,
     "take-over": happenings.take_over,
     "table": views.table,

@@ -83,10 +83,15 @@ def run(cluster: Cluster, call: Call) -> list[str]:
     silent. Those that are unready report that they do not have their slots' data yet.
     """
     call.only("silent", "unready", words=1)
-    silent, unready = call.names("silent"), call.names("unready")
-    for node_id in silent | unready:
-        _process(cluster, node_id)
+    silent, unready = _running(cluster, call, "silent"), _running(cluster, call, "unready")
     cluster.run(parse_duration_ms(call.words[0]), silent, unready)
+    return []
+
+
+def no_controllers(cluster: Cluster, call: Call) -> list[str]:
+    """``no-controllers TIME [silent=NODE,...]``: time passes, and no controller runs; nodes send heartbeats."""
+    call.only("silent", words=1)
+    cluster.run_without_controllers(parse_duration_ms(call.words[0]), _running(cluster, call, "silent"))
     return []
 
 
@@ -110,6 +115,12 @@ def take_over(cluster: Cluster, call: Call) -> list[str]:
     cluster.leader = call.words[0]
     cluster.world.take_over(25_000)
     return []
+
+
+def _running(cluster: Cluster, call: Call, name: str) -> frozenset[str]:
+    for node_id in call.names(name):
+        _process(cluster, node_id)
+    return call.names(name)
 
 
 def _process(cluster: Cluster, node_id: str) -> Process:
