@@ -96,16 +96,18 @@ def no_controllers(cluster: Cluster, call: Call) -> list[str]:
 
 
 def intent(cluster: Cluster, call: Call) -> list[str]:
-    """``intent KIND [NAME=VALUE ...] [as=PRINCIPAL]``: an operator asks for something; ``run`` lets the leader answer.
+    """``intent KIND [NAME=VALUE ...] [as=PRINCIPAL] [id=ID]``: an operator asks for something.
 
-    The operator is ``tester`` if no principal is named. The intents of a scenario have the ids ``intent-1``, ...
+    The leader answers in the next ``run``. The operator is ``tester`` if no principal is named, and the ids are
+    ``intent-1``, ``intent-2`` and so on if none is given.
     """
     if len(call.words) != 1:
         raise ScenarioError(f"intent takes the kind of what is asked, found {list(call.words)}")
     cluster.intents += 1
-    arguments = {name: value for name, value in call.settings.items() if name != "as"}
-    asked = Intent(f"intent-{cluster.intents}", call.words[0], call.settings.get("as", "tester"), arguments)
-    cluster.world.append(INTENTS, 0, asked)
+    arguments = dict(call.settings)
+    principal = arguments.pop("as", "tester")
+    intent_id = arguments.pop("id", f"intent-{cluster.intents}")
+    cluster.world.append(INTENTS, 0, Intent(intent_id, call.words[0], principal, arguments))
     return []
 
 

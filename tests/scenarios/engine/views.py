@@ -107,8 +107,11 @@ def suppose(cluster: Cluster, call: Call) -> list[str]:
     sentences = [f"refused: {refusal}" for refusal in effect.refusals]
     sentences += [f"cannot be: {shortfall}" for shortfall in effect.shortfalls]
     sentences += [f"{answer.outcome.value}: {answer.detail}" for answer in effect.answers]
+    said = [line for sentence in sentences for line in wrapped(sentence, 0)]
+    if effect.refused:
+        return said
     return [
-        *(line for sentence in sentences for line in wrapped(sentence, 0)),
+        *said,
         f"{effect.moved} moved, least {effect.least_moved}; {effect.moved_now} now, {effect.rows_waiting} rows wait",
         f"{effect.leader_changes} leaders changed, least {effect.least_leader_changes}",
         *(f"  slot {old.slot_id}: {holders_text(old)} -> {holders_text(new)}" for old, new in effect.rows),
