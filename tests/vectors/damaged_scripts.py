@@ -1,0 +1,133 @@
+"""What a table reader meets where others have written into the topic too."""
+
+from dataclasses import replace
+
+from controlplane.codec.table import encode_row
+from controlplane.core.routing.rows import Row, slot_key
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch
+from tests.vectors.script_rows import KEYS, MARKER, WAITING, WHOLE, finds, first_table, node, slot
+from tests.vectors.script_topic import Script
+
+
+def damaged() -> list[Script]:
+    """What somebody else wrote, until the leader repairs the topic."""
+    scripts = []
+    foreign: dict[str, list[tuple[bytes, bytes | None]]] = {
+        "garbage in the place of a row": [(slot_key(1).encode(), b"garbage")],
+        "an empty value in the place of a row": [(slot_key(1).encode(), b"")],
+        "a row that was cut": [(slot_key(1).encode(), encode_row(Slot(1, "n9", (), Epoch(1)))[:-1])],
+        "a row with a byte too many": [(slot_key(1).encode(), encode_row(Slot(1, "n9", (), Epoch(1))) + b"\x00")],
+        "a row under another row's key": [(slot_key(1).encode(), encode_row(Slot(2, "n9", (), Epoch(1))))],
+        "a marker under a row's key": [(slot_key(1).encode(), None)],
+        "a row of nobody": [(slot_key(1).encode(), encode_row(Slot(1, "n9", (), Epoch(1))))],
+        "a removed row": [(slot_key(1).encode(), None)],
+        "keys of another kind": [(b"nonsense", b"x"), (b"other/slot/1", encode_row(Slot(1, "n9", (), Epoch(1))))],
+        "a slot beyond the count": [(b"main/slot/99", encode_row(Slot(99, "n9", (), Epoch(1))))],
+        "keys that are no UTF-8": [(b"\xff", b"x"), (b"\xfe", b"x")],
+    }
+    for name, records in foreign.items():
+        script = Script(
+            f"damage: {name}",
+            "T3 T5 R1 R10 R11",
+            "Rows and marker do not fit any more. The table stays, and the leader's repair is the next epoch.",
+        )
+        script.commit(first_table()).commit(slot(3, "n1", since=2)).read(WHOLE, [1, 2], in_use=2)
+        written = encode_row(script.marker()) if name == "a marker under a row's key" else None
+        for key, value in records:
+            script.append(key, written or value).control()
+        script.read(WAITING, [], in_use=2)
+        repair: dict[str, Row | bytes | None] = dict(slot(1, "n1", "n2"))
+        script.epoch, script.seq = 3, 3
+        for key, _ in records:
+            if key not in script.rows:
+                script.append(key, None)
+        for repaired, row in repair.items():
+            assert row is not None
+            assert not isinstance(row, bytes)
+            script.append(repaired.encode(), encode_row(row))
+        scripts.append(script.mark().read(WHOLE, [3], in_use=3, lookups=[finds(KEYS[1], 1, "n1")]))
+
+    return scripts
+
+
+def odd_records() -> list[Script]:
+    """Records that are no rows of anybody, markers that are none, and a marker that nothing fits."""
+    scripts = []
+    harmless = Script("a foreign tombstone", "R1 R10", "A tombstone of a key that is not there changes nothing.")
+    harmless.commit(first_table()).read(WHOLE, [1], in_use=1)
+    scripts.append(harmless.append(b"nonsense", None).control().read(WHOLE, [], in_use=1))
+
+    keyless = Script("a record without a key", "T3", "It is no row and no marker: passed by.")
+    keyless.commit(first_table()).read(WHOLE, [1], in_use=1).append(None, b"x").append(None, None).control()
+    scripts.append(keyless.read(WHOLE, [], in_use=1).commit(slot(3, "n1", since=2)).read(WHOLE, [2], in_use=2))
+
+    for name, value in {
+        "garbage": b"garbage",
+        "a tombstone": None,
+        "a row": encode_row(Slot(1, "n9", (), Epoch(1))),
+    }.items():
+        at_marker = Script(
+            f"{name} at the marker's key", "R2", "It is no row and no marker: the last marker stays, and rows fit it."
+        )
+        at_marker.commit(first_table()).read(WHOLE, [1], in_use=1).append(MARKER, value).control()
+        at_marker.read(WHOLE, [], in_use=1).commit(slot(3, "n1", since=2)).read(WHOLE, [2], in_use=2)
+        scripts.append(at_marker)
+
+    over = Script(
+        "a marker that garbage was compacted over",
+        "R13",
+        "Rows without any marker: a reader that begins waits, one that begins again keeps its table and waits.",
+    )
+    over.commit(first_table() | node("n3")).commit(slot(3, "n1", since=2)).read(WHOLE, [1, 2], in_use=2)
+    over.append(MARKER, b"garbage").control().control().read(WHOLE, [], in_use=2)
+    over.compacted(below=over.next_offset).truncated(over.next_offset - 1).read(WAITING, [], in_use=2, rebuilt=True)
+    over.read(WAITING, [], new_reader=True)
+    scripts.append(over.commit(slot(3, "n2", since=3)).read(WHOLE, [3], in_use=3))
+
+    counted = Script("a marker with another row count", "T8 R4 R7", "Right digest, wrong count: not shown.")
+    counted.commit(first_table())
+    counted.epoch, counted.seq = 2, 2
+    counted.mark(row_count=3).read(WAITING, [1])
+    scripts.append(counted.commit(slot(3, "n1", since=3)).read(WHOLE, [3], in_use=3))
+    return scripts
+
+
+def of_other_logs() -> list[Script]:
+    """Markers and rows of another cluster, or of another life of this one."""
+    behind = Script("another log's marker behind ours", "R3 R5", "A foreign marker without rows: passed by.")
+    behind.commit(first_table()).commit(slot(3, "n1", since=2)).read(WHOLE, [1, 2], in_use=2)
+    behind.mark(log_id="77aa00", epoch=9, term=9, seq=99).read(WHOLE, [], in_use=2)
+    behind.commit(slot(3, "n2", since=3)).read(WHOLE, [3], in_use=3, rebuilt=False)
+
+    rows = Script(
+        "another log's table behind ours", "R3 R10 R11", "Its rows damage ours, until the leader repairs them."
+    )
+    rows.commit(first_table()).commit(slot(3, "n1", since=2)).read(WHOLE, [1, 2], in_use=2)
+    ours = dict(rows.rows)
+    rows.append(slot_key(3).encode(), encode_row(Slot(3, "n9", (), Epoch(1))))
+    rows.rows[slot_key(3).encode()] = encode_row(Slot(3, "n9", (), Epoch(1)))
+    rows.mark(log_id="77aa00", epoch=1, seq=1).read(WAITING, [], in_use=2)
+    rows.rows = ours
+    scripts = [behind, rows.commit(slot(3, "n1", since=2)).read(WHOLE, [3], in_use=3)]
+
+    before = Script(
+        "another log's marker before ours",
+        "R5",
+        "A reader that begins does not take its log id from a marker that its rows do not fit.",
+    )
+    before.commit(first_table()).without(0)
+    foreign = before.marker(log_id="77aa00", digest="0123456789abcdef", epoch=5, term=7, seq=50)
+    before = Script(before.name, "R5", before.about)
+    before.append(MARKER, encode_row(foreign)).control().commit(first_table()).commit(slot(3, "n1", since=2))
+    scripts.append(before.read(WHOLE, [1, 2], in_use=2))
+
+    fitting = Script(
+        "another log's marker over an empty topic",
+        "T8 R5",
+        "No rows, row count 0 and digest 0: it fits nothing, because a table has its settings.",
+    )
+    empty = replace(foreign, row_count=0, digest="0" * 16)
+    fitting.append(MARKER, encode_row(empty)).control().commit(first_table()).read(WHOLE, [1], in_use=1)
+    scripts.append(fitting)
+    return scripts

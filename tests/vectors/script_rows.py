@@ -1,0 +1,70 @@
+"""The small table that the reader scripts are about, and what they look up in it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from controlplane.core.cluster.rows import TableSettings
+from controlplane.core.membership.rows import NodeRow
+
+from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.routing.rows import MARKER_KEY, SETTINGS_KEY, Row, bundle_key, namespace_key, node_key, slot_key
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.addresses import Address
+from controlplane.core.values.identifiers import Epoch
+
+EMPTY, WHOLE, WAITING, REFUSED = "empty", "whole", "waiting", "refused"
+LATER_SCHEMA: Final = b"\xc3\x01later\x00v9" + b"\x02\x06abc"
+"""A value whose fingerprint no schema has: what a later version of the software may write."""
+MARKER: Final = MARKER_KEY.encode()
+HALF: Final = 1 << 31
+KEYS: Final = {0: "a", 1: "user-3", 2: "键", 3: "c"}
+"""A key for each slot of four."""
+
+
+def slot(slot_id: int, leader: str | None, *followers: str, since: int = 1) -> dict[str, Row | bytes | None]:
+    """The row of a slot whose leader last changed in epoch ``since``."""
+    return {slot_key(slot_id): Slot(slot_id, leader, followers, Epoch(since))}
+
+
+def node(node_id: str, status: NodeStatus = NodeStatus.ACTIVE) -> dict[str, Row | bytes | None]:
+    """The row of a node."""
+    addresses = (Address("http", f"{node_id}.example", 8_080),)
+    return {node_key(node_id): NodeRow(node_id, 1, NodeRole.DATA, status, addresses, "", 1, "1.0.0")}
+
+
+def namespace(*owners: str | None) -> dict[str, Row | bytes | None]:
+    """A namespace ``kv`` of two bundles."""
+    lower, upper = (Bundle("kv", bound, bound + HALF, owner) for bound, owner in zip((0, HALF), owners, strict=True))
+    return {
+        namespace_key("kv"): Namespace("kv", 2),
+        bundle_key(lower.bundle_id): lower,
+        bundle_key(upper.bundle_id): upper,
+    }
+
+
+def first_table() -> dict[str, Row | bytes | None]:
+    """Four slots and two nodes: n1 leads 0 and 1, n2 leads 2, nobody leads 3."""
+    settings = TableSettings(4, 2, HashFunction.CRC32C, 2_500)
+    slots = slot(0, "n1", "n2") | slot(1, "n1", "n2") | slot(2, "n2", "n1") | slot(3, None, since=0)
+    return {SETTINGS_KEY: settings} | slots | node("n1") | node("n2")
+
+
+def finds(key: str, slot_id: int, leader: str | None) -> Mapping[str, Any]:
+    """A lookup of a key that finds its slot."""
+    return {"key": key, "slot": slot_id, "leader": leader}
+
+
+def fails(key: str, **where: str) -> Mapping[str, Any]:
+    """A lookup that has to fail, because a row cannot be read."""
+    return {**where, "key": key, "unroutable": True}
+
+
+def finds_bundle(key: str, bundle: str, owner: str | None) -> Mapping[str, Any]:
+    """A lookup of a key in namespace ``kv``."""
+    return {"namespace": "kv", "key": key, "bundle": bundle, "owner": owner}
+
+
+LOW, HIGH = "kv/0x00000000_0x80000000", "kv/0x80000000_0x100000000"
+LOW_KEY, HIGH_KEY = "", "a"

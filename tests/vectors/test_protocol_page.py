@@ -1,0 +1,53 @@
+"""The page for readers names what the code does: rules, events, and fields that digests leave out."""
+
+import re
+import typing
+from pathlib import Path
+
+from controlplane.codec.conversion import field_types
+from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import Event
+from controlplane.core.slots.table import Slot
+from controlplane.core.values import canonical as plain
+from tests.vectors import rewrite
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "protocol.md").read_text("utf-8")
+
+
+def records_within(kind: object) -> set[type]:
+    """A record and all records that can stand in its fields."""
+    if isinstance(kind, typing.NewType):
+        return records_within(kind.__supertype__)
+    found: set[type] = set()
+    fields = field_types(kind) if isinstance(kind, type) and typing.get_origin(kind) is None else None
+    if fields is not None and isinstance(kind, type):
+        found.add(kind)
+        inner = [hint for _, hint in fields]
+    else:
+        inner = list(typing.get_args(kind))
+    return found.union(*map(records_within, inner))
+
+
+def test_vectors_name_rules_of_the_page() -> None:
+    """Who looks up why a vector expects something finds it."""
+    rules = set(re.findall(r"^- \*\*([A-Z]\d+)\*\*", PAGE, re.MULTILINE))
+    named = {rule for name in rewrite.MAKERS for case in rewrite.read(name) for rule in case.get("rules", ())}
+    assert named <= rules
+    assert {rule for rule in rules if rule[0] in "TRL"} - named <= {"R14", "R16", "T1", "T2", "T6", "T9", "T11", "L8"}
+
+
+def test_records_that_name_their_type_are_listed() -> None:
+    """C3: a reader that leaves one member out, or adds one, computes another digest."""
+    texts = [case["canonical"] for case in rewrite.read("decision_digests")]
+    tagged = {name for text in texts for name in re.findall(r'"type":"(\w+)"', text)}
+    assert tagged == {kind.__name__ for kind in (*typing.get_args(Event), Slot, Bundle, Namespace)}
+    assert "Every event, and every Slot, Bundle and Namespace" in PAGE
+
+
+def test_later_fields_are_listed() -> None:
+    """C4: the fields that canonical JSON leaves out while they have their default."""
+    later = {f"`{kind.__name__}.{name}`" for kind in records_within(Decision) for name in plain.later_defaults(kind)}
+    listed = re.search(r"- \*\*C4\*\*.*?(?=\n- )", PAGE, re.DOTALL)
+    assert listed is not None
+    assert later == set(re.findall(r"`[A-Z]\w+\.\w+`", listed.group()))
