@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from controlplane.core.cluster.events import PolicyChanged
-
 from controlplane.codec.decisions import DEFAULT_MAX_PART_BYTES, decision_key, encode_decision
 from controlplane.config import ClusterConfig
+from controlplane.core.cluster.events import PolicyChanged
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import Decision
 from controlplane.core.slots.certificate import Certificate

@@ -5,15 +5,15 @@ from io import BytesIO, StringIO
 from typing import Any
 
 import fastavro
-from controlplane.core.cluster.rows import TableSettings
-from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 
 from controlplane.codec.framing import default_framing
 from controlplane.codec.table import encode_row
 from controlplane.core.bundles.bundle import Namespace
 from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.routing.rows import SETTINGS_KEY, namespace_key, slot_key
 from controlplane.core.slots.table import Slot
+from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch
 from tests.golden.frozen import DAMAGED_FILE, RECORDS, read_json
 from tests.vectors.script_topic import text_of

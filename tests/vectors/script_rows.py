@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from controlplane.core.cluster.rows import TableSettings
-from controlplane.core.membership.rows import NodeRow
-
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.rows import MARKER_KEY, SETTINGS_KEY, Row, bundle_key, namespace_key, node_key, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.addresses import Address

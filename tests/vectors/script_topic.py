@@ -8,10 +8,9 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
-from controlplane.core.values.digests import add_hashes, format_digest, row_hash
-
 from controlplane.codec.table import encode_row
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row
+from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 
 LOG: Final = "0f3c9a"

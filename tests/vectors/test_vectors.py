@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from controlplane.core.values.digests import add_hashes, format_digest, row_hash
-
 from controlplane.bootstrap.readers import read_decisions
+
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import default_framing
 from controlplane.codec.schema_store import default_store
 from controlplane.core.log.apply import follow
 from controlplane.core.log.state import State
 from controlplane.core.values.canonical import canonical_bytes
+from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.errors import StopError
 from tests.golden.rewrite import FrozenError
 from tests.vectors import rewrite

@@ -21,11 +21,12 @@ from controlplane.cli.operations.operating import (
 )
 from controlplane.cli.table.rendering import STATUS_COLUMNS, headline, status_rows
 from controlplane.cli.table.suppositions import GRAMMAR, parse_supposition
+from controlplane.config import ROUTING_TABLE
 from controlplane.core.deciding.table_status import table_status
 from controlplane.core.intents.intent import TRUE, IntentKind
 from controlplane.core.log.state import State
-from controlplane.errors import ConfigurationError
-from controlplane.inspection import readers, states, table_standing, tables
+from controlplane.errors import ConfigurationError, NoRouteError
+from controlplane.inspection import readers, routes, states, table_standing, tables
 from controlplane.inspection.holds import read_holds
 from controlplane.inspection.past_states import Measure, Moment, refuse_lost_log, replay, table_of
 
@@ -132,6 +133,43 @@ def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_f
     for line in table_standing.waiting_lines(found.waiting):
         click.echo(line)
     print_rows(table_standing.count_rows(found), table_standing.COUNT_FIELDS)
+    return ExitStatus.DONE
+
+
+@table.command("route")
+@click.argument("key")
+@click.option("--namespace", metavar="NAME", help="Find the key's bundle in this namespace, instead of its slot.")
+@format_option
+@pass_invocation
+def route(invocation: Invocation, *, key: str, namespace: str | None, output_format: OutputFormat) -> ExitStatus:
+    """Print where the newest table sends a KEY: its slot or bundle, the owner, and how they follow from the key's hash.
+
+    A client in another language has to come to the same numbers. Exits with 1 if nobody serves the key now.
+    """
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"the key {key!r} is no UTF-8, and keys are text: give it in UTF-8") from None
+    with reading(invocation, first_topic=ROUTING_TABLE) as source:
+        current = readers.read_routing_table(source)
+    if current is None:
+        say_that_nobody_led(invocation, "routing table")
+        return ExitStatus.FAILED
+    try:
+        if namespace is None:
+            found, served = routes.slot_route(current, key), "leader"
+        else:
+            found, served = routes.bundle_route(current, namespace, key), "owner"
+    except NoRouteError as error:
+        click.echo(str(error), err=True)
+        return ExitStatus.FAILED
+    if output_format is OutputFormat.JSON:
+        print_json(found)
+    else:
+        print_rows(routes.route_rows(found), STATUS_COLUMNS)
+    if found[served] is None:
+        click.echo(f"nobody serves this key in epoch {current.epoch}: wait for a later epoch", err=True)
+        return ExitStatus.FAILED
     return ExitStatus.DONE
 
 

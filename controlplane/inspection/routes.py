@@ -1,0 +1,95 @@
+"""The way from a key to its owner, with every number on it: for people who check a client in another language."""
+
+import hashlib
+import zlib
+from typing import Final
+
+import google_crc32c
+
+from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.canonical import Plain
+from controlplane.core.values.identifiers import NamespaceName, NodeId
+from controlplane.inspection.rows import Row, Rows
+
+_SIGN_BIT: Final = 1 << 31
+
+
+def slot_route(table: RoutingTable, key: str) -> Row:
+    """A key's slot in one table, and how it was found.
+
+    Raises:
+        NoRouteError: this version cannot read the row of the slot, or the settings.
+    """
+    slot = table.slot_for(key)
+    settings = table.settings
+    hashed = _slot_hash(key, settings.hash_function)
+    return {
+        **_start(table, key),
+        "hash_function": settings.hash_function.value,
+        "hash": hashed,
+        "absolute_hash": abs(hashed),
+        "slot_count": settings.slot_count,
+        "slot": slot.slot_id,
+        "leader": slot.leader,
+        "addresses": _addresses(table, slot.leader),
+        "followers": list(slot.followers),
+        "leader_epoch": slot.leader_epoch,
+    }
+
+
+def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Row:
+    """A key's bundle in one table, and how it was found.
+
+    Raises:
+        NoRouteError: the namespace is not in the table, or this version cannot read the row of the bundle.
+    """
+    bundle = table.bundle_for(namespace, key)
+    return {
+        **_start(table, key),
+        "namespace": namespace,
+        "hash_function": "crc32",
+        "hash": zlib.crc32(key.encode()),
+        "bundle": bundle.bundle_id,
+        "owner": bundle.owner,
+        "addresses": _addresses(table, bundle.owner),
+    }
+
+
+def route_rows(route: Row) -> Rows:
+    """A row for each property; after the numbers, the arithmetic as a formula."""
+    rows: list[Row] = [{"property": name.replace("_", " "), "value": value} for name, value in route.items()]
+    return [*rows, {"property": "arithmetic", "value": _formula(route)}]
+
+
+def _formula(route: Row) -> str:
+    """What a client has to compute, in numbers."""
+    if "slot" not in route:
+        return f"crc32(key) = {route['hash']:#010x}, within the bounds of the bundle"
+    masked = route["hash_function"] == HashFunction.CRC32C.value
+    to_slots = f"& ({route['slot_count']} - 1)" if masked else f"mod {route['slot_count']}"
+    return f"|{route['hash']}| {to_slots} = {route['slot']}"
+
+
+def _start(table: RoutingTable, key: str) -> Row:
+    return {
+        "key": key,
+        "key_bytes": key.encode().hex(" "),
+        "log_id": table.log_id,
+        "term": table.term,
+        "epoch": table.epoch,
+    }
+
+
+def _addresses(table: RoutingTable, node_id: NodeId | None) -> list[Plain]:
+    row = None if node_id is None else table.nodes.get(node_id)
+    return [f"{each.name}={each.host}:{each.port}" for each in row.addresses] if row else []
+
+
+def _slot_hash(key: str, function: HashFunction) -> int:
+    """The checksum as the signed number whose absolute value counts."""
+    if function is HashFunction.CRC32C:
+        unsigned: int = google_crc32c.value(key.encode())
+    else:
+        unsigned = int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()[:4], "little")
+    return unsigned - 2 * _SIGN_BIT if unsigned >= _SIGN_BIT else unsigned
