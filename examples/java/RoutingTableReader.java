@@ -1,156 +1,121 @@
-import java.io.IOException;
 import java.math.BigInteger;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.DirectoryStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.time.Duration;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Properties;
-import java.util.TreeMap;
-import org.apache.avro.Schema;
-import org.apache.avro.SchemaNormalization;
-import org.apache.avro.generic.GenericDatumReader;
 import org.apache.avro.generic.GenericRecord;
-import org.apache.avro.io.DecoderFactory;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Rebuilds the routing table from its topic with nothing but a Kafka client and an Avro library.
+ * Follows the routing table and routes keys with nothing but a Kafka client and an Avro library, as
+ * docs/reference/protocol.md says.
  *
- * <p>The rule is short: keep the last value of every key; at an epoch marker compute the digest of the rows; if it is the
- * marker's, the rows are the table of that epoch. If it is not, compaction has removed rows that later ones replace:
- * read on. Set {@code isolation.level} to {@code read_committed}: the client's default shows aborted epochs.
+ * <p>Prints a line for each epoch that it shows: epoch, term, digest, row count, and a hash of "slot:leader:followers;"
+ * over all slots. Once it is at the end of the topic and has shown the epoch that was asked for, it prints a line for each
+ * key, "route", key, slot, slot leader and its addresses, and ends.
  *
- * <p>Prints one line an epoch: epoch, term, digest, row count, and a hash of "slot:leader:followers;" over all slots.
- *
- * <p>Arguments: bootstrap servers, topic, folder of the schemas, the epoch after which to stop, seconds to wait for it.
+ * <p>Arguments: bootstrap servers, topic, folder of the schemas, the epoch after which to stop, seconds to wait for it,
+ * and keys to route.
  */
 public final class RoutingTableReader {
-    private static final String MARKER_KEY = "main/epoch/marker";
-    private static final BigInteger MODULUS = BigInteger.ONE.shiftLeft(64);
+    private static final Duration POLL = Duration.ofMillis(100);
 
-    private final Map<Long, Schema> schemas = new HashMap<>();
-    private final Map<String, byte[]> rows = new HashMap<>();
-    private long lastTerm = 0;
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final TopicPartition partition;
+    private TableReplica replica;
 
     public static void main(String[] arguments) throws Exception {
-        RoutingTableReader reader = new RoutingTableReader(Path.of(arguments[2]));
-        reader.follow(arguments[0], arguments[1], Long.parseLong(arguments[3]), Long.parseLong(arguments[4]));
-    }
-
-    private RoutingTableReader(Path schemaFolder) throws IOException {
-        try (DirectoryStream<Path> files = Files.newDirectoryStream(schemaFolder, "*.avsc")) {
-            for (Path file : files) {
-                Schema schema = new Schema.Parser().parse(file.toFile());
-                schemas.put(SchemaNormalization.parsingFingerprint64(schema), schema);
-            }
-        }
-    }
-
-    private void follow(String bootstrapServers, String topic, long lastEpoch, long seconds) throws Exception {
         Properties settings = new Properties();
-        settings.put("bootstrap.servers", bootstrapServers);
-        settings.put("isolation.level", "read_committed");
+        settings.put("bootstrap.servers", arguments[0]);
+        settings.put("isolation.level", "read_committed"); // the client's default shows epochs that were aborted
+        settings.put("auto.offset.reset", "none"); // a position that is gone has to be noticed
         settings.put("enable.auto.commit", "false");
         settings.put("allow.auto.create.topics", "false");
-        long deadline = System.nanoTime() + Duration.ofSeconds(seconds).toNanos();
+        Records records = new Records(Path.of(arguments[2]));
+        List<String> keys = Arrays.asList(arguments).subList(5, arguments.length);
         try (KafkaConsumer<byte[], byte[]> consumer =
                 new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
-            List<TopicPartition> partitions = List.of(new TopicPartition(topic, 0));
-            consumer.assign(partitions);
-            consumer.seekToBeginning(partitions);
-            long epoch = 0;
-            while (epoch < lastEpoch) {
-                if (System.nanoTime() > deadline) {
-                    throw new IllegalStateException("epoch " + lastEpoch + " did not come; the last was " + epoch);
+            RoutingTableReader reader = new RoutingTableReader(consumer, arguments[1], new TableReplica(records));
+            reader.follow(Long.parseLong(arguments[3]), Duration.ofSeconds(Long.parseLong(arguments[4])));
+            for (String key : keys) {
+                System.out.println(routeOf(reader.replica.inUse(), key));
+            }
+        }
+    }
+
+    private RoutingTableReader(KafkaConsumer<byte[], byte[]> consumer, String topic, TableReplica replica) {
+        this.consumer = consumer;
+        this.partition = new TopicPartition(topic, 0);
+        this.replica = replica;
+    }
+
+    /** Reads until an epoch was shown and the end of the topic shows a whole table. */
+    private void follow(long lastEpoch, Duration patience) throws Exception {
+        long deadline = System.nanoTime() + patience.toNanos();
+        consumer.assign(List.of(partition));
+        consumer.seekToBeginning(List.of(partition));
+        TableReplica.Standing standing = TableReplica.Standing.EMPTY;
+        while (standing != TableReplica.Standing.WHOLE || replica.inUse().epoch < lastEpoch) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException("epoch " + lastEpoch + " did not come; the topic is " + standing);
+            }
+            try {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
+                    show(replica.take(record.key(), record.value()));
                 }
-                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
-                    epoch = Math.max(epoch, fold(record));
+            } catch (OffsetOutOfRangeException error) {
+                beginAgain();
+                continue;
+            }
+            // The position passes control records, which the offset of the last record does not show.
+            if (consumer.position(partition) >= consumer.endOffsets(List.of(partition)).get(partition)) {
+                standing = replica.atEnd();
+                if (standing == TableReplica.Standing.BEGIN_AGAIN) {
+                    beginAgain();
                 }
             }
         }
     }
 
-    /** Takes one record up; returns the epoch that it completed, or 0. */
-    private long fold(ConsumerRecord<byte[], byte[]> record) throws Exception {
-        String key = new String(record.key(), StandardCharsets.UTF_8);
-        if (!key.equals(MARKER_KEY)) {
-            if (record.value() == null) {
-                rows.remove(key);
-            } else {
-                rows.put(key, record.value());
-            }
-            return 0;
-        }
-        GenericRecord marker = decode(record.value());
-        long term = (Long) marker.get("term");
-        if (term < lastTerm) {
-            throw new IllegalStateException("term falls from " + lastTerm + " to " + term);
-        }
-        lastTerm = term;
-        String digest = digest();
-        if (!digest.equals(marker.get("digest").toString())) {
-            return 0;
-        }
-        System.out.printf(
-                "%d %d %s %d %s%n", (Long) marker.get("epoch"), term, digest, rows.size(), hashOfSlots());
-        return (Long) marker.get("epoch");
+    private void beginAgain() {
+        replica = replica.beginAgain();
+        consumer.seekToBeginning(List.of(partition));
     }
 
-    private String digest() throws NoSuchAlgorithmException {
-        BigInteger sum = BigInteger.ZERO;
-        for (Map.Entry<String, byte[]> row : rows.entrySet()) {
-            byte[] key = row.getKey().getBytes(StandardCharsets.UTF_8);
-            MessageDigest sha = MessageDigest.getInstance("SHA-256");
-            sha.update(ByteBuffer.allocate(4).putInt(key.length).array());
-            sha.update(key);
-            sha.update(row.getValue());
-            sum = sum.add(new BigInteger(1, Arrays.copyOf(sha.digest(), 8)));
+    private static void show(RoutingTable table) throws Exception {
+        if (table != null) {
+            System.out.printf(
+                    "%d %d %s %d %s%n", table.epoch, table.term, table.digest, table.rowCount(), hashOfSlots(table));
         }
-        return String.format("%016x", sum.mod(MODULUS));
     }
 
-    private String hashOfSlots() throws Exception {
-        Map<Long, String> lines = new TreeMap<>();
-        for (Map.Entry<String, byte[]> row : rows.entrySet()) {
-            if (row.getKey().startsWith("main/slot/")) {
-                GenericRecord slot = decode(row.getValue());
-                StringBuilder line = new StringBuilder();
-                line.append(slot.get("slot_id")).append(':').append(slot.get("leader") == null ? "" : slot.get("leader"));
-                for (Object follower : (List<?>) slot.get("followers")) {
-                    line.append(':').append(follower);
-                }
-                lines.put((Long) slot.get("slot_id"), line.append(';').toString());
+    private static String routeOf(RoutingTable table, String key) throws RoutingTable.Unroutable {
+        long slot = table.slotOf(key);
+        String leader = table.leaderOf(slot);
+        return leader == null
+                ? "route " + key + " " + slot + " nobody"
+                : "route " + key + " " + slot + " " + leader + " " + table.addressesOf(leader);
+    }
+
+    private static String hashOfSlots(RoutingTable table) throws Exception {
+        StringBuilder lines = new StringBuilder();
+        for (long slotId = 0; slotId < table.slotCount(); slotId++) {
+            GenericRecord slot = table.slot(slotId);
+            lines.append(slotId).append(':');
+            lines.append(slot == null || slot.get("leader") == null ? "" : slot.get("leader"));
+            for (Object follower : slot == null ? List.of() : (List<?>) slot.get("followers")) {
+                lines.append(':').append(follower);
             }
+            lines.append(';');
         }
         MessageDigest sha = MessageDigest.getInstance("SHA-256");
-        sha.update(String.join("", lines.values()).getBytes(StandardCharsets.UTF_8));
-        return String.format("%064x", new BigInteger(1, sha.digest()));
-    }
-
-    /** Avro single-object encoding: C3 01, the schema's 64-bit fingerprint (little-endian), the body. */
-    private GenericRecord decode(byte[] value) throws IOException {
-        ByteBuffer buffer = ByteBuffer.wrap(value).order(ByteOrder.LITTLE_ENDIAN);
-        if (buffer.getShort() != (short) 0x01C3) {
-            throw new IOException("not in Avro single-object encoding");
-        }
-        long fingerprint = buffer.getLong();
-        Schema schema = schemas.get(fingerprint);
-        if (schema == null) {
-            throw new IOException("unknown schema fingerprint " + Long.toHexString(fingerprint));
-        }
-        return new GenericDatumReader<GenericRecord>(schema)
-                .read(null, DecoderFactory.get().binaryDecoder(value, buffer.position(), value.length - buffer.position(), null));
+        return String.format("%064x", new BigInteger(1, sha.digest(lines.toString().getBytes(StandardCharsets.UTF_8))));
     }
 }

@@ -1,27 +1,23 @@
 """A consumer in Java, written with a Kafka client and an Avro library only, agrees with ours at every epoch."""
 
 import hashlib
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.embedded.jars import broker_jars
-from controlplane.embedded.java import find_java
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.resources import resource_path
 from tests.fixtures import BrokerFactory
 from tests.helpers.compaction import CLEANING, churn_until, compact_soon
+from tests.helpers.java_reader import JavaReader
 from tests.helpers.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-SOURCE = Path(__file__).parents[2] / "examples" / "java" / "RoutingTableReader.java"
+KEYS = ("a", "user-3", "user-17", "tenant/eu-1")
 LAST_EPOCH_WITHIN_S = 120
 
 
@@ -35,7 +31,17 @@ def cluster(
         yield cluster
 
 
-def test_java_rebuilds_the_same_table_at_every_epoch_and_after_compaction(cluster: RealCluster) -> None:
+@pytest.fixture
+def java_reader(tmp_path: Path) -> JavaReader:
+    """The example, compiled."""
+    folder = tmp_path / "classes"
+    folder.mkdir()
+    return JavaReader(folder)
+
+
+def test_java_rebuilds_the_same_table_at_every_epoch_and_after_compaction(
+    java_reader: JavaReader, cluster: RealCluster
+) -> None:
     """No SDK is needed to route: rows, marker and digest say everything, in any language."""
     cluster.start_controller("c1")
     cluster.start_controller("c2")
@@ -43,7 +49,8 @@ def test_java_rebuilds_the_same_table_at_every_epoch_and_after_compaction(cluste
     tables = cluster.tables()
     assert len(tables) >= 10
     assert [table.epoch for table in tables] == list(range(1, len(tables) + 1))
-    assert read_by_java(cluster, tables[-1].epoch) == [line_of(table) for table in tables]
+    expected = [*(line_of(table) for table in tables), *routes_of(tables[-1])]
+    assert read_by_java(java_reader, cluster, tables[-1].epoch) == expected
 
     records = len(cluster.records(ROUTING_TABLE))
     compact_soon(cluster)
@@ -51,7 +58,7 @@ def test_java_rebuilds_the_same_table_at_every_epoch_and_after_compaction(cluste
     compacted = cluster.tables()
     assert len(compacted) < compacted[-1].epoch, "compaction left every epoch readable: the test shows nothing"
     ours = [line_of(table) for table in compacted]
-    theirs = read_by_java(cluster, compacted[-1].epoch)
+    theirs = read_by_java(java_reader, cluster, compacted[-1].epoch)[: -len(KEYS)]
     assert theirs[-1] == ours[-1]
     assert set(theirs) <= set(ours), "compaction goes on, so Java may see fewer epochs than we did, never other ones"
 
@@ -76,17 +83,26 @@ def wait_for_leader_of_slots(cluster: RealCluster, node_id: str) -> None:
     cluster.wait_until(lambda: node_id in cluster.slot_leaders(), f"{node_id} leads slots")
 
 
-def read_by_java(cluster: RealCluster, last_epoch: int) -> list[str]:
+def read_by_java(java_reader: JavaReader, cluster: RealCluster, last_epoch: int) -> list[str]:
     """What the example prints, line by line."""
-    jars = [*broker_jars(), *(Path(pyspark.__file__).parent / "jars").glob("avro-1*.jar")]
-    command = [
-        *(str(find_java().executable), "-cp", os.pathsep.join(str(jar) for jar in jars), str(SOURCE)),
+    arguments = [
         *(cluster.kafka.bootstrap_servers, cluster.cluster.topic(ROUTING_TABLE)),
-        *(str(resource_path("schemas")), str(last_epoch), str(LAST_EPOCH_WITHIN_S)),
+        *(str(resource_path("schemas")), str(last_epoch), str(LAST_EPOCH_WITHIN_S), *KEYS),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LAST_EPOCH_WITHIN_S + 60, check=False)
+    done = java_reader.run("RoutingTableReader", arguments, LAST_EPOCH_WITHIN_S + 60)
     assert done.returncode == 0, done.stderr[-2_000:]
     return done.stdout.splitlines()
+
+
+def routes_of(table: RoutingTable) -> list[str]:
+    """Where our client sends the keys, in the example's words."""
+    routes = []
+    for key in KEYS:
+        slot = table.slot_for(key)
+        assert slot.leader is not None
+        addresses = ",".join(f"{each.name}={each.host}:{each.port}" for each in table.nodes[slot.leader].addresses)
+        routes.append(f"route {key} {slot.slot_id} {slot.leader} {addresses}")
+    return routes
 
 
 def line_of(table: RoutingTable) -> str:

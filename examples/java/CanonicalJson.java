@@ -1,0 +1,139 @@
+import java.math.BigDecimal;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import org.apache.avro.Schema;
+import org.apache.avro.generic.GenericRecord;
+
+/** The one text form of a decision, which its digest is over: rules C1 to C6. */
+final class CanonicalJson {
+    /** By code points, which UTF-8 sorts by and Java's strings do not. */
+    private static final Comparator<String> BY_CODE_POINT = (left, right) ->
+            Arrays.compareUnsigned(left.getBytes(StandardCharsets.UTF_8), right.getBytes(StandardCharsets.UTF_8));
+
+    private static final Set<String> NAMED_BESIDE_EVENTS = Set.of("Slot", "Bundle", "Namespace");
+    private static final Map<String, String> LATER_FIELDS = Map.of("Policy", "intent_rights", "TermOpened", "observed_from");
+
+    private CanonicalJson() {}
+
+    /** A record as maps, lists and scalars; events and some others name their type. */
+    static Map<String, Object> treeOf(GenericRecord record, boolean named) {
+        Schema schema = record.getSchema();
+        Map<String, Object> tree = new TreeMap<>(BY_CODE_POINT);
+        for (Schema.Field field : schema.getFields()) {
+            tree.put(field.name(), treeOf(record.get(field.pos()), field.name().equals("events")));
+        }
+        String later = LATER_FIELDS.get(schema.getName());
+        if (later != null && tree.get(later) instanceof Map && ((Map<?, ?>) tree.get(later)).isEmpty()) {
+            tree.remove(later);
+        }
+        if (named || NAMED_BESIDE_EVENTS.contains(schema.getName())) {
+            tree.put("type", schema.getName());
+        }
+        return tree;
+    }
+
+    private static Object treeOf(Object value, boolean named) {
+        if (value instanceof GenericRecord) {
+            return treeOf((GenericRecord) value, named);
+        }
+        if (value instanceof List) {
+            List<Object> list = new ArrayList<>();
+            for (Object each : (List<?>) value) {
+                list.add(treeOf(each, named));
+            }
+            return list;
+        }
+        if (value instanceof Map) {
+            Map<String, Object> map = new TreeMap<>(BY_CODE_POINT);
+            for (Map.Entry<?, ?> entry : ((Map<?, ?>) value).entrySet()) {
+                map.put(entry.getKey().toString(), treeOf(entry.getValue(), false));
+            }
+            return map;
+        }
+        return value instanceof CharSequence ? value.toString() : value;
+    }
+
+    /** The text of such a tree. */
+    static String textOf(Object tree) {
+        StringBuilder text = new StringBuilder();
+        write(tree, text);
+        return text.toString();
+    }
+
+    static String digestOf(String canonical) {
+        try {
+            byte[] digest = MessageDigest.getInstance("SHA-256").digest(canonical.getBytes(StandardCharsets.UTF_8));
+            StringBuilder text = new StringBuilder();
+            for (byte each : digest) {
+                text.append(String.format("%02x", each));
+            }
+            return text.toString();
+        } catch (NoSuchAlgorithmException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    private static void write(Object value, StringBuilder text) {
+        String separator = "";
+        if (value instanceof Map) {
+            text.append('{');
+            for (Map.Entry<?, ?> entry : ((Map<?, ?>) value).entrySet()) {
+                text.append(separator);
+                writeString(entry.getKey().toString(), text);
+                text.append(':');
+                write(entry.getValue(), text);
+                separator = ",";
+            }
+            text.append('}');
+        } else if (value instanceof List) {
+            text.append('[');
+            for (Object each : (List<?>) value) {
+                text.append(separator);
+                write(each, text);
+                separator = ",";
+            }
+            text.append(']');
+        } else if (value instanceof String) {
+            writeString((String) value, text);
+        } else {
+            text.append(value instanceof Double ? doubleText((Double) value) : String.valueOf(value));
+        }
+    }
+
+    private static void writeString(String value, StringBuilder text) {
+        text.append('"');
+        for (int index = 0; index < value.length(); index++) {
+            char each = value.charAt(index);
+            int escape = "\"\\\b\t\n\f\r".indexOf(each);
+            if (escape >= 0) {
+                text.append('\\').append("\"\\btnfr".charAt(escape));
+            } else if (each < 0x20) {
+                text.append(String.format("\\u%04x", (int) each));
+            } else {
+                text.append(each);
+            }
+        }
+        text.append('"');
+    }
+
+    /** For numbers from 0 (excluded) to 1: no other double stands in a decision. */
+    private static String doubleText(double value) {
+        BigDecimal decimal = new BigDecimal(Double.toString(value)).stripTrailingZeros();
+        String digits = decimal.unscaledValue().toString();
+        int exponent = digits.length() - 1 - decimal.scale();
+        if (exponent < -4) {
+            String fraction = digits.length() == 1 ? "" : "." + digits.substring(1);
+            return digits.charAt(0) + fraction + String.format("e-%02d", -exponent);
+        }
+        String plain = decimal.toPlainString();
+        return plain.contains(".") ? plain : plain + ".0";
+    }
+}

@@ -1,0 +1,148 @@
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.avro.generic.GenericRecord;
+
+/** One epoch of the table: which node serves a key. A row that cannot be read fails the lookups that need it (R8). */
+final class RoutingTable {
+    private static final Pattern BUNDLE_KEY =
+            Pattern.compile("main/bundle/(.*)/0x([0-9a-f]{8,})_0x([0-9a-f]{8,})", Pattern.DOTALL);
+
+    final long term;
+    final long epoch;
+    final long seq;
+    final String logId;
+    final String digest;
+
+    private final Records records;
+    private final Map<ByteBuffer, byte[]> rows;
+    private final Map<String, TreeMap<Long, Range>> bundles = new HashMap<>();
+
+    /** The rows that fitted a marker; they are copied. */
+    RoutingTable(Records records, Marker marker, Map<ByteBuffer, byte[]> rows) {
+        this.records = records;
+        this.rows = new HashMap<>(rows);
+        this.term = marker.term;
+        this.epoch = marker.epoch;
+        this.seq = marker.seq;
+        this.logId = marker.logId;
+        this.digest = marker.digest;
+        for (ByteBuffer key : rows.keySet()) {
+            Matcher matched = BUNDLE_KEY.matcher(StandardCharsets.UTF_8.decode(key.duplicate()));
+            if (matched.matches()) {
+                Range range = new Range(Long.parseLong(matched.group(3), 16), matched.group());
+                long lower = Long.parseLong(matched.group(2), 16);
+                bundles.computeIfAbsent(matched.group(1), name -> new TreeMap<>()).put(lower, range);
+            }
+        }
+    }
+
+    int rowCount() {
+        return rows.size();
+    }
+
+    /** How many slots there are. */
+    long slotCount() throws Unroutable {
+        return (Long) row("main/table/settings", "TableSettings").get("slot_count");
+    }
+
+    /** The slot of a key. */
+    long slotOf(String key) throws Unroutable {
+        GenericRecord settings = row("main/table/settings", "TableSettings");
+        long count = (Long) settings.get("slot_count");
+        try {
+            return KeyHashes.slotOf(key, settings.get("hash_function").toString(), count);
+        } catch (IllegalArgumentException error) {
+            throw new Unroutable("main/table/settings: " + error.getMessage());
+        }
+    }
+
+    /** The row of a slot; null if it has none yet. */
+    GenericRecord slot(long slotId) throws Unroutable {
+        GenericRecord slot = row("main/slot/" + slotId, "Slot");
+        if (slot != null && (Long) slot.get("slot_id") != slotId) {
+            throw new Unroutable("main/slot/" + slotId + " holds the row of slot " + slot.get("slot_id"));
+        }
+        return slot;
+    }
+
+    /** The node that serves a slot; null if nobody does in this epoch. */
+    String leaderOf(long slotId) throws Unroutable {
+        GenericRecord slot = slot(slotId);
+        return slot == null || slot.get("leader") == null ? null : slot.get("leader").toString();
+    }
+
+    /** The id of the bundle that covers a key. */
+    String bundleOf(String namespace, String key) throws Unroutable {
+        long hash = KeyHashes.bundleHash(key);
+        TreeMap<Long, Range> ranges = bundles.get(namespace);
+        Map.Entry<Long, Range> found = ranges == null ? null : ranges.floorEntry(hash);
+        if (found == null || hash >= found.getValue().upper) {
+            throw new Unroutable("no bundle of namespace " + namespace + " covers the key " + key);
+        }
+        return found.getValue().key.substring("main/bundle/".length());
+    }
+
+    /** The node that owns a bundle; null if nobody does in this epoch. */
+    String ownerOf(String bundleId) throws Unroutable {
+        GenericRecord bundle = row("main/bundle/" + bundleId, "Bundle");
+        String named = String.format(
+                "%s/0x%08x_0x%08x", bundle.get("namespace"), (Long) bundle.get("lower"), (Long) bundle.get("upper"));
+        if (!named.equals(bundleId)) {
+            throw new Unroutable("main/bundle/" + bundleId + " holds the row of bundle " + named);
+        }
+        return bundle.get("owner") == null ? null : bundle.get("owner").toString();
+    }
+
+    /** Where a node serves, as {@code name=host:port}; empty if the table does not say. */
+    String addressesOf(String nodeId) throws Unroutable {
+        GenericRecord node = row("main/node/" + nodeId, "NodeRow");
+        StringBuilder line = new StringBuilder();
+        for (Object each : node == null ? List.of() : (List<?>) node.get("addresses")) {
+            GenericRecord address = (GenericRecord) each;
+            line.append(line.length() == 0 ? "" : ",").append(address.get("name")).append('=');
+            line.append(address.get("host")).append(':').append(address.get("port"));
+        }
+        return line.toString();
+    }
+
+    private GenericRecord row(String key, String kind) throws Unroutable {
+        byte[] value = rows.get(ByteBuffer.wrap(key.getBytes(StandardCharsets.UTF_8)));
+        if (value == null) {
+            return null;
+        }
+        try {
+            GenericRecord record = records.decode(value);
+            if (!record.getSchema().getName().equals(kind)) {
+                throw new Unroutable(key + " holds a " + record.getSchema().getName());
+            }
+            return record;
+        } catch (Records.Unreadable error) {
+            throw new Unroutable(key + " cannot be read: " + error.getMessage());
+        }
+    }
+
+    /** A lookup that this reader cannot answer, with the key of the row that stands in the way. */
+    static final class Unroutable extends Exception {
+        private static final long serialVersionUID = 1;
+
+        Unroutable(String message) {
+            super(message);
+        }
+    }
+
+    private static final class Range {
+        final long upper;
+        final String key;
+
+        Range(long upper, String key) {
+            this.upper = upper;
+            this.key = key;
+        }
+    }
+}

@@ -1,0 +1,176 @@
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.avro.generic.GenericRecord;
+
+/**
+ * One reading of the topic from its start: records become whole tables. The rules, R1 to R13, and their numbers are those
+ * of docs/reference/protocol.md.
+ */
+final class TableReplica {
+    /** What a reading is worth at the end of the topic. */
+    enum Standing {
+        EMPTY,
+        WHOLE,
+        /** The topic is damaged: keep the table in use and read on, until the leader has repaired it. */
+        WAITING,
+        /** Read from the start again, with {@link #beginAgain}. */
+        BEGIN_AGAIN
+    }
+
+    private static final ByteBuffer MARKER_KEY = key("main/epoch/marker");
+    private static final ByteBuffer SETTINGS_KEY = key("main/table/settings");
+
+    private final Records records;
+    private final Map<ByteBuffer, byte[]> rows = new HashMap<>();
+    private long digest;
+    private Marker last;
+    private String logId;
+    private RoutingTable inUse;
+    private boolean foreignMarkers;
+    private boolean endReached;
+    private boolean waiting;
+    private long passedBy;
+
+    /** A reader that knows nothing. */
+    TableReplica(Records records) {
+        this.records = records;
+    }
+
+    /** A reading from the start by a reader that keeps its table and its log. */
+    TableReplica beginAgain() {
+        TableReplica next = new TableReplica(records);
+        next.inUse = inUse;
+        next.logId = logId;
+        next.passedBy = passedBy;
+        return next;
+    }
+
+    /** The last table that was shown; null before the first. Nobody may route by it before an end was whole (R9). */
+    RoutingTable inUse() {
+        return inUse;
+    }
+
+    /** How many records were no rows or markers of this log. */
+    long passedBy() {
+        return passedBy;
+    }
+
+    /** Takes one record; the table that it completes, or null. */
+    RoutingTable take(byte[] keyBytes, byte[] value) throws Refused {
+        if (keyBytes == null) {
+            passedBy++;
+            return null;
+        }
+        ByteBuffer key = ByteBuffer.wrap(keyBytes);
+        if (key.equals(MARKER_KEY)) {
+            return takeMarker(value);
+        }
+        byte[] before = value == null ? rows.remove(key) : rows.put(key, value);
+        digest -= before == null ? 0 : share(keyBytes, before);
+        digest += value == null ? 0 : share(keyBytes, value);
+        return null;
+    }
+
+    private RoutingTable takeMarker(byte[] value) throws Refused {
+        Marker marker = readMarker(value);
+        if (marker == null || (logId != null && !logId.equals(marker.logId))) {
+            foreignMarkers |= marker != null;
+            passedBy++;
+            return null;
+        }
+        if (last != null && last.logId.equals(marker.logId)) {
+            checkOrder(last.term, last.epoch, last.seq, last.digest, marker);
+        }
+        if (inUse != null && marker.epoch >= inUse.epoch) {
+            checkOrder(inUse.term, inUse.epoch, inUse.seq, inUse.digest, marker);
+        }
+        last = marker;
+        if (!fits(marker)) {
+            return null;
+        }
+        logId = marker.logId;
+        if (inUse != null && marker.epoch <= inUse.epoch) {
+            return null;
+        }
+        inUse = new RoutingTable(records, marker, rows);
+        return inUse;
+    }
+
+    private Marker readMarker(byte[] value) {
+        try {
+            GenericRecord record = value == null ? null : records.decode(value);
+            return record == null || !record.getSchema().getName().equals("EpochMarker") ? null : new Marker(record);
+        } catch (Records.Unreadable error) {
+            return null;
+        }
+    }
+
+    /** To be called whenever the end of the topic is reached (T10). */
+    Standing atEnd() throws Refused {
+        boolean first = !endReached;
+        endReached = true;
+        if (first && inUse != null) {
+            if (last == null && (foreignMarkers || rows.isEmpty())) {
+                throw new Refused("the topic holds no marker of log " + logId + ", of which epoch " + inUse.epoch
+                        + " was read: it was recreated or emptied");
+            }
+            if (last != null && last.epoch < inUse.epoch) {
+                throw new Refused("the topic ends at " + last + ", epoch " + inUse.epoch + " was read: it went back");
+            }
+        }
+        if (last == null && rows.isEmpty()) {
+            return Standing.EMPTY;
+        }
+        if (last != null && last.logId.equals(logId) && fits(last)) {
+            waiting = false;
+            return Standing.WHOLE;
+        }
+        waiting |= first;
+        return waiting ? Standing.WAITING : Standing.BEGIN_AGAIN;
+    }
+
+    private boolean fits(Marker marker) {
+        return marker.rowCount == rows.size()
+                && marker.digest.equals(String.format("%016x", digest))
+                && rows.containsKey(SETTINGS_KEY);
+    }
+
+    private static void checkOrder(long term, long epoch, long seq, String digest, Marker after) throws Refused {
+        if (after.term < term || after.epoch < epoch || after.seq < seq) {
+            throw new Refused(after + " follows epoch " + epoch + " (term " + term + ", seq " + seq + ")");
+        }
+        if (after.epoch == epoch && !after.digest.equals(digest)) {
+            throw new Refused(after + " was read before with digest " + digest);
+        }
+    }
+
+    /** A row's share in the digest. Sums of longs wrap at 2^64, as the digest does. */
+    static long share(byte[] key, byte[] value) {
+        try {
+            MessageDigest sha = MessageDigest.getInstance("SHA-256");
+            sha.update(ByteBuffer.allocate(4).putInt(key.length).array());
+            sha.update(key);
+            sha.update(value);
+            return ByteBuffer.wrap(sha.digest()).getLong();
+        } catch (NoSuchAlgorithmException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    private static ByteBuffer key(String text) {
+        return ByteBuffer.wrap(text.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** The topic is no continuation of what was read: only people can say which one is right (R12). */
+    static final class Refused extends Exception {
+        private static final long serialVersionUID = 1;
+
+        Refused(String message) {
+            super(message);
+        }
+    }
+}
