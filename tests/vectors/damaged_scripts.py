@@ -36,7 +36,7 @@ def damaged() -> list[Script]:
         written = encode_row(script.marker()) if name == "a marker under a row's key" else None
         for key, value in records:
             script.append(key, written or value).control()
-        script.read(WAITING, [], in_use=2)
+        script.read(WAITING, [], in_use=2, lookups=[finds(KEYS[1], 1, "n1")])
         repair: dict[str, Row | bytes | None] = dict(slot(1, "n1", "n2"))
         script.epoch, script.seq = 3, 3
         for key, _ in records:

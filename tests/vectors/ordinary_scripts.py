@@ -210,6 +210,24 @@ def of_later_versions() -> list[Script]:
     others.commit(first_table() | namespace("n1", "n2") | unreadable)
     others.read(WHOLE, [1], in_use=1, lookups=[finds("a", 0, "n1"), finds_bundle(LOW_KEY, LOW, "n1")])
 
+    unread = Script(
+        "rows that cannot be read, confirmed by their marker",
+        "F3 R8",
+        "Whatever is wrong with a row that the marker counts: its key cannot be routed, and all others can.",
+    )
+    rows = {name: encode_row(row) for name, row in (first_table() | namespace("n1", "n2")).items() if row is not None}
+    low, high = bundle_key(LOW), bundle_key(HIGH)
+    altered = {
+        slot_key(0): rows[node_key("n1")],
+        slot_key(1): rows[slot_key(1)] + b"\x00",
+        slot_key(2): rows[slot_key(2)][:-1],
+        slot_key(3): rows[slot_key(1)],
+        low: rows[high],
+    }
+    unread.commit(rows | altered)
+    found = [*(fails(key) for key in KEYS.values()), fails(LOW_KEY, namespace="kv"), finds_bundle(HIGH_KEY, HIGH, "n2")]
+    unread.read(WHOLE, [1], in_use=1, lookups=found)
+
     settings = Script("settings of an unknown version", "R8", "No slot can be found without them; bundles can.")
     settings.commit(first_table() | namespace("n1", "n2") | {SETTINGS_KEY: LATER_SCHEMA})
     settings.read(WHOLE, [1], in_use=1, lookups=[fails("a"), fails(""), finds_bundle(HIGH_KEY, HIGH, "n2")])
@@ -222,4 +240,4 @@ def of_later_versions() -> list[Script]:
     marker.commit(first_table()).read(WHOLE, [1], in_use=1)
     row = encode_row(Slot(3, "n1", (), Epoch(2)))
     marker.append(slot_key(3).encode(), row).append(MARKER, LATER_SCHEMA).control().read(WAITING, [], in_use=1)
-    return [kind, version, bundles, others, settings, marker]
+    return [kind, version, bundles, others, unread, settings, marker]

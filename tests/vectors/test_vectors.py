@@ -33,7 +33,7 @@ NOT_TOLERANT_SCRIPTS = {
     ),
     *("a row at the marker's key", "a marker that garbage was compacted over", "a marker with another row count"),
     *("another log's marker behind ours", "another log's table behind ours", "another log's marker before ours"),
-    "another log's marker over an empty topic",
+    *("another log's marker over an empty topic", "rows that cannot be read, confirmed by their marker"),
 }
 NOT_TOLERANT_LOGS = {"garbage between decisions", "another log's decision behind ours"}
 
