@@ -15,7 +15,12 @@ PAGE = Path(__file__).with_name("schemas.md")
 sys.path.insert(0, str(ROOT))
 
 from controlplane.codec.input_checks import REASONS  # noqa: E402 - the checkout is on the path only now
-from controlplane.codec.schema_store import NAMESPACE, Schema, default_store  # noqa: E402 - as above
+from controlplane.codec.schema_store import (  # noqa: E402 - as above
+    NAMESPACE,
+    Schema,
+    SchemaStore,
+    default_store,
+)
 
 HEADER = """\
 # Schemas
@@ -25,8 +30,10 @@ HEADER = """\
 Every record of the log, field by field. The files are in `schemas/`, one for each record and version; their
 [README](../../schemas/README.md) says how a record names its schema and how schemas may change.
 
-A record begins with its header: Avro single-object encoding, `c301` and the fingerprint given here. What follows is the
-Avro binary body.
+A record begins with its header: Avro single-object encoding, `c301` and the fingerprint of its writer's schema, listed
+here for every version. What follows is the Avro binary body. The fields below are those of the newest version; those of
+an older one are in its file. A decision is written in the oldest version that can hold it, so older headers go on to
+occur in new logs; every other record is written in the newest version that its writer knows.
 """
 
 REFUSALS = """\
@@ -43,21 +50,25 @@ found without knowing the cluster; the leader has further ones, for example for 
 def page() -> str:
     """The whole page."""
     store = default_store()
-    sections = [_record_section(store.current(name)) for name in store.names()]
+    sections = [_record_section(store.current(name), _headers(store, name)) for name in store.names()]
     reasons = "".join(f"| `{reason}` | {meaning} |\n" for reason, meaning in REASONS.items())
     return "\n".join([HEADER, *sections, REFUSALS + reasons])
 
 
-def _record_section(schema: Schema) -> str:
+def _headers(store: SchemaStore, name: str) -> list[str]:
+    """A line for each version of a record, the oldest first."""
+    versions = [schema for schema in store.all() if schema.name == name]
+    return [f"File `schemas/{each.id}.avsc`, header `c301{each.fingerprint.hex()}`." for each in versions]
+
+
+def _record_section(schema: Schema, headers: list[str]) -> str:
     text = json.loads(schema.text)
-    header = f"c301{schema.fingerprint.hex()}"
     lines = [
         f"## {schema.name}",
         "",
         _text(text["doc"]),
         "",
-        f"File `schemas/{schema.id}.avsc`, header `{header}`.",
-        "",
+        *(line for header in headers for line in (header, "")),
     ]
     for record in _records(text):
         if record is not text:

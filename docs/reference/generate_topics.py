@@ -37,16 +37,11 @@ each topic are advice, made where there are brokers enough; `min.insync.replicas
 | `snapshots` | snapshot id / part | the leader | SnapshotPart |
 | `dead-letters` | `topic[partition]@offset` of the refused input | the leader, the pipeline | DeadLetter |
 
-## Reading the routing table without us
+## Reading the routing table and the decision log without us
 
-Keep the last value of every key; a record without a value removes its key. At the key `main/epoch/marker` compute the
-digest of the rows: the sum modulo 2^64, over all rows but the marker, of the first 8 bytes (big-endian) of SHA-256(key
-length as big-endian int32, key, value). If it is the marker's, the rows are the table of that epoch: swap to it. If
-not, compaction has removed rows that later ones replace: read on. At the end of the topic a last marker whose digest
-does not match means: start again from the beginning, once. If that ends in the same way, keep the last table and wait
-for the next marker, because the leader repairs the topic. Count what you cannot read in the digest, and pass it by.
-Refuse a marker of the known `log_id` whose term, epoch or seq is lower than one seen before; pass by a marker of
-another log that comes behind.
+The rules are in [protocol](protocol.md): what counts as a row, the digest at the epoch marker, where the topic ends,
+when a reader begins again, and when it refuses the topic. There are [test vectors](../../schemas/vectors/README.md) for
+a reader in any language, and [one in Java](../../examples/java/README.md).
 """
 _RULES = {Rule.EXACTLY: "exactly", Rule.AT_LEAST: "at least", Rule.ADVICE: "advice"}
 
