@@ -210,6 +210,23 @@ def of_later_versions() -> list[Script]:
     others.commit(first_table() | namespace("n1", "n2") | unreadable)
     others.read(WHOLE, [1], in_use=1, lookups=[finds("a", 0, "n1"), finds_bundle(LOW_KEY, LOW, "n1")])
 
+    settings = Script("settings of an unknown version", "R8", "No slot can be found without them; bundles can.")
+    settings.commit(first_table() | namespace("n1", "n2") | {SETTINGS_KEY: LATER_SCHEMA})
+    settings.read(WHOLE, [1], in_use=1, lookups=[fails("a"), fails(""), finds_bundle(HIGH_KEY, HIGH, "n2")])
+
+    marker = Script(
+        "a marker of an unknown version",
+        "R2 R11",
+        "Epochs can no longer be told apart: the last table stays, and only an upgrade helps.",
+    )
+    marker.commit(first_table()).read(WHOLE, [1], in_use=1)
+    row = encode_row(Slot(3, "n1", (), Epoch(2)))
+    marker.append(slot_key(3).encode(), row).append(MARKER, LATER_SCHEMA).control().read(WAITING, [], in_use=1)
+    return [kind, version, bundles, others, settings, marker]
+
+
+def unreadable_rows() -> list[Script]:
+    """Rows that the leader's marker counts, and that a reader cannot read for whatever reason."""
     unread = Script(
         "rows that cannot be read, confirmed by their marker",
         "F3 R8",
@@ -227,17 +244,4 @@ def of_later_versions() -> list[Script]:
     unread.commit(rows | altered)
     found = [*(fails(key) for key in KEYS.values()), fails(LOW_KEY, namespace="kv"), finds_bundle(HIGH_KEY, HIGH, "n2")]
     unread.read(WHOLE, [1], in_use=1, lookups=found)
-
-    settings = Script("settings of an unknown version", "R8", "No slot can be found without them; bundles can.")
-    settings.commit(first_table() | namespace("n1", "n2") | {SETTINGS_KEY: LATER_SCHEMA})
-    settings.read(WHOLE, [1], in_use=1, lookups=[fails("a"), fails(""), finds_bundle(HIGH_KEY, HIGH, "n2")])
-
-    marker = Script(
-        "a marker of an unknown version",
-        "R2 R11",
-        "Epochs can no longer be told apart: the last table stays, and only an upgrade helps.",
-    )
-    marker.commit(first_table()).read(WHOLE, [1], in_use=1)
-    row = encode_row(Slot(3, "n1", (), Epoch(2)))
-    marker.append(slot_key(3).encode(), row).append(MARKER, LATER_SCHEMA).control().read(WAITING, [], in_use=1)
-    return [kind, version, bundles, others, unread, settings, marker]
+    return [unread]

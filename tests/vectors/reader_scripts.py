@@ -3,10 +3,19 @@
 from typing import Any
 
 from tests.vectors.damaged_scripts import damaged, odd_records, of_other_logs
-from tests.vectors.ordinary_scripts import compacted, of_later_versions, plain, refused
+from tests.vectors.ordinary_scripts import compacted, of_later_versions, plain, refused, unreadable_rows
 
 
 def reader_scripts() -> list[dict[str, Any]]:
     """The contents of ``reader_scripts.json``."""
-    scripts = [*plain(), *compacted(), *refused(), *of_later_versions(), *damaged(), *odd_records(), *of_other_logs()]
+    scripts = [
+        *plain(),
+        *compacted(),
+        *refused(),
+        *of_later_versions(),
+        *unreadable_rows(),
+        *damaged(),
+        *odd_records(),
+        *of_other_logs(),
+    ]
     return [script.document() for script in scripts]
