@@ -65,7 +65,7 @@ class VectorReader:
         if self._position is None:
             return PolledBatch((), frozenset())
         if self._position > self._end:
-            raise LogContinuityError(f"{self._place.topic}[0]: offset {self._position} lies behind the end {self._end}")
+            raise LogContinuityError(f"{self._place.topic}[0]: offset {self._position} lies beyond the end {self._end}")
         waiting = [record for record in self._records if record["offset"] >= self._position]
         taken = waiting[:max_records]
         self._position = taken[-1]["offset"] + 1 if len(taken) < len(waiting) else self._end
