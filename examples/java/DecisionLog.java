@@ -91,7 +91,7 @@ final class DecisionLog {
             GenericRecord record = value == null ? null : records.decode(value);
             return record == null || !record.getSchema().getName().equals("Decision") ? null : record;
         } catch (Records.Unreadable error) {
-            if (error.ofUnknownSchema) {
+            if (error.ofUnknownSchema && logId == null) {
                 throw new TableReplica.Refused(error.getMessage() + ": upgrade this reader");
             }
             return null;

@@ -46,6 +46,15 @@ final class RoutingTable {
         return rows.size();
     }
 
+    /** Whether slots can be found at all. A table without readable settings is not shown. */
+    boolean hasReadableSettings() {
+        try {
+            return row("main/table/settings", "TableSettings") != null;
+        } catch (Unroutable error) {
+            return false;
+        }
+    }
+
     /** How many slots there are. */
     long slotCount() throws Unroutable {
         return (Long) row("main/table/settings", "TableSettings").get("slot_count");

@@ -30,7 +30,11 @@ final class TableReplica {
     private Marker last;
     private String logId;
     private RoutingTable inUse;
-    private boolean foreignMarkers;
+    private boolean fitted;
+    private boolean unreadableSettings;
+    private boolean rowsSinceMarker;
+    private boolean markerOverwritten;
+    private boolean otherTable;
     private boolean endReached;
     private boolean waiting;
     private long passedBy;
@@ -69,6 +73,8 @@ final class TableReplica {
         if (key.equals(MARKER_KEY)) {
             return takeMarker(value);
         }
+        rowsSinceMarker = true;
+        otherTable = false;
         byte[] before = value == null ? rows.remove(key) : rows.put(key, value);
         digest -= before == null ? 0 : share(keyBytes, before);
         digest += value == null ? 0 : share(keyBytes, value);
@@ -78,7 +84,8 @@ final class TableReplica {
     private RoutingTable takeMarker(byte[] value) throws Refused {
         Marker marker = readMarker(value);
         if (marker == null || (logId != null && !logId.equals(marker.logId))) {
-            foreignMarkers |= marker != null;
+            markerOverwritten = true;
+            otherTable = marker != null && fits(marker);
             passedBy++;
             return null;
         }
@@ -89,14 +96,23 @@ final class TableReplica {
             checkOrder(inUse.term, inUse.epoch, inUse.seq, inUse.digest, marker);
         }
         last = marker;
-        if (!fits(marker)) {
+        fitted = fits(marker);
+        rowsSinceMarker = false;
+        markerOverwritten = false;
+        otherTable = false;
+        if (!fitted) {
             return null;
         }
         logId = marker.logId;
         if (inUse != null && marker.epoch <= inUse.epoch) {
             return null;
         }
-        inUse = new RoutingTable(records, marker, rows);
+        RoutingTable table = new RoutingTable(records, marker, rows);
+        unreadableSettings = !table.hasReadableSettings();
+        if (unreadableSettings) {
+            return null;
+        }
+        inUse = table;
         return inUse;
     }
 
@@ -113,24 +129,31 @@ final class TableReplica {
     Standing atEnd() throws Refused {
         boolean first = !endReached;
         endReached = true;
-        if (first && inUse != null) {
-            if (last == null && (foreignMarkers || rows.isEmpty())) {
-                throw new Refused("the topic holds no marker of log " + logId + ", of which epoch " + inUse.epoch
-                        + " was read: it was recreated or emptied");
-            }
-            if (last != null && last.epoch < inUse.epoch) {
-                throw new Refused("the topic ends at " + last + ", epoch " + inUse.epoch + " was read: it went back");
-            }
+        if (first && inUse != null && (last == null || last.epoch < inUse.epoch)) {
+            refuseAnotherTopic();
         }
-        if (last == null && rows.isEmpty()) {
-            return Standing.EMPTY;
+        if (last == null) {
+            return rows.isEmpty() && !markerOverwritten ? Standing.EMPTY : Standing.WAITING;
         }
-        if (last != null && last.logId.equals(logId) && fits(last)) {
+        if (fitted && unreadableSettings) {
+            return Standing.WAITING;
+        }
+        if (fitted && !(rowsSinceMarker && markerOverwritten)) {
             waiting = false;
             return Standing.WHOLE;
         }
         waiting |= first;
         return waiting ? Standing.WAITING : Standing.BEGIN_AGAIN;
+    }
+
+    /** The table in use does not stand in the topic: unless foreign records may hide it, this is another topic. */
+    private void refuseAnotherTopic() throws Refused {
+        if (otherTable) {
+            throw new Refused("the topic ends with a whole table of another log than " + logId + ": it was recreated");
+        }
+        if (fitted || (rows.isEmpty() && !markerOverwritten)) {
+            throw new Refused("the topic ends at " + last + ", and epoch " + inUse.epoch + " was read: it went back");
+        }
     }
 
     private boolean fits(Marker marker) {

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from controlplane.codec.table import encode_row
-from controlplane.core.routing.rows import Row, slot_key
+from controlplane.core.routing.rows import slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
 from tests.vectors.script_rows import KEYS, MARKER, WAITING, WHOLE, finds, first_table, node, slot
@@ -29,25 +29,23 @@ def damaged() -> list[Script]:
     for name, records in foreign.items():
         script = Script(
             f"damage: {name}",
-            "T3 T5 R1 R10 R11",
-            "Rows and marker do not fit any more. The table stays, and the leader's repair is the next epoch.",
+            "T3 T5 R1 R9 R10 R11",
+            "Foreign rows after the last marker change nothing. The next marker does not fit: the table stays, until "
+            "the leader has repaired the topic.",
         )
         script.commit(first_table()).commit(slot(3, "n1", since=2)).read(WHOLE, [1, 2], in_use=2)
         written = encode_row(script.marker()) if name == "a marker under a row's key" else None
         for key, value in records:
             script.append(key, written or value).control()
-        script.read(WAITING, [], in_use=2, lookups=[finds(KEYS[1], 1, "n1")])
-        repair: dict[str, Row | bytes | None] = dict(slot(1, "n1", "n2"))
-        script.epoch, script.seq = 3, 3
+        lookups = [finds(KEYS[1], 1, "n1"), finds(KEYS[3], 3, "n1")]
+        script.read(WHOLE, [], in_use=2, lookups=lookups)
+        script.commit(slot(3, "n2", since=3)).read(WAITING, [], in_use=2, lookups=lookups)
+        script.read(WAITING, [1, 2], new_reader=True)
         for key, _ in records:
             if key not in script.rows:
                 script.append(key, None)
-        for repaired, row in repair.items():
-            assert row is not None
-            assert not isinstance(row, bytes)
-            script.append(repaired.encode(), encode_row(row))
-        scripts.append(script.mark().read(WHOLE, [3], in_use=3, lookups=[finds(KEYS[1], 1, "n1")]))
-
+        script.commit(slot(1, "n1", "n2") | slot(3, "n2", since=3))
+        scripts.append(script.read(WHOLE, [4], in_use=4, lookups=[finds(KEYS[1], 1, "n1"), finds(KEYS[3], 3, "n2")]))
     return scripts
 
 

@@ -147,8 +147,15 @@ def decision_log_cases() -> list[dict[str, Any]]:
     newer = replace(fourth, feature_level=_LATER_FEATURE_LEVEL)
     level = _Log("a feature level of a later version", "Only an upgrade reads on.", "L6").add(before)
     logs.append(level.stop_at(*encode_decision(newer)))
-    schema = _Log("a schema of a later version", "Only an upgrade reads on.", "L6").add(before)
-    logs.append(schema.stop_at(b"\xc3\x01later\x00v9" + b"\x02\x06abc"))
+    later = b"\xc3\x01later\x00v9" + b"\x02\x06abc"
+    schema = _Log("a log that begins with an unknown schema", "Only an upgrade reads it.", "L6")
+    logs.append(schema.stop_at(later, seq=1))
+    unknown = _Log("an unknown schema between decisions", "It is no part of the chain.", "L6 L9").add(before)
+    logs.append(unknown.add_raw(b"4", later).add([fourth, *rest]))
+    replaced = _Log("an unknown schema in the place of a decision", "The next one breaks the chain.", "L5 L6").add(
+        before
+    )
+    logs.append(replaced.add_raw(b"4", later).stop_at(*encode_decision(rest[0]), seq=rest[0].seq))
 
     garbage = _Log("garbage between decisions", "It is no part of the chain.", "L9").add(before)
     garbage.add_raw(b"4", b"garbage").add_raw(b"nonsense", None).add_raw(None, b"x").add([fourth, *rest])

@@ -210,9 +210,14 @@ def of_later_versions() -> list[Script]:
     others.commit(first_table() | namespace("n1", "n2") | unreadable)
     others.read(WHOLE, [1], in_use=1, lookups=[finds("a", 0, "n1"), finds_bundle(LOW_KEY, LOW, "n1")])
 
-    settings = Script("settings of an unknown version", "R8", "No slot can be found without them; bundles can.")
-    settings.commit(first_table() | namespace("n1", "n2") | {SETTINGS_KEY: LATER_SCHEMA})
-    settings.read(WHOLE, [1], in_use=1, lookups=[fails("a"), fails(""), finds_bundle(HIGH_KEY, HIGH, "n2")])
+    settings = Script(
+        "settings of an unknown version",
+        "R8 R11",
+        "No slot can be found without them: such a table is not shown, the last one stays, and only an upgrade helps.",
+    )
+    settings.commit(first_table()).read(WHOLE, [1], in_use=1)
+    settings.commit({SETTINGS_KEY: LATER_SCHEMA}).read(WAITING, [], in_use=1, lookups=[finds("a", 0, "n1")])
+    settings.read(WAITING, [1], new_reader=True)
 
     marker = Script(
         "a marker of an unknown version",
