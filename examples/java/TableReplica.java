@@ -129,7 +129,7 @@ final class TableReplica {
     Standing atEnd() throws Refused {
         boolean first = !endReached;
         endReached = true;
-        if (first && inUse != null && (last == null || last.epoch < inUse.epoch)) {
+        if (inUse != null && (last == null || last.epoch < inUse.epoch)) {
             refuseAnotherTopic();
         }
         if (last == null) {

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from controlplane.codec.table import encode_row
-from controlplane.core.routing.rows import slot_key
+from controlplane.core.routing.rows import node_key, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
-from tests.vectors.script_rows import KEYS, MARKER, WAITING, WHOLE, finds, first_table, node, slot
+from tests.vectors.script_rows import KEYS, MARKER, REFUSED, WAITING, WHOLE, finds, first_table, node, slot
 from tests.vectors.script_topic import Script
 
 
@@ -70,8 +70,14 @@ def odd_records() -> list[Script]:
         )
         at_marker.commit(first_table()).read(WHOLE, [1], in_use=1).append(MARKER, value).control()
         at_marker.read(WHOLE, [], in_use=1).commit(slot(3, "n1", since=2)).read(WHOLE, [2], in_use=2)
-        scripts.append(at_marker)
+        scripts.append(at_marker.append(b"nonsense", b"x").control().read(WHOLE, [], in_use=2))
 
+    return scripts
+
+
+def hidden_markers() -> list[Script]:
+    """What stands where a marker was, and markers that nothing fits."""
+    scripts = []
     over = Script(
         "a marker that garbage was compacted over",
         "R13",
@@ -82,6 +88,27 @@ def odd_records() -> list[Script]:
     over.compacted(below=over.next_offset).truncated(over.next_offset - 1).read(WAITING, [], in_use=2, rebuilt=True)
     over.read(WAITING, [], new_reader=True)
     scripts.append(over.commit(slot(3, "n2", since=3)).read(WHOLE, [3], in_use=3))
+
+    away = Script(
+        "a marker that was compacted away under a reader",
+        "R9",
+        "Rows of an epoch, and garbage where its marker was: the newest table cannot be told before the next marker.",
+    )
+    away.commit(first_table()).commit(slot(3, "n1", since=2)).read(WHOLE, [1, 2], in_use=2)
+    marker_at = away.next_offset + 1
+    away.commit(slot(3, "n2", since=3)).append(MARKER, b"garbage").control().without(marker_at)
+    away.read(WAITING, [], in_use=2).commit(slot(0, "n2", "n1", since=4))
+    scripts.append(away.read(WHOLE, [4], in_use=4, lookups=[finds(KEYS[0], 0, "n2"), finds(KEYS[3], 3, "n2")]))
+
+    alone = Script("garbage at the marker's key alone", "R9 R13", "A marker may have been there: not empty.")
+    alone.append(MARKER, b"garbage").control().read(WAITING)
+    scripts.append(alone.commit(first_table()).read(WHOLE, [1], in_use=1))
+
+    later = Script("a lost tombstone after a repair", "R10 R11", "A reader that has waited begins again.")
+    later.commit(first_table() | node("n3")).append(b"nonsense", b"x").commit(slot(3, "n1", since=2))
+    later.read(WAITING, [1]).append(b"nonsense", None).commit(slot(3, "n2", since=3)).read(WHOLE, [3], in_use=3)
+    later.commit({node_key("n3"): None}).compacted(below=later.next_offset, keep_tombstones=False)
+    scripts.append(later.read(WHOLE, [4], in_use=4, rebuilt=True))
 
     counted = Script("a marker with another row count", "T8 R4 R7", "Right digest, wrong count: not shown.")
     counted.commit(first_table())
@@ -108,6 +135,27 @@ def of_other_logs() -> list[Script]:
     rows.mark(log_id="77aa00", epoch=1, seq=1).read(WAITING, [], in_use=2)
     rows.rows = ours
     scripts = [behind, rows.commit(slot(3, "n1", since=2)).read(WHOLE, [3], in_use=3)]
+
+    over = Script(
+        "another log's marker compacted over ours",
+        "R12 R13",
+        "The rows are ours, and the foreign marker fits none: the topic is damaged, and not another one.",
+    )
+    over.commit(first_table()).commit(slot(3, "n1", since=2)).read(WHOLE, [1, 2], in_use=2)
+    over.mark(log_id="77aa00", epoch=9, term=9, seq=99, digest="0123456789abcdef").control()
+    over.compacted(below=over.next_offset).read(WHOLE, [], in_use=2)
+    over.truncated(over.next_offset - 1).read(WAITING, [], in_use=2, rebuilt=True)
+    scripts.append(over.commit(slot(3, "n2", since=3)).read(WHOLE, [3], in_use=3))
+
+    anew = Script(
+        "a topic made anew and damaged",
+        "R12",
+        "While foreign rows hide whose topic it is, the reader waits. It refuses once the other log's table is whole.",
+    )
+    anew.commit(first_table()).commit(slot(3, "n1", since=2)).commit(slot(3, "n2", since=3))
+    anew.read(WHOLE, [1, 2, 3], in_use=3).recreated("77aa00").commit(first_table()).append(b"nonsense", b"x")
+    anew.read(WAITING, [], in_use=3, rebuilt=True).append(b"nonsense", None).commit(slot(3, "n1", since=2))
+    scripts.append(anew.read(REFUSED))
 
     before = Script(
         "another log's marker before ours",

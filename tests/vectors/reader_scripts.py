@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.vectors.damaged_scripts import damaged, odd_records, of_other_logs
+from tests.vectors.damaged_scripts import damaged, hidden_markers, odd_records, of_other_logs
 from tests.vectors.ordinary_scripts import compacted, of_later_versions, plain, refused, unreadable_rows
 
 
@@ -16,6 +16,7 @@ def reader_scripts() -> list[dict[str, Any]]:
         *unreadable_rows(),
         *damaged(),
         *odd_records(),
+        *hidden_markers(),
         *of_other_logs(),
     ]
     return [script.document() for script in scripts]

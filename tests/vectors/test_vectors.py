@@ -33,6 +33,8 @@ NOT_TOLERANT_SCRIPTS = {
     ),
     *("a row at the marker's key", "a marker that garbage was compacted over", "a marker with another row count"),
     *("another log's marker behind ours", "another log's table behind ours", "another log's marker before ours"),
+    *("a marker that was compacted away under a reader", "another log's marker compacted over ours"),
+    *("garbage at the marker's key alone", "a lost tombstone after a repair", "a topic made anew and damaged"),
     *("another log's marker over an empty topic", "rows that cannot be read, confirmed by their marker"),
 }
 NOT_TOLERANT_LOGS = {
