@@ -132,6 +132,7 @@ def refused() -> list[Script]:
     for name, changes in {
         "a falling term": {"term": 4, "epoch": 3, "seq": 3},
         "a falling epoch": {"term": 5, "epoch": 1, "seq": 3},
+        "a falling epoch that nothing fits": {"term": 5, "epoch": 1, "seq": 3, "digest": "0123456789abcdef"},
         "a falling seq": {"term": 5, "epoch": 3, "seq": 1},
         "an epoch with two digests": {"term": 5, "epoch": 2, "seq": 3, "digest": "0123456789abcdef"},
     }.items():
