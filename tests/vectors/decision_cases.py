@@ -151,7 +151,7 @@ def decision_log_cases() -> list[dict[str, Any]]:
     schema = _Log("a log that begins with an unknown schema", "Only an upgrade reads it.", "L6")
     logs.append(schema.stop_at(later, seq=1))
     unknown = _Log("an unknown schema between decisions", "It is no part of the chain.", "L6 L9").add(before)
-    logs.append(unknown.add_raw(b"4", later).add([fourth, *rest]))
+    logs.append(unknown.add_raw(b"2", later).add([fourth, *rest]))
     replaced = _Log("an unknown schema in the place of a decision", "The next one breaks the chain.", "L5 L6").add(
         before
     )

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from controlplane.bootstrap.readers import read_decisions
 
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import default_framing
@@ -15,41 +14,18 @@ from controlplane.core.log.state import State
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.errors import StopError
+from controlplane.inspection.readers import read_decisions
 from tests.golden.rewrite import FrozenError
+from tests.helpers.sources import source_of
 from tests.vectors import rewrite
 from tests.vectors.hash_cases import hash_cases
 from tests.vectors.reading import ScriptedReader, decision_reader, raw
 from tests.vectors.record_cases import avro_json
 
-NOT_TOLERANT = "the table follower does not pass by yet what protocol.md lets it pass by: it stops"
-NOT_TOLERANT_SCRIPTS = {
-    *("rows of an unknown kind", "a slot of an unknown version", "a bundle of an unknown version"),
-    *("a node and a namespace of unknown versions", "settings of an unknown version", "a marker of an unknown version"),
-    *(
-        "a foreign tombstone",
-        "a record without a key",
-        "garbage at the marker's key",
-        "a tombstone at the marker's key",
-    ),
-    *("a row at the marker's key", "a marker that garbage was compacted over", "a marker with another row count"),
-    *("another log's marker behind ours", "another log's table behind ours", "another log's marker before ours"),
-    *("a marker that was compacted away under a reader", "another log's marker compacted over ours"),
-    *("garbage at the marker's key alone", "a lost tombstone after a repair", "a topic made anew and damaged"),
-    *("another log's marker over an empty topic", "rows that cannot be read, confirmed by their marker"),
-}
-NOT_TOLERANT_LOGS = {
-    *("garbage between decisions", "another log's decision behind ours", "an unknown schema between decisions"),
-}
 
-
-def cases(name: str, not_tolerant: set[str] | None = None) -> list[Any]:
-    """A parameter for each case of a file, named; those that need a tolerant reader are expected to fail."""
-    found = []
-    for case in rewrite.read(name):
-        waits = case["name"] in (not_tolerant or ()) or case["name"].startswith("damage: ")
-        marks = [pytest.mark.xfail(strict=True, reason=NOT_TOLERANT)] if waits else []
-        found.append(pytest.param(case, id=case["name"], marks=marks))
-    return found
+def cases(name: str) -> list[Any]:
+    """A parameter for each case of a file, named."""
+    return [pytest.param(case, id=case["name"]) for case in rewrite.read(name)]
 
 
 @pytest.mark.parametrize("name", rewrite.MAKERS)
@@ -118,12 +94,12 @@ def test_decision_digests(case: Mapping[str, Any]) -> None:
     assert decision.digest() == case["digest"]
 
 
-@pytest.mark.parametrize("case", cases("decision_logs", NOT_TOLERANT_LOGS))
+@pytest.mark.parametrize("case", cases("decision_logs"))
 def test_decision_logs(case: Mapping[str, Any]) -> None:
     """A whole log is followed to its end, and an altered one to the place where it was altered."""
     state, found, outcome = State(), [], "whole"
     try:
-        for logged in read_decisions(decision_reader(case["records"])):
+        for logged in read_decisions(source_of(decision_reader(case["records"]))):
             state = follow(state, logged.decision)
             found.append({name: getattr(state, name) for name in ("seq", "term", "epoch")})
             found[-1]["digest"] = state.last_digest
@@ -132,7 +108,7 @@ def test_decision_logs(case: Mapping[str, Any]) -> None:
     assert {"outcome": outcome, "decisions": found} == case["expected"]
 
 
-@pytest.mark.parametrize("script", cases("reader_scripts", NOT_TOLERANT_SCRIPTS))
+@pytest.mark.parametrize("script", cases("reader_scripts"))
 def test_reader_scripts(script: Mapping[str, Any]) -> None:
     """What is shown, what is routed by, and how each reading ends."""
     reader = ScriptedReader()

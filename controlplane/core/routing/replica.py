@@ -219,9 +219,9 @@ class TableReplica:
         if last is None:
             is_empty = not image.row_hashes and not image.marker_is_overwritten
             return ReplicaStanding.EMPTY if is_empty else ReplicaStanding.UNCONFIRMED
-        if not image.is_confirmed:
+        if not image.is_confirmed or image.may_lack_marker:
             return ReplicaStanding.MUST_REBUILD
-        if image.may_lack_marker or self._shown_epoch < last.epoch:
+        if self._shown_epoch < last.epoch:
             return ReplicaStanding.UNCONFIRMED
         return ReplicaStanding.WHOLE
 

@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from controlplane.cli.failures import ExitStatus
 
-from controlplane.bootstrap import readers
-from controlplane.cli import route_view
+from controlplane.cli.common.failures import ExitStatus
 from controlplane.core.cluster.policy import HashFunction, Policy
+from controlplane.inspection import readers, routes
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
+from tests.helpers.sources import source_of
 from tests.unit.cli.conftest import CLUSTER
 from tests.vectors import rewrite
 
@@ -45,7 +45,7 @@ def test_every_vectors_key_is_routed_to_its_slot(
 ) -> None:
     """Somebody who checks a client compares hash and slot: both have to be those of the vectors."""
     found = asked(cluster_command, "--", case["key"])
-    slot = played.state.slots[found["slot"]]
+    slot = played.state.slots.table[found["slot"]]
     assert (found["hash"], found["absolute_hash"]) == (case["crc32c"], abs(case["crc32c"]))
     assert found["slot"] == case["slots"]["crc32c"]["16"]
     assert bytes.fromhex(found["key_bytes"]) == case["key"].encode()
@@ -62,11 +62,11 @@ def test_every_vectors_key_is_routed_to_its_slot(
 def test_md5_is_shown_as_its_first_four_bytes(case: dict[str, Any]) -> None:
     """The other hash function has its own arithmetic."""
     world = PublishedWorld(CLUSTER, Policy(slot_count=16, hash_function=HashFunction.MD5))
-    table = readers.read_routing_table(world.reader())
+    table = readers.read_routing_table(source_of(world.reader()))
     assert table is not None
-    found = route_view.slot_route(table, case["key"])
+    found = routes.slot_route(table, case["key"])
     assert (found["hash"], found["slot"]) == (hash_of(case, HashFunction.MD5), case["slots"]["md5"]["16"])
-    assert route_view.route_rows(found)[-1]["value"] == f"|{found['hash']}| mod 16 = {found['slot']}"
+    assert routes.route_rows(found)[-1]["value"] == f"|{found['hash']}| mod 16 = {found['slot']}"
 
 
 @pytest.mark.parametrize("case", rewrite.read("bundles"), ids=lambda case: case["name"])
@@ -76,7 +76,7 @@ def test_every_vectors_key_is_routed_to_its_bundle(
     """With a namespace the bundle counts, which has an owner and no leader epoch."""
     found = asked(cluster_command, "--namespace", "kv", "--", case["key"])
     assert (found["hash"], found["bundle"]) == (case["crc32"], case["bundles"]["4"])
-    assert found["owner"] == played.state.bundles[found["bundle"]].owner
+    assert found["owner"] == played.state.bundles.by_id[found["bundle"]].owner
 
 
 def test_text_has_the_arithmetic(cluster_command: RunCommand, played: PublishedWorld) -> None:

@@ -79,7 +79,7 @@ def test_rows_whose_marker_was_written_over_are_not_taken_for_foreign() -> None:
     fold_all(replica, topic.records[:-2])
     replica.fold(topic.records[-2].key, topic.records[-2].value, topic.records[-2].row)
     replica.fold(MARKER, b"nonsense", UnreadableRow("nonsense"))
-    assert replica.at_end() is ReplicaStanding.UNCONFIRMED
+    assert replica.at_end() is ReplicaStanding.MUST_REBUILD
 
 
 def test_an_epoch_shares_what_did_not_change() -> None:
