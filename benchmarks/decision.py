@@ -1,6 +1,7 @@
 """How long does a decision about the slot table take?
 
     python -m benchmarks.decision [--slots 16384] [--nodes 100] [--events 20] [--large]
+        [--smallest]
 
 For 3 and 5 hard zones, 3 replicas a slot: seeded single events from a settled table (a node leaves, it joins again),
 and the worst that was found (first placement, new weights for all nodes, a zone lost, two replicas allowed in a zone,
@@ -22,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from benchmarks.command_line import parsed
 from controlplane.core.cluster.policy import ZoneRule
 from controlplane.core.slots.minimal.contract import PlacementNode, PlacementProblem, PlacementRules
 from controlplane.core.slots.minimal.planner import plan
@@ -34,6 +36,8 @@ LEAVE_TARGET_MS = 50
 JOIN_TARGET_MS = 500
 WORST_TARGET_MS = 2_000
 LARGE_TARGET_MS = 30_000
+SMALLEST = {"slots": 64, "nodes": 10, "events": 1}
+"""Two nodes in each of five zones: one can leave, and a zone can be lost."""
 T = TypeVar("T")
 Table = tuple[Slot, ...]
 
@@ -69,7 +73,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=20, help="leaves and joins for each number of zones")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--large", action="store_true", help="also 131,072 slots on 500 nodes")
-    arguments = parser.parse_args()
+    arguments = parsed(parser, SMALLEST)
     print(f"seed {arguments.seed}, {arguments.slots:,} slots, {arguments.nodes} nodes, {REPLICAS} replicas", flush=True)
     for zones in (3, 5):
         run(arguments.slots, arguments.nodes, zones, arguments.events, arguments.seed)

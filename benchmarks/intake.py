@@ -1,6 +1,7 @@
 """How fast does a leader take heartbeats in, beside what the same client reads and decodes without folding?
 
-    python -m benchmarks.intake [--events 300000] [--nodes 2000] [--bootstrap-servers HOST:PORT]
+    python -m benchmarks.intake [--events 300000] [--nodes 2000] [--rounds 5] [--bootstrap-servers HOST:PORT]
+        [--smallest]
 
 Both runs read the same topic from its start with the same reader and the same decoder. *Folded* adds what a leader does
 with each batch: observe, judge, look for silence, decide. Baseline: *bare*. Runs alternate; each figure is the median.
@@ -14,6 +15,7 @@ import time
 from prometheus_client import CollectorRegistry
 
 from benchmarks.broker import kafka_servers
+from benchmarks.command_line import parsed
 from benchmarks.quiet import only_warnings
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader
@@ -36,13 +38,13 @@ from controlplane.ports import OutgoingRecord
 from controlplane.service.intake import Intake
 from controlplane.service.metrics import ControllerMetrics
 
-ROUNDS = 5
 TICK_EVERY = 500
 """Heartbeats between two rounds of ticks: what 5,000 nodes at one heartbeat a second make of a tick each 100 ms."""
 _SIZE_OF_16 = 7
 """How many times the bytes of a bare heartbeat one with sixteen statuses has: both topics are of one size."""
 TARGET_RATE_PER_S = 50_000
 TARGET_RATIO = 0.5
+SMALLEST = {"events": 2_000, "nodes": 10, "rounds": 1}
 
 
 def main() -> None:
@@ -50,23 +52,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--events", type=int, default=300_000)
     parser.add_argument("--nodes", type=int, default=2_000)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bootstrap-servers")
-    options = parser.parse_args()
+    options = parsed(parser, SMALLEST)
     only_warnings()
     with kafka_servers(options.bootstrap_servers) as bootstrap_servers:
         for statuses, events in ((0, options.events), (16, options.events // _SIZE_OF_16)):
-            _measure(KafkaConfig(bootstrap_servers), events, options.nodes, statuses)
+            _measure(KafkaConfig(bootstrap_servers), events, options.nodes, statuses, options.rounds)
 
 
-def _measure(kafka: KafkaConfig, events: int, nodes: int, statuses: int) -> None:
+def _measure(kafka: KafkaConfig, events: int, nodes: int, statuses: int, rounds: int) -> None:
     cluster = ClusterConfig(f"intake{statuses}-{time.time_ns():x}")
     apply_topics(kafka.bootstrap_servers, cluster.name, topic_specs(), kafka.security)
     print(f"writing {events:,} heartbeats of {nodes:,} nodes with {statuses} slot statuses each ...", flush=True)
     _fill(cluster, kafka, events, nodes, statuses)
     state = _state(nodes)
     bare, folded = [], []
-    for number in range(ROUNDS):
-        print(f"  round {number + 1} of {ROUNDS} ...", flush=True)
+    for number in range(rounds):
+        print(f"  round {number + 1} of {rounds} ...", flush=True)
         bare.append(_rate_per_s(cluster, kafka, events, None))
         folded.append(_rate_per_s(cluster, kafka, events, state))
     rate_per_s, baseline_per_s = statistics.median(folded), statistics.median(bare)
@@ -106,8 +109,12 @@ def _send(writer: KafkaEventWriter, record: OutgoingRecord) -> None:
 
 
 def _state(nodes: int) -> State:
-    """A cluster in which all nodes are members, as the leader's own decisions make it."""
-    policy = Policy(positions_interval_ms=1 << 60)
+    """A cluster in which all nodes are members, as the leader's own decisions make it.
+
+    It begins now, at the longest silence limit and interval between decisions: nothing is due while its heartbeats are
+    read, however long that takes, so that only the intake is measured.
+    """
+    policy = Policy(positions_interval_ms=1 << 40, silence_limit_ms=20_000)
     state = open_term(State(), Observations(), Term(1), "bench", "bench", Opening(new_log=("log", policy))).state
     joins = [
         InputRecord(
@@ -117,7 +124,7 @@ def _state(nodes: int) -> State:
         )
         for index in range(nodes)
     ]
-    tick = InputRecord(Coordinates(HEARTBEATS, 0, 0, 1_000), Tick("bench", 0), b"")
+    tick = InputRecord(Coordinates(HEARTBEATS, 0, 0, SystemClock().wall_ms()), Tick("bench", 0), b"")
     sealed = decide(state, observe(Observations(), [*joins, tick])).sealed
     if sealed is None:
         message = "the joins were not decided on"
@@ -136,7 +143,11 @@ def _rate_per_s(cluster: ClusterConfig, kafka: KafkaConfig, events: int, state: 
         began_s, done = time.perf_counter(), 0
         while done < events:
             done += intake.poll(100)
-            intake.observations = decide(state, intake.observations).observations
+            sealed, _, intake.observations = decide(state, intake.observations)
+            if sealed is not None:
+                causes = [cause.kind.value for cause in sealed.decision.causes]
+                message = f"heartbeats alone led to a decision ({causes}): its cost would count as that of the intake"
+                raise InvariantViolationError(message)
         return done / (time.perf_counter() - began_s)
     finally:
         intake.close()

@@ -1,6 +1,7 @@
 """How much does each way of placing slots move, and how evenly do they lie afterwards?
 
     python -m benchmarks.movement [--slots 1024] [--nodes 32] [--events 12] [--replicas 1 3] [--seed 1]
+        [--smallest]
 
 The same seeded histories of joins, leaves, weight changes and zone losses go through every placer. For each it prints
 
@@ -29,6 +30,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from benchmarks import fleet_histories
+from benchmarks.command_line import parsed
 from benchmarks.fleet_histories import Fleet, History
 from benchmarks.placers.contract import Placer, Table
 from benchmarks.placers.dicer import Dicer
@@ -45,6 +47,7 @@ from controlplane.core.slots.minimal.contract import PlacementRules
 from controlplane.core.values.identifiers import NodeId
 
 LONGEST_SILENCE_S = 2.0
+SMALLEST = {"slots": 32, "nodes": 8, "events": 2}
 _HEADER = (
     f"{'':24}{'moved':>7}{'moved/':>8}{'moved/':>10}{'replicas':>14}{'leaders':>14}{'load':>14}{'led':>7}{'tables':>8}"
     f"{'ms':>14}\n{'':24}{'':>7}{'least':>8}{'minimal':>10}{'mean worst':>14}{'mean worst':>14}{'mean worst':>14}"
@@ -76,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--events", type=int, default=12)
     parser.add_argument("--replicas", type=int, nargs="+", default=[1, 3])
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args(arguments)
+    options = parsed(parser, SMALLEST, arguments)
     print(f"seed {options.seed}: {options.slots:,} slots, {options.nodes} nodes, {options.events} events a history")
     source = random.Random(f"{options.seed} loads")
     loads = [source.lognormvariate(0, 1) for _ in range(options.slots)]

@@ -1,6 +1,7 @@
 """How long from a leader's commit until routing clients have swapped to the new table?
 
     python -m benchmarks.propagation [--changes 100] [--clients 1 10 100] [--bootstrap-servers HOST:PORT]
+        [--smallest]
 
 A leader's transactional writer commits epochs of a table of 256 slots, 8 rows changed each time. The clients are the
 package's own routing clients, spread over two processes beside the writer's. A change counts from just before its
@@ -23,6 +24,7 @@ from typing import TypeAlias
 from prometheus_client import CollectorRegistry
 
 from benchmarks.broker import kafka_servers
+from benchmarks.command_line import parsed
 from benchmarks.quiet import only_warnings
 from controlplane.adapters.kafka_admin import apply_topics
 from controlplane.adapters.kafka_log import KafkaLogReader, KafkaTransactionalWriter
@@ -46,6 +48,8 @@ ROWS_PER_CHANGE = 8
 PAUSE_S = 0.1
 TARGET_P50_MS = 10
 TARGET_P99_MS = 50
+SMALLEST = {"changes": 5, "clients": [2]}
+"""One client in each process, and changes enough for percentiles where one is not seen in time."""
 _PROCESSES = 2
 _READY_DEADLINE_S = 120
 
@@ -62,7 +66,7 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=100)
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 10, 100])
     parser.add_argument("--bootstrap-servers")
-    options = parser.parse_args()
+    options = parsed(parser, SMALLEST)
     only_warnings()
     multiprocessing.set_start_method("spawn")
     with kafka_servers(options.bootstrap_servers) as bootstrap_servers:

@@ -1,7 +1,7 @@
 """How long until a controller has the state back, and what memory does it take, with and without a snapshot?
 
     python -m benchmarks.recovery [--decisions 100000] [--slots 256] [--nodes 100] [--skip-fold]
-        [--bootstrap-servers HOST:PORT]
+        [--bootstrap-servers HOST:PORT] [--smallest]
 
 A log is made of decisions that each move one slot, a thousand to a transaction, with as many decisions after the
 snapshot as a leader lets there be (10,000): the longest tail there is. Each figure is that of a process of its own,
@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 from prometheus_client import CollectorRegistry
 
 from benchmarks.broker import kafka_servers
+from benchmarks.command_line import parsed
 from benchmarks.long_logs import LongLog, founded, records_of
 from benchmarks.quiet import only_warnings
 from controlplane.adapters.kafka_admin import apply_topics
@@ -45,6 +46,7 @@ TARGET_S: Final = 5
 LEAST_DECISIONS: Final = 4
 """Two found the cluster, one stands before the snapshot, and one after it."""
 PER_TRANSACTION: Final = 1_000
+SMALLEST: Final = {"decisions": 8, "slots": 4, "nodes": 2}
 _TOLD_EVERY_S: Final = 10
 _LIMIT_MS: Final = 24 * 3_600_000
 _STALL_LIMIT_MS: Final = 60_000
@@ -81,7 +83,7 @@ def main() -> None:
     parser.add_argument(
         "--bootstrap-servers", metavar="HOST:PORT", help="a Kafka that runs; without it one is started for this"
     )
-    options = parser.parse_args()
+    options = parsed(parser, SMALLEST)
     only_warnings()
     multiprocessing.set_start_method("spawn")
     with kafka_servers(options.bootstrap_servers) as bootstrap_servers:
