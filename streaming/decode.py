@@ -71,7 +71,7 @@ def decode_row(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, st
     return None, INPUT_COLUMNS[topic].row(record.payload)
 
 
-def _as_bytes(value: bytes | None) -> bytes | None:
+def _as_bytes(value: bytes | bytearray | None) -> bytes | None:
     """Spark hands binary columns over as bytearrays, which are no dictionary keys."""
     return None if value is None else bytes(value)
 
@@ -97,7 +97,7 @@ def _decoder(topic: str, schema_ids: tuple[tuple[int, str], ...]) -> Callable[..
     result = StructType([StructField("refusal", _REFUSAL_TYPE), StructField("payload", INPUT_COLUMNS[topic].struct)])
 
     def decode(
-        partition: int, offset: int, append_time_ms: int, key: bytes | None, value: bytes | None
+        partition: int, offset: int, append_time_ms: int, key: bytearray | None, value: bytearray | None
     ) -> tuple[tuple[str, str] | None, _Row | None]:
         raw = RawRow(partition, offset, append_time_ms, _as_bytes(key), _as_bytes(value))
         return decode_row(topic, raw, _framing(schema_ids))
@@ -116,7 +116,7 @@ def dead_letter_records(refused: DataFrame, topic: str) -> DataFrame:
     """The dead letters of refused records of a topic, as ``key`` and ``value`` for the topic ``dead-letters``."""
 
     def encode(
-        partition: int, offset: int, append_time_ms: int, value: bytes | None, reason: str, detail: str
+        partition: int, offset: int, append_time_ms: int, value: bytearray | None, reason: str, detail: str
     ) -> tuple[bytes, bytes]:
         raw = _as_bytes(value) or b""
         letter = DeadLetter(
@@ -140,7 +140,7 @@ def decoded_dead_letters(records: DataFrame) -> DataFrame:
     return records.withColumn("payload", payload)
 
 
-def dead_letter_row(partition: int, offset: int, append_time_ms: int, value: bytes | None) -> _Row:
+def dead_letter_row(partition: int, offset: int, append_time_ms: int, value: bytes | bytearray | None) -> _Row:
     """A dead letter's columns; a record that is no dead letter becomes one about itself, so that none is skipped."""
     raw = _as_bytes(value) or b""
     try:
