@@ -155,7 +155,7 @@ def _comparable(output: Document, given: Document) -> Document:
     """The recorded answer, as far as it is compared."""
     if "error" in output:
         return {"error": output["error"]["type"]}
-    plain = {
+    plain: Document = {
         name: output[name]
         for name in ("slot", "modified", "action", "rounds", "converged", "actions")
         if name in output

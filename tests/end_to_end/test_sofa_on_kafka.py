@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -81,12 +82,12 @@ def test_every_published_table_is_the_arrangers(
                 if len(fleet.processes) < 3 or (waiting and chosen.random() < 0.5):
                     name = waiting.pop(0)
                     fleet.start(name)
-                    cluster.wait_until(lambda name=name: _holds(cluster, name), f"{name} holds slots")
+                    cluster.wait_until(partial(_holds, cluster, name), f"{name} holds slots")
                 else:
                     name = chosen.choice(sorted(fleet.processes))
                     fleet.kill(name)
                     waiting.append(name)
-                    cluster.wait_until(lambda name=name: not _holds(cluster, name), f"{name} holds nothing")
+                    cluster.wait_until(partial(_holds_nothing, cluster, name), f"{name} holds nothing")
                 if step == 3:
                     cluster.kill_leader()
                 time.sleep(chosen.uniform(1, 6))
@@ -110,6 +111,10 @@ def test_every_published_table_is_the_arrangers(
 
 def _holds(cluster: RealCluster, name: str) -> bool:
     return any(name in slot.replicas for slot in cluster.tables()[-1].slots)
+
+
+def _holds_nothing(cluster: RealCluster, name: str) -> bool:
+    return not _holds(cluster, name)
 
 
 def _is_balanced(cluster: RealCluster) -> bool:

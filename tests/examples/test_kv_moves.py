@@ -8,10 +8,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
-from controlplane.core.routing.hashing import HashFunction
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.addresses import Address

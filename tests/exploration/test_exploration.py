@@ -57,7 +57,8 @@ def _forget(event: type[ElectionEvent]) -> Callable[[pytest.MonkeyPatch], None]:
     """A holder that is told something asks for any term at all, as if it knew none."""
     row = election.TRANSITIONS[Holder, event]
     asks = (Contender(Term(0), 0), Acquire(Term(0)))
-    return lambda patch: patch.setitem(election.TRANSITIONS, (Holder, event), replace(row, follow=lambda *_: asks))
+    wrong = replace(row, follow=lambda *_: asks)  # type: ignore[arg-type]  # a pair as well, of no name
+    return lambda patch: patch.setitem(election.TRANSITIONS, (Holder, event), wrong)
 
 
 def _leave_transactions_open(patch: pytest.MonkeyPatch) -> None:
@@ -96,7 +97,7 @@ def _hide_losses(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NodeSession, "_acknowledged", acknowledged)
 
 
-BUGS = {
+BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], ControllerSearch | NodeSearch, str]] = {
     "a writer is opened without asking for the lease again": (
         _row(Step.FOLLOWING, Trigger.LEASE_HELD, Step.READING_AHEAD, Action.READ_AHEAD),
         ControllerSearch(2, Start.COLD, 4),

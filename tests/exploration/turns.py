@@ -8,6 +8,7 @@ and that may be as late as it likes. The thread of the lease takes its turns bes
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import assert_never
 
 from controlplane.config import LeaseConfig
 from controlplane.core.election.contenders import Outranking
@@ -174,6 +175,8 @@ class Turn:
             case Release(term=term):
                 self.lease = self.lease.released(0, owner, LIVING, term) or self.lease
                 return GivenBack()
+            case _:
+                assert_never(action)
         if after is not None:
             self.lease = after
             return Granted(after.term, 0) if isinstance(action, Acquire) else self._renewed(after.term)

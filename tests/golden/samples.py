@@ -5,6 +5,7 @@ version never changes.
 """
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import DEFAULT_MAX_PART_BYTES, encode_decision
@@ -196,6 +197,9 @@ _POSITIONS_ONLY = Decision(
 )
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A value whose bytes are frozen under a name that is unique for its record."""
@@ -306,12 +310,18 @@ class Damaged:
     reason: str
 
 
+def sample_of(kind: type[T], name: str) -> T:
+    """The value of the sample of that name, which is of this class."""
+    (found,) = (each.value for each in SAMPLES if each.name == name and isinstance(each.value, kind))
+    return found
+
+
 def damaged() -> tuple[Damaged, ...]:
     """Records that are refused, made from the samples."""
     heartbeat = _encode(Heartbeat("node-1", 5, 6, Epoch(7), NodeRole.DATA))
     report = next(sample.value for sample in SAMPLES if sample.name == "full" and isinstance(sample.value, LoadReport))
     beyond = heartbeat[:2] + bytes(8) + heartbeat[10:]
-    nan = LoadReport(**{**_fields(report), "cpu": ResourceUsage(float("nan"), 400.0)})
+    nan = replace(report, cpu=ResourceUsage(float("nan"), 400.0))
     rate = report.bundles[0]._replace(message_rate_in_per_s=-1.0)
     wrong_slot = SlotStatus(1 << 20, 1, True, ReplicaStatus.HEALTHY, 0)
     return (
@@ -338,7 +348,7 @@ def damaged() -> tuple[Damaged, ...]:
             "negative rate",
             "load-reports",
             "node-1",
-            _encode(LoadReport(**{**_fields(report), "bundles": (rate,)})),
+            _encode(replace(report, bundles=(rate,))),
             "negative",
         ),
         Damaged(
@@ -349,10 +359,6 @@ def damaged() -> tuple[Damaged, ...]:
             "invalid_weight",
         ),
     )
-
-
-def _fields(report: LoadReport) -> dict[str, object]:
-    return {name: getattr(report, name) for name in LoadReport.__dataclass_fields__}
 
 
 def _encode(value: object) -> bytes:

@@ -5,8 +5,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from controlplane.core.cluster.policy import ZoneRule
-from controlplane.core.slots.minimal.contract import Exclusion, Pin, PlacementNode, PlacementProblem, PlacementRules
+from controlplane.core.slots.minimal.contract import PlacementNode, PlacementProblem, PlacementRules
 from controlplane.core.slots.minimal.planner import plan
+from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.table import Slot, empty_table
 from controlplane.core.values.identifiers import Epoch
 

@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import time
-from typing import Any
 
 import structlog
 
@@ -43,11 +42,15 @@ class TellingLockStore(RedisLockStore):
 
     def insert(self, owner: str, duration_ms: int, first_term: int) -> bool:
         """Ask, and tell."""
-        return _tell(won=super().insert(owner, duration_ms, first_term))
+        won = super().insert(owner, duration_ms, first_term)
+        _tell(won=won)
+        return won
 
     def take_over(self, new_owner: str, seen: LockRecord) -> bool:
         """Ask, and tell."""
-        return _tell(won=super().take_over(new_owner, seen))
+        won = super().take_over(new_owner, seen)
+        _tell(won=won)
+        return won
 
 
 def profile_of(kind: str, redis_url: str, cluster: str, owner: str) -> AnyProfile:
@@ -85,11 +88,9 @@ def main(kind: str, redis_url: str, cluster: str, owner: str) -> None:
         time.sleep(0.01)
 
 
-def _tell(**what: Any) -> Any:  # noqa: ANN401 - what was told, for the caller to pass on
+def _tell(**what: object) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
-    (value,) = what.values()
-    return value
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from controlplane.codec.conversion import field_types, is_enum, union_members, unwrap
-from controlplane.codec.input_checks import MAX_INCARNATION, MAX_SLOT_COUNT, MAX_WEIGHT
+from controlplane.codec.input_checks import MAX_INCARNATION, MAX_SLOT_COUNT
 from controlplane.codec.table import ROW_TYPES
 from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
 from controlplane.core.cluster.policy import FEATURE_LEVEL, HashFunction, Policy
@@ -17,6 +17,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.node import NodeRole
+from controlplane.core.membership.standing_orders import MAX_WEIGHT
 from controlplane.core.slots.reports import SlotLoad, SlotSettings, SlotStatus
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.replica_status import ReplicaStatus

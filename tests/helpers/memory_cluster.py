@@ -175,7 +175,9 @@ class MemoryCluster:
             sofa_lease=sofa_lease,
             snapshots=snapshots,
         )
-        lock_store = sofa_lease and MemoryLockStore(self.locks, sofa_lease.data_center, sofa_lease.lock_name)
+        lock_store = (
+            None if sofa_lease is None else MemoryLockStore(self.locks, sofa_lease.data_center, sofa_lease.lock_name)
+        )
         process = f"process {len(self.controllers)}"
         controller = compose_controller(
             config,

@@ -1,5 +1,7 @@
 """Worlds whose plans are carried out at a pace, and what their nodes do meanwhile."""
 
+from typing import Any
+
 from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import Decision
@@ -13,7 +15,7 @@ from controlplane.core.values.replica_status import ReplicaStatus
 from tests.helpers.world import PARTITIONS, World
 
 
-def paced_world(**settings: int) -> World:
+def paced_world(**settings: Any) -> World:  # noqa: ANN401 - fields of the policy
     """Sixteen slots with two replicas, no linger."""
     return World(Policy(slot_count=16, join_linger_ms=0, **settings))
 

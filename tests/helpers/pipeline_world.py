@@ -40,16 +40,20 @@ def random_report(source: random.Random, node_id: str, bundle_ids: Sequence[str]
     chosen = sorted(source.sample(bundle_ids, source.randint(0, len(bundle_ids))))
     source.shuffle(chosen)
     bundles = [
-        BundleLoad(
-            bundle_id,
-            *(source.choice([0.0, source.uniform(0, 1e3), source.uniform(0, 1e9)]) for _ in range(4)),
-            *(source.randint(0, 2_000) for _ in range(4)),
+        BundleLoad._make(
+            (
+                bundle_id,
+                *(source.choice([0.0, source.uniform(0, 1e3), source.uniform(0, 1e9)]) for _ in range(4)),
+                *(source.randint(0, 2_000) for _ in range(4)),
+            )
         )
         for bundle_id in chosen
     ]
     known = [ResourceUsage(source.uniform(0, 400), source.choice([100.0, 400.0])) for _ in range(5)]
-    usages = [source.choice([usage, UNKNOWN_USAGE]) for usage in known]
-    return LoadReport(node_id, 1, number, *usages, (), "1", 0, tuple(bundles), ())
+    cpu, memory, direct_memory, bandwidth_in, bandwidth_out = (source.choice([usage, UNKNOWN_USAGE]) for usage in known)
+    return LoadReport(
+        node_id, 1, number, cpu, memory, direct_memory, bandwidth_in, bandwidth_out, (), "1", 0, tuple(bundles), ()
+    )
 
 
 class PipelineWorld:
@@ -78,8 +82,9 @@ class PipelineWorld:
 
     def send(self, topic: str, key: bytes | None, value: bytes | None, partition: int | None = None) -> None:
         """Append one record, and wait until it is there."""
-        where = {} if partition is None else {"partition": partition}
-        self._producer.produce(self.cluster.topic(topic), value=value, key=key, **where)
+        any_partition = -1  # librdkafka's own word for: chosen by the key
+        where = any_partition if partition is None else partition
+        self._producer.produce(self.cluster.topic(topic), value=value, key=key, partition=where)
         assert self._producer.flush(20) == 0
 
     def report(self, *reports: LoadReport) -> None:
@@ -120,7 +125,7 @@ class PipelineWorld:
             consumer.subscribe([self.cluster.topic(topic)])
             messages = consumer.consume(count, 20)
             assert all(message.error() is None for message in messages), messages
-            return [(message.key(), message.value()) for message in messages]
+            return [(message.key() or b"", message.value() or b"") for message in messages]
         finally:
             consumer.close()
 

@@ -135,6 +135,7 @@ class Oracle:
     def _limits(self) -> tuple[dict[SlotId, int], dict[frozenset[NodeId], int], int]:
         slots = len(self.problem.previous)
         capacities = {name: min(node.capacity or slots, slots) for name, node in self.nodes.items()}
+        best: tuple[dict[SlotId, int], dict[frozenset[NodeId], int], int] | None = None
         for level in range(self.problem.rules.replica_count, 0, -1):
             units = self._units(level)
             ranks = self._ranks(units, self.eligible, self.pins, capacities)
@@ -146,6 +147,7 @@ class Oracle:
                 lower_ranks = self._ranks(lower, self.eligible, self.pins, capacities)
                 if lower_ranks[frozenset(self.names)] == sum(lower.values()):
                     break
+        assert best is not None, "a slot has one replica at least"
         return best
 
     @property
@@ -308,7 +310,8 @@ class _Model:
         )
         assert answer.success, answer.message
         assert abs(answer.fun - round(answer.fun)) < 1e-4
-        return round(answer.fun)
+        least: int = round(answer.fun)
+        return least
 
 
 def _matrix(kind: str, rows: Sequence[tuple[list[int], int | None, int, int]], width: int) -> dict[str, object]:

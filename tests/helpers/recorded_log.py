@@ -8,6 +8,7 @@ from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
+from controlplane.core.log.inputs import InputPayload
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.verification.audit import LogAudit
@@ -29,7 +30,7 @@ class RecordedLog:
         self.policies: SlotPolicies = world.slot_policies
         self.records: dict[TopicPartition, list[RawRecord]] = defaultdict(list, {place: [] for place in INPUT_PLACES})
         for (topic, partition, offset, append_time_ms), payload, _ in world.inputs:
-            assert payload is not None
+            assert isinstance(payload, InputPayload)
             name = getattr(payload, "node_id", "") or getattr(payload, "intent_id", "")
             record = RawRecord(topic, partition, offset, append_time_ms, name.encode(), encode_input(payload))
             self.records[TopicPartition(topic, partition)].append(record)

@@ -6,6 +6,7 @@ told, and where nothing is published it would have published nothing.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.policy import Policy
@@ -105,7 +106,7 @@ class SofaFleet:
         self._tables: list[tuple[int, int, tuple[Slot, ...]]] = []
         self._arranged_at = 0
 
-    def join(self, name: str, **behaviour: int) -> FleetNode:
+    def join(self, name: str, **behaviour: Any) -> FleetNode:  # noqa: ANN401 - fields of the node
         """A process of that name starts, whatever became of the one before."""
         known = self.nodes.get(name)
         node = FleetNode(name, known.incarnation + 1 if known else 1, **behaviour)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,7 @@ def test_two_lease_stores_and_one_kafka_never_have_two_leaders_in_a_term(
         serve(cluster)
         for number in range(5, 9):
             cluster.join(f"n{number}")
-            cluster.wait_until(lambda name=f"n{number}": name in cluster.slot_leaders(), "a join")
+            cluster.wait_until(partial(_leads_slots, cluster, f"n{number}"), "a join")
         cluster.wait_until(lambda: {each.controller_id for each in cluster.decisions()} == {"c1", "c2"}, "both led")
         decisions = cluster.decisions()
         assert len({each.controller_id for each in decisions}) == 2
@@ -223,6 +224,10 @@ def test_a_topic_that_breaks_a_promise_is_refused_by_name(
     said = shared.log_of("c1").read_text()
     assert topic in said
     assert setting in said
+
+
+def _leads_slots(cluster: RealCluster, node_id: str) -> bool:
+    return node_id in cluster.slot_leaders()
 
 
 def _recreate_decisions(cluster: RealCluster) -> None:

@@ -64,7 +64,7 @@ class Setting:
         """Everything that was appended to an input topic."""
         records = everything_in(KafkaLogReader(self._cluster, self._kafka), topic)
         found = [decode_input(topic, record).payload for record in records]
-        return [payload for payload in found if payload is not None]
+        return [payload for payload in found if isinstance(payload, InputPayload)]
 
     def admit(self, incarnation: int) -> None:
         """What a leader does with a join."""
@@ -97,7 +97,8 @@ def test_a_node_joins_serves_and_leaves_and_clients_follow(setting: Setting) -> 
     assert joined.addresses == (Address("kv", "127.0.0.1", 4_000),)
     setting.admit(joined.incarnation)
     client = setting.client()
-    route = client.wait_for() and client.route("user-1")
+    client.wait_for()
+    route = client.route("user-1")
     assert route.address("kv") == Address("kv", "127.0.0.1", 4_000)
     assert (route.node_id, route.term, route.epoch, route.leader_epoch) == ("n1", 1, 1, 1)
 

@@ -5,10 +5,13 @@ import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.routing.replica import RoutingTable
+from controlplane.core.values.identifiers import Epoch
+from controlplane.routing import RoutingClient
 from examples.kv.client import Counts
 from tests.kills.cluster import KvCluster
 
@@ -101,14 +104,16 @@ def assert_promises(cluster: KvCluster, number: int) -> int:
     return keys
 
 
+def _has_reached(reader: RoutingClient, epoch: Epoch) -> bool:
+    return reader.table is not None and reader.table.epoch >= epoch
+
+
 def _assert_readers_agree(cluster: KvCluster) -> None:
     """Every reader was shown every epoch, and shows what the topic says of the epoch that it shows."""
     readers = [cluster.client.routing, *(witness.client for witness in cluster.witnesses)]
     newest = cluster.real.tables()[-1]
     for reader in readers:
-        cluster.wait_until(
-            lambda reader=reader: reader.table is not None and reader.table.epoch >= newest.epoch, "a reader at the end"
-        )
+        cluster.wait_until(partial(_has_reached, reader, newest.epoch), "a reader at the end")
     shown = [reader.table for reader in readers]
     tables = cluster.real.tables()  # the table goes on: what readers show is in here by now
     assert all(after.epoch == before.epoch + 1 for before, after in pairwise(tables)), "the topic skips an epoch"

@@ -15,8 +15,9 @@ from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.row_changes import changed_rows, rows_of
 from controlplane.core.log.state import State
 from controlplane.core.membership.observations import Observations, observe
+from controlplane.core.routing.rows import Row
 from controlplane.core.values.canonical import from_plain, to_plain
-from controlplane.core.values.identifiers import Term, TopicPartition
+from controlplane.core.values.identifiers import Seq, Term, TopicPartition
 from controlplane.core.verification.invariants import check
 from controlplane.errors import LogContinuityError
 from tests.helpers.histories import History, operations, play
@@ -54,7 +55,8 @@ def test_replay_from_any_snapshot_ends_in_the_same_state(history: History) -> No
 def test_changed_rows_fold_to_the_rows_of_the_state(history: History) -> None:
     """The rows that decisions change, folded over time, are the rows that the final state has."""
     world = play(history)
-    state, rows = State(), {}
+    state = State()
+    rows: dict[str, Row] = {}
     for decision in world.decisions:
         after = follow(state, decision)
         changes = changed_rows(state, after, decision.events)
@@ -143,7 +145,7 @@ def test_a_log_with_one_decision_changed_is_refused(history: History, data: st.D
                 replace(original, decided_at_ms=original.decided_at_ms + 1),
                 replace(original, causes=()),
                 replace(original, log_id="another"),
-                replace(original, seq=original.seq + 1),
+                replace(original, seq=Seq(original.seq + 1)),
                 replace(original, previous_digest="0" * 64),
             )
         )

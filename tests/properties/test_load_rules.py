@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -37,7 +38,8 @@ whole_loads = st.builds(MessageLoad, *[st.integers(0, 10**6).map(float)] * 4)
 
 def node_of(usages: Sequence[ResourceUsage]) -> LoadReport:
     """A report of a node without bundles; ``usages``: cpu, memory, direct memory, bandwidth in, bandwidth out."""
-    return LoadReport("n", 1, 0, *usages, (), "", 0, (), ())
+    cpu, memory, direct_memory, bandwidth_in, bandwidth_out = usages
+    return LoadReport("n", 1, 0, cpu, memory, direct_memory, bandwidth_in, bandwidth_out, (), "", 0, (), ())
 
 
 # Averages
@@ -371,7 +373,7 @@ def test_published_shed_defaults() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"threshold_percent": -1}, {"history_weight": 1.5}, {"min_throughput_mib_per_s": -1}]
 )
-def test_impossible_shed_settings_are_refused(wrong: dict[str, float]) -> None:
+def test_impossible_shed_settings_are_refused(wrong: dict[str, Any]) -> None:
     """Settings that would turn the rule upside down must not start."""
     with pytest.raises(ConfigurationError, match="history_weight"):
         ShedSettings(**wrong)

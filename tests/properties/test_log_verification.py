@@ -80,7 +80,7 @@ def certified(index: int, **fields: object) -> list[Decision]:
 
 def moved(index: int, change: Callable[[Slot], Slot]) -> list[Decision]:
     """The log with the first slot that one decision assigns changed."""
-    events = []
+    events: list[Event] = []
     for event in PLAYED[index].events:
         if isinstance(event, SlotsAssigned):
             events.append(SlotsAssigned((change(event.slots[0]), *event.slots[1:])))
@@ -299,7 +299,8 @@ def test_refresh_in_place_of_a_plan_that_waits_is_no_step_of_it() -> None:
     world = World(Policy(slot_count=16, slot_policy="other", cool_down_ms=60_000), {"other": Otherwise()})
     world.admit("n1", "n2")
     world.admit("n3")
-    assert world.state.slots.plan is not None
+    plan = world.state.slots.plan
+    assert plan is not None
     world.ask("refresh_table")
     assert world.state.slots.plan is None
     assert complaints_of(world.decisions) == []

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import random
+from typing import Any
 
 import pytest
 import structlog
@@ -25,7 +26,7 @@ from tests.helpers.histories import History, operations, play
 from tests.helpers.snapshots import SnapshotWorld, snapshot_records
 from tests.helpers.world import World
 
-SAID = {"log_id": "x", "term": 9, "seq": 1, "epoch": 9, "decided_at_ms": 1, "state_digest": ""}
+SAID: dict[str, Any] = {"log_id": "x", "term": 9, "seq": 1, "epoch": 9, "decided_at_ms": 1, "state_digest": ""}
 """What the parts of a snapshot say of its state, with values that are wrong."""
 
 

@@ -83,7 +83,7 @@ def look(url: str, cluster: ClusterConfig) -> None:
         lock.read_all()
 
 
-Work = Callable[[str, ClusterConfig], None]
+Work = Callable[[str, ClusterConfig], object]
 WORK: dict[str, Work] = {CONTROLLER: lead, SOFA_CONTROLLER: lead_as_sofa, OPERATOR: look}
 
 

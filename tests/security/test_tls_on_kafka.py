@@ -10,7 +10,13 @@ from urllib.parse import quote
 
 import pytest
 import redis
-from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
 
 from controlplane.adapters.kafka_acls import apply_acls
 from controlplane.adapters.kafka_log import KafkaLogReader
@@ -90,7 +96,7 @@ def test_every_part_speaks_tls_and_shows_no_secret(
         try:
             with routing_client(cluster_name, servers, security=reader_login) as client:
                 await_(lambda: client.table is not None and "n1" in client.table.nodes, tmp_path)
-                assert client.wait_for(lambda table: table.slots[0].leader == "n1", timeout_ms=60_000)
+                client.wait_for(lambda table: table.slots[0].leader == "n1", timeout_ms=60_000)
                 assert client.route("user-1").node_id == "n1"
             for words in (("nodes", "list"), ("leader", "show"), ("table", "refresh", "--wait", "30")):
                 ran = subprocess.run(
@@ -126,7 +132,7 @@ def salt(broker: SecuredKafka, user: str, password: str) -> None:
     """Let a user log in by a salted password."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4_096)
-    changes = [UserScramCredentialUpsertion(user, info, password.encode())]
+    changes: list[UserScramCredentialAlteration] = [UserScramCredentialUpsertion(user, info, password.encode())]
     for changed in admin.alter_user_scram_credentials(changes).values():
         changed.result(20)
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "infra" / "setup"))
-import environment
+from infra.setup import environment
 
 EXIT_UNSUITABLE_MACHINE = 2
 PYPROJECT = """
@@ -165,7 +164,7 @@ def test_unusable_environment_is_made_again(
         (checkout.venv / file).write_text(text, encoding="utf-8")
     leftover = checkout.venv / "leftover"
     leftover.touch()
-    monkeypatch.setattr(environment.subprocess, "run", _fake_venv)
+    monkeypatch.setattr(subprocess, "run", _fake_venv)
     _STEPS.clear()
     environment.prepare_packages(checkout)
     assert not leftover.exists()
@@ -181,9 +180,8 @@ def _fake_venv(command: Sequence[str], **_options: object) -> subprocess.Complet
 def test_python_without_venv_gets_one_sentence(checkout: environment.Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     """Debian keeps venv in a package of its own, and its absence is the most frequent trouble of a fresh machine."""
     checkout.python.unlink()
-    monkeypatch.setattr(
-        environment.subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 1, "no ensurepip", "")
-    )
+    failed = subprocess.CompletedProcess((), 1, "no ensurepip", "")
+    monkeypatch.setattr(subprocess, "run", lambda _command, **_: failed)
     with pytest.raises(environment.SetupError, match=r"install the package python3\.\d+-venv") as caught:
         environment.prepare_packages(checkout)
     assert caught.value.exit_code == EXIT_UNSUITABLE_MACHINE

@@ -12,9 +12,9 @@ AUDITED_ALIKE = "decisions are taken alike again from the inputs in the log"
 def what_the_audit_finds(world: World) -> list[str]:
     """What is different in the decisions of a run when they are taken again, and those that could not be."""
     judging = LogAudit()
-    sources = [source_of(MemoryLogReader(world.cluster, world.broker), timeout_ms=0) for _ in range(2)]
+    log, inputs = (source_of(MemoryLogReader(world.cluster, world.broker), timeout_ms=0) for _ in range(2))
     found = []
-    for audited in Auditor(judging, *sources).run():
+    for audited in Auditor(judging, log, inputs).run():
         if audited.followed_because:
             found.append(f"decision {audited.seq} cannot be taken again: {audited.followed_because}")
         found += [str(difference) for difference in audited.differences]

@@ -3,10 +3,17 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from unittest.mock import patch
 
 from controlplane import table_follower
+from controlplane.codec.framing import Framing
+from controlplane.codec.inputs import decode_input
+from controlplane.codec.table import decode_row
 from controlplane.core.slots.table import Slot
 from controlplane.core.values import entries
+from controlplane.core.values.entries import entry_share
+from controlplane.core.values.inputs import InputRecord
+from controlplane.ports import RawRecord
 from controlplane.service import intake
 from tests.simulation.invariants import fencing
 
@@ -20,19 +27,18 @@ def decoding_once() -> Iterator[None]:
     All processes frame alike, so that how they frame is no part of what a record means. What a slot adds to a state's
     digest is worked out once as well; whole states are checked without that. It may be used within itself.
     """
-    decode_input, decode_row, entry_share = intake.decode_input, table_follower.decode_row, entries.entry_share
-    decode_once = lru_cache(_KEPT)(decode_input)
-    slot_share = lru_cache(_KEPT)(entry_share)
+    decode_once, slot_share = lru_cache(_KEPT)(decode_input), lru_cache(_KEPT)(entry_share)
+
+    def decode_without_framing(topic: str, raw: RawRecord, _framing: Framing | None = None) -> InputRecord:
+        return decode_once(topic, raw)
 
     def share(key: object, entry: object) -> int:
         return slot_share(key, entry) if isinstance(entry, Slot) else entry_share(key, entry)
 
-    intake.decode_input = lambda topic, raw, _framing=None: decode_once(topic, raw)
-    fencing.decode_input = decode_once
-    table_follower.decode_row = lru_cache(_KEPT)(decode_row)
-    entries.entry_share = share
-    try:
+    with (
+        patch.object(intake, "decode_input", decode_without_framing),
+        patch.object(fencing, "decode_input", decode_once),
+        patch.object(table_follower, "decode_row", lru_cache(_KEPT)(decode_row)),
+        patch.object(entries, "entry_share", share),
+    ):
         yield
-    finally:
-        intake.decode_input = fencing.decode_input = decode_input
-        table_follower.decode_row, entries.entry_share = decode_row, entry_share

@@ -17,7 +17,7 @@ from controlplane.core.log.draft import Draft
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.errors import LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.simulation.clients import SimulatedTransactionalWriter
@@ -316,7 +316,7 @@ def test_a_controller_of_an_older_feature_level_wins_the_lease_and_stops() -> No
     assert all(isinstance(failure.error, UnsupportedFeatureLevelError) for failure in world.failures)
     (partition,) = world.broker.partitions(world.cluster.topic(DECISIONS))
     raised = partition.read(0, 1_000).records[-1]
-    assert raised.key == decision_key(script.state.seq + 1)
+    assert raised.key == decision_key(Seq(script.state.seq + 1))
 
 
 def test_a_controller_that_a_lease_store_refuses_from_the_beginning_is_started_until_it_is_let_in() -> None:

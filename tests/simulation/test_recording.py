@@ -15,7 +15,8 @@ NO_NAMES = Names({}, {})
 
 @pytest.fixture(scope="module", name="recording")
 def _recording() -> dict[str, Any]:
-    return json.loads(json.dumps(record_run(SEED)))
+    recorded: dict[str, Any] = json.loads(json.dumps(record_run(SEED)))
+    return recorded
 
 
 def test_equal_runs_have_equal_recordings(recording: dict[str, Any], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,10 +18,11 @@ from controlplane.core.values.identifiers import Seq
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
 from streaming.table_contracts import DECISIONS_TABLE
 from streaming.transforms.decision_rows import LogRecord, Part, decision_rows, part_of
-from tests.golden.samples import SAMPLES
+from tests.golden.samples import sample_of
 from tests.helpers.world import World
 
-LARGE, SMALL = (sample.value for sample in SAMPLES if sample.name in ("everything", "positions only"))
+LARGE = sample_of(Decision, "everything")
+SMALL = sample_of(Decision, "positions only")
 PART_BYTES = 700
 
 
@@ -103,7 +105,7 @@ def test_a_decision_of_a_newer_version_stops_the_stream(decisions: list[Decision
 def test_row_tells_the_whole_decision() -> None:
     """Everything that a decision says is in its row, the nested parts as JSON that names its types."""
     ((*values,),) = decision_rows(_log(encode_decision(LARGE, PART_BYTES)))
-    row = dict(zip(DECISIONS_TABLE.columns, values, strict=True))
+    row: dict[str, Any] = dict(zip(DECISIONS_TABLE.columns, values, strict=True))
     assert (row["seq"], row["term"], row["epoch"], row["controller_id"]) == (7, 3, 4, "controller-1")
     assert (row["moved"], row["least_moved"], row["leader_changes"], row["lost_slots"]) == (4, 4, 2, [11, 12])
     carried_out = (row["moves_carried_out"], row["leader_changes_carried_out"], row["moves_left"])
@@ -122,7 +124,7 @@ def test_row_tells_the_whole_decision() -> None:
 def test_decision_without_a_plan_has_no_moves() -> None:
     """No certificate is not the same as no moves: the columns are null, not 0."""
     ((*values,),) = decision_rows(_log(encode_decision(SMALL, PART_BYTES)))
-    row = dict(zip(DECISIONS_TABLE.columns, values, strict=True))
+    row: dict[str, Any] = dict(zip(DECISIONS_TABLE.columns, values, strict=True))
     assert {row[name] for name in ("moved", "least_moved", "certificate", "lost_slots")} == {None}
     assert (row["moves_carried_out"], row["moves_left"]) == (0, 0)
     assert (row["events"], row["event_types"]) == ("[]", [])

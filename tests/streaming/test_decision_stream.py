@@ -12,10 +12,11 @@ from controlplane.core.values.identifiers import Seq
 from streaming.jobs.decision_log import start_decisions
 from streaming.query import run_sql
 from streaming.table_contracts import DECISIONS_TABLE
-from tests.golden.samples import SAMPLES
+from tests.golden.samples import sample_of
 from tests.helpers.pipeline_world import PipelineWorld, read_all
 
-LARGE, SMALL = (sample.value for sample in SAMPLES if sample.name in ("everything", "positions only"))
+LARGE = sample_of(Decision, "everything")
+SMALL = sample_of(Decision, "positions only")
 PART_BYTES = 700
 
 

@@ -1,5 +1,8 @@
 """Records to columns: the codec's judgement and every field of the record, for each kind of record. No Spark runs."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 from pyspark.sql.types import StructType
 
@@ -8,6 +11,7 @@ from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import encode_dead_letter
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
 from controlplane.core.bundles.reports import LoadReport
+from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.values.canonical import to_plain
 from controlplane.core.values.dead_letter import DeadLetter
@@ -31,9 +35,9 @@ INPUTS = [
 REFUSED = [pytest.param(case, id=case.name) for case in damaged() if case.topic in INPUT_COLUMNS]
 
 
-def named(struct: StructType, row: object) -> object:
+def named(struct: StructType, row: Sequence[Any]) -> dict[str, Any]:
     """A row's values under the names of its columns, nested ones too."""
-    values = {}
+    values: dict[str, Any] = {}
     for field, value in zip(struct.fields, row, strict=True):
         element = getattr(field.dataType, "elementType", None)
         if value is not None and isinstance(field.dataType, StructType):
@@ -46,15 +50,17 @@ def named(struct: StructType, row: object) -> object:
 
 
 @pytest.mark.parametrize("payload", INPUTS)
-def test_every_field_reaches_its_column(payload: object) -> None:
+def test_every_field_reaches_its_column(payload: InputPayload) -> None:
     """Each field of a record stands in the column of its name; columns of other kinds of record are null."""
     topic = TOPIC_OF[type(payload)]
     key = getattr(payload, "node_id", "").encode()
     refusal, row = decode_row(topic, RawRow(0, 17, 1_000, key, encode_input(payload)), default_framing())
     assert refusal is None
+    assert row is not None
     values = named(INPUT_COLUMNS[topic].struct, row)
     values.pop(KIND_COLUMN, None)
     expected = to_plain(payload)
+    assert isinstance(expected, dict)
     assert {name: value for name, value in values.items() if name in expected} == expected
     assert {value for name, value in values.items() if name not in expected} <= {None}
 
@@ -71,10 +77,12 @@ def test_refusals_are_the_codecs(case: Damaged) -> None:
 def test_kinds_are_told_apart() -> None:
     """Two records on one topic differ in the column ``kind``, or a tick would pass for a heartbeat."""
     kinds = set()
-    for payload in (parameter.values[0] for parameter in INPUTS):
+    for (payload,) in (parameter.values for parameter in INPUTS):
+        assert isinstance(payload, InputPayload)
         if not isinstance(payload, LoadReport):
             raw = RawRow(0, 0, 0, getattr(payload, "node_id", "").encode(), encode_input(payload))
             _, row = decode_row(TOPIC_OF[type(payload)], raw, default_framing())
+            assert row is not None
             kinds.add(row[0])
     assert kinds == {"heartbeat", "tick", "joined", "leaving", "left"}
 

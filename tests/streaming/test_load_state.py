@@ -178,7 +178,8 @@ def test_report_of_a_former_life_does_not_count() -> None:
 def test_evaluations_leave_their_time() -> None:
     """The last evaluation's log time is known, or each batch after a restart would evaluate again."""
     state = folded([report("n1", 0), report("n2", 1)])
-    assert state.evaluated_ms is None
+    before_ms = state.evaluated_ms
+    assert before_ms is None
     state.keep_smoothed({"n1": 0.5, "n2": 0.1}, 60_000)
     assert state.evaluated_ms == 60_000
     _, rows = as_rows(state)

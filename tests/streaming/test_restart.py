@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,10 @@ def commits(world: PipelineWorld, table: TableContract) -> int:
     return len(list((world.warehouse_dir / table.name / "_delta_log").glob("*.json")))
 
 
+def _was_written(world: PipelineWorld, table: TableContract, commits_before: int) -> bool:
+    return commits(world, table) > commits_before
+
+
 def written_at_s(world: PipelineWorld, table: TableContract) -> float:
     """When a table got its newest version; a batch of load reports writes ``broker_load`` last."""
     return max(entry.stat().st_mtime for entry in (world.warehouse_dir / table.name / "_delta_log").glob("*.json"))
@@ -124,7 +129,7 @@ def test_killed_pipeline_loses_and_doubles_nothing(
     for table in (LOAD_REPORTS_TABLE, BUNDLE_LOAD_TABLE, SPLIT_CANDIDATES_TABLE):
         before = max(commits(world, table), 1)
         with running(world, tmp_path / "pipeline.log") as process:
-            poll_until(lambda table=table, before=before: commits(world, table) > before, DEADLINE_S)
+            poll_until(partial(_was_written, world, table, before), DEADLINE_S)
             kill(process)
 
     def all_is_there() -> bool:

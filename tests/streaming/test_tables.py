@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.types import StructField, StructType
 
@@ -55,7 +55,7 @@ def test_table_of_another_version_is_refused(spark: SparkSession, tmp_path: Path
         tables.create_missing(spark, tmp_path)
 
 
-def membership_rows(spark: SparkSession, count: int) -> object:
+def membership_rows(spark: SparkSession, count: int) -> DataFrame:
     """Rows of the table ``membership``, of today."""
     return spark.range(count).select(
         *(

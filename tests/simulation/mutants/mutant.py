@@ -52,7 +52,7 @@ class Mutant:
                 setattr(holder, attribute, original)
 
     def _compiled(self, module: ModuleType, original: Any, name: str) -> Any:  # noqa: ANN401 - function or property
-        function = original.fget if isinstance(original, property) else original
+        function: Any = original.fget if isinstance(original, property) else original
         source = textwrap.dedent(inspect.getsource(function))
         if source.count(self.right) != 1:
             raise ValueError(f"mutant {self.bug!r}: {self.right!r} stands {source.count(self.right)} times in {name}")

@@ -40,7 +40,8 @@ def delivery_of(writer: KafkaEventWriter, record: OutgoingRecord = BEAT) -> Deli
     """Send a record; what became of it."""
     told: list[Delivery] = []
     writer.send(record, told.append)
-    assert writer.awaits_delivery
+    awaited = writer.awaits_delivery
+    assert awaited
     assert told == []
     assert writer.flush(10_000) == 0
     assert not writer.awaits_delivery

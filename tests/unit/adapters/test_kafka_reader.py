@@ -185,7 +185,7 @@ def test_every_consumer_is_served_while_the_broker_is_away(
     reader.assign({FIRST: 0})
     with monkeypatch.context() as answered:
         answer = SimpleNamespace(topics={NAME: SimpleNamespace(error=None, partitions={})})
-        answered.setattr(kafka_reader.Consumer, "list_topics", lambda *_, **__: answer)
+        answered.setattr("controlplane.adapters.kafka_reader.Consumer.list_topics", lambda *_, **__: answer)
         assert reader.partition_count("decisions") == 0
     served.clear()
     assert not reader.poll(1, 0).records

@@ -119,7 +119,8 @@ def test_one_probe_runs_at_a_time_and_what_arrives_meanwhile_clears_the_client()
     running = SimpleNamespace(outcome=None)
     owner.probe = cast("Probe", running)
     owner.stalls.expect(PLACE, 0.0)
-    assert not owner.is_suspected
+    was_suspected = owner.is_suspected
+    assert not was_suspected
     assert owner.replaced_at(60.0) == []
     assert len(owner.probed) == 1
     assert owner.is_suspected

@@ -180,7 +180,12 @@ def test_a_retired_producer_is_freed_in_a_thread(answered: list[frozenset[Place]
     writer.beat_until_replaced()
     freed_in: list[str] = []
     weakref.finalize(writer.factory.made.pop(0), lambda: freed_in.append(threading.current_thread().name))
-    poll_until(lambda: (writer.owner.serve(0), freed_in)[1])
+
+    def is_freed() -> bool:
+        writer.owner.serve(0)
+        return bool(freed_in)
+
+    poll_until(is_freed)
     assert freed_in == ["kafka-close"]
 
 

@@ -264,10 +264,11 @@ def test_a_part_that_continues_nothing_stops_the_reader() -> None:
     """The rest of an event without its beginning, or of another kind, cannot be joined."""
     parts = encode_decision(LARGE, 2_000)
     continuing = next(number for number, part in enumerate(parts) if default_framing().decode(part)[1]["continues"])
-    for changed in (
+    changes: tuple[dict[str, Any], ...] = (
         {"events": []},
         {"events": [("controlplane.EvictionsResumed", {"reason": "x"})]},
-    ):
+    )
+    for changed in changes:
         assembler = DecisionAssembler()
         for part in parts[:continuing]:
             assembler.add(part)

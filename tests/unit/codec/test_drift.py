@@ -48,14 +48,15 @@ class Comparison:
     def differences(self, kind: TypeForm, schema: Json, path: str) -> Iterator[str]:
         """Every place where the two do not say the same."""
         kind = unwrap(kind)
+        origin: TypeForm = typing.get_origin(kind)
         members = union_members(kind)
         if members:
             yield from self._union(members, schema, path)
         elif field_types(kind) is not None:
             yield from self._record(kind, schema, path)
-        elif typing.get_origin(kind) is tuple:
+        elif origin is tuple:
             yield from self._container(kind, schema, path, "array", "items", 0)
-        elif typing.get_origin(kind) is not None:
+        elif origin is not None:
             yield from self._container(kind, schema, path, "map", "values", 1)
         elif schema != SCALARS.get(str if is_enum(kind) else kind):
             yield f"{path}: {kind} is {schema} in the schema"

@@ -64,6 +64,11 @@ def _encode_unchecked(payload: InputPayload) -> bytes:
     return default_framing().encode(type(payload).__name__, to_datum(payload))
 
 
+def _with(load: BundleLoad, name: str, value: float) -> BundleLoad:
+    changed: dict[str, Any] = {name: value}
+    return load._replace(**changed)
+
+
 def _refusal(topic: str, value: bytes | None, key: bytes | None = b"n1") -> InvalidInputError:
     with pytest.raises(InvalidInputError) as caught:
         decode_input(topic, _raw(topic, value, key))
@@ -164,11 +169,11 @@ IMPOSSIBLE: list[tuple[str, str, Any]] = [
     ("duplicate_slot_load", "slot 7", replace(REPORT, slots=(SLOT_LOAD, SLOT_LOAD))),
     ("slot_out_of_range", "slot_id is 1048576", replace(REPORT, slots=(SLOT_LOAD._replace(slot_id=1 << 20),))),
     *(
-        ("negative", f"{name} is -1", replace(REPORT, bundles=(BUNDLE_LOAD._replace(**{name: -1}),)))
+        ("negative", f"{name} is -1", replace(REPORT, bundles=(_with(BUNDLE_LOAD, name, -1),)))
         for name in BundleLoad._fields[1:]
     ),
     *(
-        ("not_a_number", f"{name} is nan", replace(REPORT, bundles=(BUNDLE_LOAD._replace(**{name: float("nan")}),)))
+        ("not_a_number", f"{name} is nan", replace(REPORT, bundles=(_with(BUNDLE_LOAD, name, float("nan")),)))
         for name in BundleLoad._fields[1:5]
     ),
     *(

@@ -9,6 +9,7 @@ import structlog
 
 from controlplane.codec.outputs import decode_snapshot_part, encode_snapshot_part
 from controlplane.config import DECISIONS, SNAPSHOTS
+from controlplane.core.cluster.events import ClusterCreated
 from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.snapshots.catalog import superseded_keys
@@ -201,7 +202,9 @@ def test_a_follower_that_has_begun_never_goes_back_to_a_snapshot() -> None:
 def resealed_as(log_id: str, history: list[Decision]) -> list[Decision]:
     """The same history under another log id."""
     first = history[0]
-    created = dataclasses.replace(first.events[0], log_id=log_id)
+    created = first.events[0]
+    assert isinstance(created, ClusterCreated)
+    created = dataclasses.replace(created, log_id=log_id)
     renamed = [dataclasses.replace(first, log_id=log_id, events=(created, *first.events[1:]))]
     renamed += [dataclasses.replace(decision, log_id=log_id) for decision in history[1:]]
     return resealed(renamed, State())

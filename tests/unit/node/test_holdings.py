@@ -9,7 +9,7 @@ from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTr
 from controlplane.config import ROUTING_TABLE, ClusterConfig
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, Term
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.node.callbacks import Access, Changes, FencingToken
 from controlplane.node.holdings import HoldingBook
@@ -54,18 +54,20 @@ def test_the_sources_of_a_gain_begin_with_the_former_leader() -> None:
     setting.feed.slot(0, "c", "a", "b").commit()
     setting.book.follow(setting.read()[-1], INCARNATION)
     setting.feed.status("b", NodeStatus.FENCED)
-    changes = setting.feed.slot(0, "n", "a") and setting.commit()
+    setting.feed.slot(0, "n", "a")
+    changes = setting.commit()
     (gained,) = changes.gained
     assert gained.sources == ("c", "a")
     assert gained.leads
-    assert gained.token == FencingToken(1, 2)
+    assert gained.token == FencingToken(Term(1), Epoch(2))
     assert setting.access() is Access.MIGRATING
 
 
 def test_a_follower_that_gains_a_slot_may_fetch_from_the_new_leader() -> None:
     """A slot that nobody held before has its data, if any, at those who got it at the same time."""
     setting = Setting()
-    changes = setting.feed.slot(0, "a", "n") and setting.commit()
+    setting.feed.slot(0, "a", "n")
+    changes = setting.commit()
     assert [gained.sources for gained in changes.gained] == [("a",)]
     assert not changes.gained[0].leads
     assert setting.access() is Access.MOVED, "a follower serves nobody"
@@ -75,9 +77,11 @@ def test_a_follower_that_gains_a_slot_may_fetch_from_the_new_leader() -> None:
 def test_a_ready_follower_that_is_promoted_serves_at_once() -> None:
     """Its data is complete: a promotion needs no fetching."""
     setting = Setting()
-    setting.feed.slot(0, "a", "n") and setting.commit()
+    setting.feed.slot(0, "a", "n")
+    setting.commit()
     assert setting.book.mark_ready(0, Epoch(1))
-    changes = setting.feed.slot(0, "n") and setting.commit()
+    setting.feed.slot(0, "n")
+    changes = setting.commit()
     (changed,) = changes.changed
     assert (changed.led, changed.leads) == (False, True)
     assert setting.access() is Access.ACCEPT
@@ -87,12 +91,15 @@ def test_a_ready_follower_that_is_promoted_serves_at_once() -> None:
 def test_a_slot_that_is_gained_again_has_to_be_fetched_again() -> None:
     """While it was away others wrote to it; and readiness that was meant for the former time must not count."""
     setting = Setting()
-    setting.feed.slot(0, "n") and setting.commit()
+    setting.feed.slot(0, "n")
+    setting.commit()
     assert setting.book.mark_ready(0, Epoch(1))
-    changes = setting.feed.slot(0, "a") and setting.commit()
+    setting.feed.slot(0, "a")
+    changes = setting.commit()
     assert [(lost.slot_id, lost.led, lost.leader) for lost in changes.lost] == [(0, True, "a")]
     assert not setting.book.mark_ready(0, None), "it is not held"
-    setting.feed.slot(0, "n") and setting.commit()
+    setting.feed.slot(0, "n")
+    setting.commit()
     assert setting.access() is Access.MIGRATING
     assert not setting.book.mark_ready(0, Epoch(1)), "that was the former holding"
     assert setting.access() is Access.MIGRATING
@@ -121,16 +128,20 @@ def test_sources_add_up_until_the_data_is_here() -> None:
     setting = Setting()
     setting.feed.slot(0, "a").commit()
     setting.book.follow(setting.read()[-1], INCARNATION)
-    setting.feed.slot(0, "b", "n") and setting.commit()
-    changes = setting.feed.slot(0, "n", "c") and setting.commit()
+    setting.feed.slot(0, "b", "n")
+    setting.commit()
+    setting.feed.slot(0, "n", "c")
+    changes = setting.commit()
     assert changes.changed[0].sources == ("b", "c", "a")
 
 
 def test_a_row_that_is_written_again_is_told_even_if_it_says_the_same() -> None:
     """Whoever compares tables by the identity of their rows must hear of each that is another object."""
     setting = Setting()
-    setting.feed.slot(0, "n", "a") and setting.commit()
-    changes = setting.feed.slot(0, "n", "a") and setting.commit()
+    setting.feed.slot(0, "n", "a")
+    setting.commit()
+    setting.feed.slot(0, "n", "a")
+    changes = setting.commit()
     assert [(changed.slot_id, changed.led, changed.leads) for changed in changes.changed] == [(0, True, True)]
     assert not setting.commit().changed
 
@@ -152,9 +163,11 @@ def test_rows_of_another_process_give_nothing() -> None:
 def test_a_fenced_node_loses_everything() -> None:
     """What the table takes a node for, it is; rows that were not moved yet do not matter."""
     setting = Setting()
-    setting.feed.slot(0, "n").namespace("kv", ["n", "a"]) and setting.commit()
+    setting.feed.slot(0, "n").namespace("kv", ["n", "a"])
+    setting.commit()
     setting.book.mark_ready(0, None)
-    changes = setting.feed.status("n", NodeStatus.FENCED) and setting.commit()
+    setting.feed.status("n", NodeStatus.FENCED)
+    changes = setting.commit()
     assert [lost.slot_id for lost in changes.lost] == [0]
     assert len(changes.bundles_lost) == 1
     assert setting.access() is Access.MOVED
@@ -164,16 +177,19 @@ def test_a_fenced_node_loses_everything() -> None:
 def test_a_draining_node_keeps_what_it_holds() -> None:
     """It serves until the table takes its slots away."""
     setting = Setting()
-    setting.feed.slot(0, "n") and setting.commit()
+    setting.feed.slot(0, "n")
+    setting.commit()
     setting.book.mark_ready(0, None)
-    setting.feed.status("n", NodeStatus.DRAINING) and setting.commit()
+    setting.feed.status("n", NodeStatus.DRAINING)
+    setting.commit()
     assert setting.access() is Access.ACCEPT
 
 
 def test_statuses_say_what_is_held_and_how_far_it_is() -> None:
     """The leader prefers replicas that are complete, so heartbeats have to be right."""
     setting = Setting()
-    setting.feed.slot(0, "n").slot(1, "a", "n").slot(2, "a").namespace("kv", ["n"]) and setting.commit()
+    setting.feed.slot(0, "n").slot(1, "a", "n").slot(2, "a").namespace("kv", ["n"])
+    setting.commit()
     setting.book.mark_ready(1, None, synced_at_ms=55)
     slots, bundles = setting.book.statuses(wall_ms=99)
     assert [(slot.slot_id, slot.leads, slot.status, slot.last_sync_ms) for slot in slots] == [
@@ -187,7 +203,8 @@ def test_statuses_say_what_is_held_and_how_far_it_is() -> None:
 def test_a_follower_that_gets_every_write_is_in_sync_whenever_it_beats() -> None:
     """Nobody marks it ready again, and yet a policy that waits for followers must not find it out of date."""
     setting = Setting()
-    setting.feed.slot(0, "a", "n").slot(1, "a", "n").slot(2, "n", "a") and setting.commit()
+    setting.feed.slot(0, "a", "n").slot(1, "a", "n").slot(2, "n", "a")
+    setting.commit()
     setting.book.mark_ready(0, None)
     setting.book.mark_ready(2, None)
     for wall_ms in (99, 200_000):

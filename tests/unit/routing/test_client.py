@@ -136,7 +136,7 @@ def test_a_wait_in_vain_says_where_to_look(setting: Setting) -> None:
 def test_a_wait_names_its_unit(setting: Setting) -> None:
     """A bare 3 would be read as seconds and be milliseconds."""
     with pytest.raises(TypeError):
-        setting.client.wait_for(None, 3)  # type: ignore[misc] # on purpose
+        setting.client.wait_for(None, 3)  # type: ignore[call-arg]  # on purpose
 
 
 def test_kafka_may_come_later_than_the_client(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq, Term, TopicPartition
 from controlplane.errors import UnsupportedFeatureLevelError
-from controlplane.ports import CommitOutcome, LogReader, OutgoingRecord, PolledBatch
+from controlplane.ports import CommitOutcome, LeaseGranted, LogReader, OutgoingRecord, PolledBatch
 from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until
 
@@ -69,6 +69,7 @@ def test_it_wins_the_lease_and_fences_nobody() -> None:
         lease = MemoryLeaseStore(world.leases)
         leader = MemoryTransactionalWriter(world.cluster, world.broker)
         granted = lease.acquire("newer", last.term, LEASE_MS)
+        assert isinstance(granted, LeaseGranted)
         leader.open()
         older = world.start("older")
         poll_until(lambda: any(b"older" in (record.key or b"") for record in world.records("heartbeats")))
@@ -81,4 +82,6 @@ def test_it_wins_the_lease_and_fences_nobody() -> None:
         assert f"needs feature level {FEATURE_LEVEL + 1}" in str(older.failure)
         assert leader.commit([raised]) is CommitOutcome.COMMITTED, "the leader was fenced"
         # It gave the lease back, so that the leader has it again at once.
-        assert lease.acquire("newer", Term(0), LEASE_MS).term > granted.term + 1
+        again = lease.acquire("newer", Term(0), LEASE_MS)
+        assert isinstance(again, LeaseGranted)
+        assert again.term > granted.term + 1

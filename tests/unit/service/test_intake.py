@@ -103,7 +103,7 @@ def test_of_the_heartbeats_that_wait_for_a_join_for_long_only_the_newest_does() 
     assert strangers[-1].payload == Heartbeat("n1", 1, 99, Epoch(0), NodeRole.DATA)
 
 
-def test_a_partition_that_stays_behind_is_no_progress_of_others() -> None:
+def test_a_partition_that_stays_behind_is_no_progress_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ticks come in everywhere else all the time; whoever waited for all partitions would hold the lease meanwhile."""
     standby = Standby()
     standby.broker.add_partitions(CLUSTER.topic(HEARTBEATS), 2)
@@ -116,7 +116,7 @@ def test_a_partition_that_stays_behind_is_no_progress_of_others() -> None:
         standby.writer.send(OutgoingRecord(HEARTBEATS, b"c1", encode_input(Tick("c1", 0)), 0))
         return poll(timeout_ms)
 
-    standby.intake.poll = poll_beside_ticks
+    monkeypatch.setattr(standby.intake, "poll", poll_beside_ticks)
     with pytest.raises(LogUnavailableError, match="was not reached"):
         standby.intake.catch_up({TopicPartition(HEARTBEATS, 1): 5})
     assert standby.clock.monotonic_ms() - began_ms < 10_000

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -37,12 +38,13 @@ def test_a_refusal_is_said_once_and_shown_and_changes_nothing() -> None:
     fleet = refusing_fleet()
     world = fleet.world
     slots = world.state.slots.table
-    intake = SimpleNamespace(observations=world.observations, take_refusals=list)
-    letters = SimpleNamespace(write=lambda refusals: None)
+    intake: Any = SimpleNamespace(observations=world.observations, take_refusals=list)
+    letters: Any = SimpleNamespace(write=lambda refusals: None)
+    unused: Any = None
     registry = CollectorRegistry()
     leadership = Leadership(
-        world.state, BUILT_IN_POLICIES, None, None, intake, letters, None, ControllerMetrics(registry)
-    )  # type: ignore[arg-type]
+        world.state, BUILT_IN_POLICIES, unused, unused, intake, letters, unused, ControllerMetrics(registry)
+    )
     with structlog.testing.capture_logs() as said:
         for _ in range(20):
             read = len(world.inputs)

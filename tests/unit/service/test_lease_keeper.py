@@ -90,7 +90,8 @@ class ScriptedProfile:
 def test_what_changes_about_the_store_is_told_once() -> None:
     """Twice a second for hours it would hide everything else; how a store is silent differs each time."""
     silent, refused, otherwise = LeaseStoreUnavailableError, ConfigurationError(ROTATED), ConfigurationError("no")
-    script = [None, silent("a"), silent("b"), refused, refused, otherwise, silent("c"), None, None, refused, None]
+    first: list[Exception | None] = [None, silent("a"), silent("b"), refused, refused, otherwise]
+    script = [*first, silent("c"), None, None, refused, None]
     registry = CollectorRegistry()
     profile = ScriptedProfile(script, registry)
     metrics = ControllerMetrics(registry)

@@ -7,6 +7,7 @@ import structlog
 
 from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.config import DECISIONS, SnapshotConfig
+from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.log.snapshots.catalog import ShelvedSnapshot, sound
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.schedule import LastSnapshot, due
@@ -59,7 +60,8 @@ def test_an_operator_gets_a_snapshot_when_asking_for_one() -> None:
         world.wait_until(world.decisions)
         world.intent("i1", "take_snapshot")
         world.wait_until(lambda: whole(world))
-        answers = [event for decision in world.decisions() for event in decision.events if hasattr(event, "outcome")]
+        events = [event for decision in world.decisions() for event in decision.events]
+        answers = [event for event in events if isinstance(event, IntentAnswered)]
         assert [answer.detail for answer in answers] == ["a snapshot is written of decision 2 or a later one"]
         assert whole(world) == [2]
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from tests.helpers.logs import complaints_of, resealed
 from tests.helpers.world import World
 
 
-def stranded_world(**settings: int) -> World:
+def stranded_world(**settings: Any) -> World:  # noqa: ANN401 - fields of the policy
     """Slot 6 may be held by n2 and n3 alone of the living: n1 is excluded from it, n4 is dead, n2 drains."""
     world = World(Policy(slot_count=16, **settings))
     world.admit("n1", "n2", "n3", "n4")

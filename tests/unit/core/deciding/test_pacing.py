@@ -29,7 +29,8 @@ def test_a_plan_goes_on_as_its_moves_get_ready_and_ends_where_it_would_have_at_o
     assert first.certificate is not None
     assert first.certificate.moved == moved(before, at_once.state.slots.table) == 8
     assert moves_of(first, before) <= 2
-    assert world.state.slots.plan is not None
+    plan = world.state.slots.plan
+    assert plan is not None
     for _ in range(3):  # nobody is ready in what it got: nothing more moves
         report(world, "n1", "n2", "n3")
         report(world, "n4", ready=False)
@@ -55,6 +56,7 @@ def test_a_death_does_not_wait_for_the_plan_in_flight() -> None:
     look(world)
     plan = world.state.slots.plan
     assert plan is not None
+    decision = None
     for _ in range(35):
         report(world, "n2", "n3", "n4", ready=False)
         decision = look(world)
@@ -124,7 +126,8 @@ def test_a_pause_drops_the_plan_and_a_resume_makes_a_new_one() -> None:
     start(world, "n1", "n2", "n3")
     fourth_joins(world)
     look(world)
-    assert world.state.slots.plan is not None
+    plan = world.state.slots.plan
+    assert plan is not None
     world.ask("pause_reconciliation")
     assert world.state.slots.plan is None
     slots = world.state.slots.table
@@ -149,7 +152,8 @@ def test_an_operator_can_have_it_all_at_once(kind: str, arguments: dict[str, str
     start(world, "n1", "n2", "n3")
     fourth_joins(world)
     look(world)
-    assert world.state.slots.plan is not None
+    plan = world.state.slots.plan
+    assert plan is not None
     assert world.ask(kind, **arguments).outcome.value == "done"
     assert world.state.slots.plan is None
     assert len(world.held("n4")) == 8

@@ -231,7 +231,7 @@ def test_an_answer_that_nobody_asked_for_is_an_error(election: Election, event: 
 
 def test_the_table_has_a_row_for_everything_that_others_may_tell_at_any_time() -> None:
     """Only answers belong to one kind of state: who asked."""
-    answers = {
+    answers: dict[type, set[type]] = {
         Granted: {Contender},
         LeftToOther: {Contender},
         Renewed: {Holder},
@@ -256,7 +256,7 @@ def test_a_state_that_is_entered_with_a_wish_of_another_row_is_an_error(
 ) -> None:
     """A holder that gives back and holds on would lead on a lease that is another's."""
     election = _holder()
-    row = replace(TRANSITIONS[Holder, type(event)], follow=lambda *_: outcome)
+    row = replace(TRANSITIONS[Holder, type(event)], follow=lambda *_: outcome)  # type: ignore[arg-type]  # a wrong row
     monkeypatch.setitem(TRANSITIONS, (Holder, type(event)), row)
     with pytest.raises(InvariantViolationError, match="forbids"):
         election.on_event(1_200, event)
@@ -264,7 +264,11 @@ def test_a_state_that_is_entered_with_a_wish_of_another_row_is_an_error(
 
 def test_every_outcome_of_the_table_happens() -> None:
     """What is drawn and never happens would mislead whoever reads it; the machine refuses what is not drawn."""
-    states = (Contender(Term(4), 1_500), GivingBack(Term(4), 2_000, Term(4), 1_500), Holder(Term(4), 2_000, 1_500, 0))
+    states: tuple[ElectionState, ...] = (
+        Contender(Term(4), 1_500),
+        GivingBack(Term(4), 2_000, Term(4), 1_500),
+        Holder(Term(4), 2_000, 1_500, 0),
+    )
     events: tuple[ElectionEvent, ...] = (
         Woke(),
         Granted(Term(5), 1_000),

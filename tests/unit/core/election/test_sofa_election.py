@@ -157,7 +157,8 @@ def test_a_stalled_leader_stops_after_half_the_lock() -> None:
     fleet.run(1)
     stalled = fleet.electors.pop("a")
     fleet.run(8)
-    assert stalled.leads
+    led = stalled.leads
+    assert led
     fleet.run(1)
     assert not stalled.leads
     fleet.run(10)

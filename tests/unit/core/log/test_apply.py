@@ -30,7 +30,7 @@ from controlplane.core.slots.events import (
 )
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.identifiers import Epoch, Term
+from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import InvariantViolationError, LogContinuityError, UnsupportedFeatureLevelError
 from tests.helpers.world import World
 
@@ -106,7 +106,7 @@ def _follow(events: Sequence[Event], **changed: object) -> None:
     state = world.state
     decision = replace(
         world.decisions[-1],
-        seq=state.seq + 1,
+        seq=Seq(state.seq + 1),
         previous_digest=state.last_digest,
         events=tuple(events),
         **changed,  # type: ignore[arg-type]  # a test's choice of fields

@@ -29,8 +29,9 @@ def fenced_after_ms(world: World, node_id: str, limit_ms: int = 30_000) -> int:
     while world.state.membership.nodes[node_id].status is not NodeStatus.FENCED:
         assert world.now_ms - began_ms < limit_ms
         world.run(1_000, beating)
-    (fenced,) = [event for event in world.decisions[-1].events if isinstance(event, NodeFenced)] or [None]
-    return (fenced.at_ms if fenced else world.now_ms) - began_ms
+    fenced_at_ms = [event.at_ms for event in world.decisions[-1].events if isinstance(event, NodeFenced)]
+    (at_ms,) = fenced_at_ms or [world.now_ms]
+    return at_ms - began_ms
 
 
 def test_node_that_knows_the_long_limit_only_is_fenced_after_it() -> None:

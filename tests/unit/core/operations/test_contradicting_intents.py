@@ -20,7 +20,7 @@ def asked_together(*intents: tuple[str, dict[str, str]]) -> tuple[World, list[In
     return world, [answers[f"i{number}"].outcome for number in range(1, len(intents) + 1)]
 
 
-CASES = {
+CASES: dict[str, tuple[list[tuple[str, dict[str, str]]], list[IntentOutcome]]] = {
     "drain and undrain": (
         [("drain_node", {"node": "n1"}), ("undrain_node", {"node": "n1"})],
         [SUPERSEDED, DONE],

@@ -42,7 +42,8 @@ def test_exclusions_are_asked_of_the_policy() -> None:
     """The same for slots that a node must not hold."""
     world, policy = asked_world()
     world.ask("exclude_slots", slots="0-1", node="n2")
-    assert policy.last.exclusions == (Exclusion(0, "n2"), Exclusion(1, "n2"))
+    both = policy.last.exclusions
+    assert both == (Exclusion(0, "n2"), Exclusion(1, "n2"))
     world.ask("include_slots", slots="1", node="n2")
     assert policy.last.exclusions == (Exclusion(0, "n2"),)
 
@@ -64,7 +65,8 @@ def test_pin_of_a_dead_node_sleeps() -> None:
     world, policy = asked_world()
     world.ask("pin_slots", slots="3", node="n1")
     world.ask("drain_node", node="n1")
-    assert policy.last.pins == ()
+    while_draining = policy.last.pins
+    assert while_draining == ()
     world.run(4_000, ("n2", "n3"))
     assert (policy.last.pins, world.state.slots.pins) == ((), (Pin(3, "n1"),))
     world.admit("n1")

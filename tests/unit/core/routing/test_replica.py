@@ -1,6 +1,7 @@
 """The rules of a table replica, one by one."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -124,7 +125,7 @@ def test_a_row_of_somebody_else_makes_the_reader_rebuild() -> None:
         ({"epoch": Epoch(2), "digest": "0" * 16}, "two digests"),
     ],
 )
-def test_a_marker_that_no_leader_can_have_written_stops_the_reader(change: dict[str, object], word: str) -> None:
+def test_a_marker_that_no_leader_can_have_written_stops_the_reader(change: dict[str, Any], word: str) -> None:
     """Kafka fences former leaders, so a falling term, epoch or seq or another log is not a late message but damage."""
     topic = TableTopic()
     topic.commit({SETTINGS_KEY: SETTINGS}, term=5)

@@ -232,7 +232,8 @@ def test_a_node_without_the_log_resumes_only_with_a_confirmed_table() -> None:
     assert ConfirmTable(3_000) in output.actions
     assert session.serve_until_ms == 0
     session.on_event(3_001, TableConfirmed(2_000))
-    assert session.state is SessionState.LOST_LOG, "that reading began before the log was lost"
+    before = session.state
+    assert before is SessionState.LOST_LOG, "that reading began before the log was lost"
     session.on_event(3_002, TableConfirmed(3_000))
     assert session.state is SessionState.ACTIVE
     assert session.serve_until_ms == 4_010

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ class OwnPolicy(SlotPolicy):
         return self._answer(request)
 
 
-def own_world(answer: Callable[[SlotRequest], SlotAnswer], **settings: int) -> World:
+def own_world(answer: Callable[[SlotRequest], SlotAnswer], **settings: Any) -> World:  # noqa: ANN401 - fields of the policy
     """Two nodes under a user's policy."""
     world = World(Policy(slot_count=4, slot_policy="mine", **settings), {"mine": OwnPolicy(answer)})
     world.admit("a", "b")

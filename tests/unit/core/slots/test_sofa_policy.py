@@ -22,7 +22,7 @@ from controlplane.core.slots.reports import SlotReport, SlotStatus
 from controlplane.core.slots.sofa.table import INITIAL_TABLE, SofaSlot, SofaTable
 from controlplane.core.slots.table import Slot, empty_table
 from controlplane.core.values.canonical import from_plain, to_plain
-from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.core.verification.invariants import check, check_step
 from controlplane.errors import ConfigurationError, InvariantViolationError
@@ -210,7 +210,7 @@ def test_the_dead_may_stay_and_gain_nothing() -> None:
     )
     never = tuple(replace(slot, followers=()) for slot in state.slots.table)
     forged = fleet.world.decisions[1]
-    after = with_table(replace(state, seq=state.seq + 1), led_by_dead)
+    after = with_table(replace(state, seq=Seq(state.seq + 1)), led_by_dead)
     with pytest.raises(InvariantViolationError, match="which is fenced"):
         check_step(with_table(state, never), forged, after)
 

@@ -1,11 +1,12 @@
 """Why each replica moved: every row that a decision changed, with its cause."""
 
 from controlplane.core.cluster.policy import Policy
+from controlplane.core.values.identifiers import Seq
 from controlplane.core.verification.row_history import RowChange, RowHistory
 from tests.helpers.world import World
 
 
-def changes(world: World) -> dict[int, tuple[RowChange, ...]]:
+def changes(world: World) -> dict[Seq, tuple[RowChange, ...]]:
     """What each decision changed, by seq."""
     history = RowHistory()
     found = {decision.seq: history.take(decision) for decision in world.decisions}
