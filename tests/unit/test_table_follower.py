@@ -155,9 +155,10 @@ def test_a_topic_that_stays_damaged_is_not_read_again_and_again() -> None:
     assert setting.follower.awaits_repair
     setting.feed.slot(0, "a").repair([b"nonsense"]).commit()
     setting.steps(1)
-    assert not setting.follower.awaits_repair
-    assert setting.follower.table is not None
-    assert setting.follower.table.epoch == setting.feed.epoch
+    repaired = setting.follower
+    assert not repaired.awaits_repair
+    assert repaired.table is not None
+    assert repaired.table.epoch == setting.feed.epoch
 
 
 def test_rebuilds_that_do_not_help_come_ever_more_seldom() -> None:

@@ -1,5 +1,7 @@
 """A topic that only its leader writes: plain epochs, compaction, later versions, and topics that were lost."""
 
+from typing import Any
+
 from controlplane.codec.table import encode_row
 from controlplane.core.routing.rows import SETTINGS_KEY, bundle_key, namespace_key, node_key, slot_key
 from controlplane.core.slots.table import Slot
@@ -129,13 +131,14 @@ def compacted() -> list[Script]:
 def refused() -> list[Script]:
     """What is no continuation."""
     scripts = []
-    for name, changes in {
+    forgeries: dict[str, dict[str, Any]] = {
         "a falling term": {"term": 4, "epoch": 3, "seq": 3},
         "a falling epoch": {"term": 5, "epoch": 1, "seq": 3},
         "a falling epoch that nothing fits": {"term": 5, "epoch": 1, "seq": 3, "digest": "0123456789abcdef"},
         "a falling seq": {"term": 5, "epoch": 3, "seq": 1},
         "an epoch with two digests": {"term": 5, "epoch": 2, "seq": 3, "digest": "0123456789abcdef"},
-    }.items():
+    }
+    for name, changes in forgeries.items():
         script = Script(name, "R4 R12", "No leader that Kafka lets write does that: the reader stops at its table.")
         script.term = 5
         script.commit(first_table()).commit(slot(3, "n1", since=2)).read(WHOLE, [1, 2], in_use=2)
@@ -238,7 +241,8 @@ def unreadable_rows() -> list[Script]:
         "F3 R8",
         "Whatever is wrong with a row that the marker counts: its key cannot be routed, and all others can.",
     )
-    rows = {name: encode_row(row) for name, row in (first_table() | namespace("n1", "n2")).items() if row is not None}
+    table = first_table() | namespace("n1", "n2")
+    rows = {name: encode_row(row) for name, row in table.items() if row is not None and not isinstance(row, bytes)}
     low, high = bundle_key(LOW), bundle_key(HIGH)
     altered = {
         slot_key(0): rows[node_key("n1")],

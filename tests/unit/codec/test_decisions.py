@@ -219,7 +219,7 @@ def test_an_unknown_schema_under_the_key_of_the_next_decision_stops_the_reader()
 
 def test_foreign_records_between_the_parts_of_a_decision_are_passed_by() -> None:
     """A writer that is in no transaction can append between the records of one."""
-    assembler = DecisionAssembler()
+    assembler, decision = DecisionAssembler(), None
     for part in encode_decision(LARGE, 2_000):
         for foreign in (b"garbage", _with(LARGE, log_id="another"), None):
             if assembler.log_id:

@@ -23,12 +23,12 @@ from controlplane.inspection.past_states import replay
 from controlplane.inspection.terms import terms_backwards
 from controlplane.ports import OutgoingRecord
 from controlplane.service.follower import LogFollower
-from tests.golden.samples import SAMPLES
+from tests.golden.samples import sample_of
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.sources import source_of
 
 CLUSTER = ClusterConfig("c")
-LARGE = next(sample.value for sample in SAMPLES if sample.name == "everything")
+LARGE = sample_of(Decision, "everything")
 
 
 def foreign_records(decision: Decision) -> Iterator[tuple[bytes, bytes | None]]:
@@ -151,7 +151,7 @@ def test_a_decision_of_our_log_that_breaks_the_chain_stops_everybody(world: Dist
     """That is no foreign record: a leader lost, or forged, decisions of this very log."""
     disturbed = Disturbed(CLUSTER, Policy(slot_count=8))
     disturbed.admit("n1")
-    forged = replace(disturbed.decisions[-1], seq=disturbed.state.seq + 7)
+    forged = replace(disturbed.decisions[-1], seq=Seq(disturbed.state.seq + 7))
     disturbed.throw(b"9", encode_decision(forged)[0])
     follower = LogFollower(disturbed.reader, disturbed.clock)
     with pytest.raises(

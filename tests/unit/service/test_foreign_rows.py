@@ -7,7 +7,7 @@ from controlplane.codec.table import decode_row, encode_row
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, key_of
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_of
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.verification.audit import LogAudit
@@ -122,4 +122,5 @@ def assert_table_is_clean(world: MemoryCluster) -> None:
 
 def rows_in(table: RoutingTable) -> set[str]:
     """The keys of a table's rows."""
-    return {key_of(row) for row in (table.settings, *table.slots, *table.nodes.values(), *table.bundles.values())}
+    rows: list[Row] = [table.settings, *table.slots, *table.nodes.values(), *table.bundles.values()]
+    return {key_of(row) for row in rows}
