@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from controlplane.adapters.memory import MemoryLogReader
-from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
+from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import TOPIC_TYPES, decode_input, encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.log.apply import apply_all, stamp
@@ -28,6 +28,7 @@ from controlplane.core.log.state import State
 from controlplane.core.values.canonical import from_plain, to_plain
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.verification.audit import LogAudit
+from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError
 from controlplane.inspection.auditing import Auditor
 from controlplane.ports import LogReader, RawRecord
@@ -59,8 +60,8 @@ def recording_of(world: World) -> dict[str, Any]:
     """What a finished run has left in its topics."""
     reader = MemoryLogReader(world.cluster, world.broker)
     records = {topic: list(_records_of(reader, topic)) for topic in _HASHED}
-    assembler = DecisionAssembler()
-    decisions = [assembler.add(record.value or b"") for record in records[DECISIONS]]
+    stream = DecisionStream()
+    decisions = [stream.take(record) for record in records[DECISIONS]]
     return {
         "sha256": {topic: _sha256(found) for topic, found in records.items()},
         "partitions": {topic: reader.partition_count(topic) for topic in _INPUTS},
