@@ -99,6 +99,7 @@ class TableWatch:
         self._log_id = log_id
         self._has_position = False
         self._is_at_end = False
+        self._has_more = True
         self._was_read_anew = False
         self._looked_at_ms = self._moved_at_ms = clock.monotonic_ms()
         self._pace = _Pace()
@@ -115,7 +116,7 @@ class TableWatch:
             patience.check(progress=self._read(50))
 
     def damage(self, led: State, publisher: TablePublisher) -> TableDamage | None:
-        """Read on if it is time to; what is wrong with the topic, if that is to be repaired now.
+        """Read on, at the end of the topic every 200 ms; what is wrong with the topic, if that is to be repaired now.
 
         Args:
             led: the leader's state; none of its commits waits for an answer.
@@ -125,11 +126,13 @@ class TableWatch:
             LogContinuityError: a marker of the cluster's own log was forged.
         """
         now_ms = self._clock.monotonic_ms()
-        if now_ms - self._looked_at_ms < _INTERVAL_MS:
+        # While records come, every look reads on: at one batch an interval a long topic would be followed ever later.
+        if not self._has_more and now_ms - self._looked_at_ms < _INTERVAL_MS:
             return None
         self._looked_at_ms, self._log_id = now_ms, led.log_id
         try:
-            if self._read(0):
+            self._has_more = self._read(0)
+            if self._has_more:
                 self._moved_at_ms = now_ms
         except LogUnavailableError as error:
             _log.warning("routing table cannot be read", error=str(error))

@@ -39,6 +39,14 @@ class Deaf:
         return PolledBatch((), frozenset())
 
 
+class Slow(Deaf):
+    """A reader that brings one record at a time."""
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """The next one."""
+        return self._reader.poll(min(max_records, 1), timeout_ms)
+
+
 class Watched(PublishedWorld):
     """A leader whose table is watched, by a clock that only the test moves."""
 
@@ -47,6 +55,7 @@ class Watched(PublishedWorld):
         super().__init__(CLUSTER, Policy(slot_count=8))
         self.readers = 0
         self.deaf_from = 1 << 30
+        self.slow_from = 1 << 30
         self.watch_clock = VirtualClock()
         self.watch = TableWatch(self._open, self.watch_clock, self.state.log_id)
         self.watch.read_to_end()
@@ -72,6 +81,8 @@ class Watched(PublishedWorld):
     def _open(self) -> LogReader:
         self.readers += 1
         reader = self.reader()
+        if self.readers > self.slow_from:
+            return Slow(reader)  # type: ignore[return-value]  # the rest is the reader's
         return Deaf(reader) if self.readers > self.deaf_from else reader  # type: ignore[return-value]
 
 
@@ -82,6 +93,17 @@ def test_own_epochs_are_no_damage() -> None:
         world.admit(node_id)
         assert world.look_for(10_000) is None
     assert world.readers == 1
+
+
+def test_a_leader_that_is_behind_reads_on_at_every_look() -> None:
+    """At one batch in 200 ms it would find damage ever later, and a large table not at all."""
+    world = Watched()
+    world.slow_from = world.readers
+    world.watch = TableWatch(world._open, world.watch_clock, world.state.log_id)  # noqa: SLF001 - its own
+    world.throw(b"main/slot/3", b"garbage")
+    records = len(world.watch.image.row_hashes) + 50
+    found = [world.watch.damage(world.state, world._publisher) for _ in range(records)]  # noqa: SLF001 - as above
+    assert [damage for damage in found if damage is not None]
 
 
 @pytest.mark.parametrize(
