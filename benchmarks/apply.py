@@ -79,7 +79,7 @@ class Cluster:
         self.apply_us.append(1e6 * (time.perf_counter() - began_s))
         sealed = _sealed(self._state, event)
         began_s = time.perf_counter()
-        publication = self._publisher.publication(sealed, self._publisher.rows_of_decision(sealed))
+        publication = self._publisher.publication(sealed, sealed.rows)
         self._publisher.committed(publication)
         self.publish_us.append(1e6 * (time.perf_counter() - began_s))
         self._state = sealed.state

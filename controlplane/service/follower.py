@@ -119,7 +119,7 @@ class LogFollower:
             with closing(self._open_reader()) as reader:
                 require_stands(reader, self._clock, self.point)
             self._confirmed_at_ms = now_ms
-        self._stream.met_another_log = False
+            self._stream.met_another_log = False
 
     def _fold(self, record: RawRecord) -> None:
         begins = not self._stream.within_decision

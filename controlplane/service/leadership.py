@@ -1,5 +1,6 @@
 """One leadership: what a leader decides and commits under its term."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -13,6 +14,8 @@ from controlplane.core.log.state import State
 from controlplane.core.membership.events import EvictionsFrozen, FencingCause, NodeFenced
 from controlplane.core.membership.observations import Observations, SlotsAsked
 from controlplane.core.operations.leader_operations import resignation_in
+from controlplane.core.routing.rows import Row
+from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import Term
 from controlplane.core.verification.invariants import check_step
@@ -65,7 +68,8 @@ class Leadership:
         self._looked_at: Observations | None = None
         self._refusal = ""
         self._asked_at_ms = 0
-        self._damage: TableDamage | None = None
+        self._repair_due: TableDamage | None = None
+        self._damaged: TopicImage | None = None
 
     @property
     def term(self) -> Term:
@@ -80,7 +84,9 @@ class Leadership:
         """
         check_step(self.state, sealed.decision, sealed.state, self._slot_policies)
         self._dead_letters.flush(_FLUSH_MS)
-        publication = self._publisher.publication(sealed, self._publisher.rows_of_decision(sealed))
+        is_whole = sealed.republish or (bool(sealed.rows) and self._damaged is not None)
+        rows = self._whole_table(sealed) if is_whole else sealed.rows
+        publication = self._publisher.publication(sealed, rows, is_whole=is_whole)
         began_at_ms = self._clock.monotonic_ms()
         outcome = self.writer.commit(publication.records)
         return self._conclude(outcome, sealed, publication, began_at_ms)
@@ -105,10 +111,8 @@ class Leadership:
         """
         if self._unresolved is not None:
             raise InvariantViolationError("a commit waits for its answer, and until then nothing may be decided")
-        if self._damage is not None:
-            return self._repair(self._damage)
-        if self._intake.observations is self._looked_at:
-            return None  # equal inputs would give an equal answer
+        if self._intake.observations is self._looked_at:  # equal inputs would give an equal answer
+            return None if self._repair_due is None else self._repair(self._repair_due)
         verdict = decide(self.state, self._intake.observations, self._slot_policies)
         if self._may_have_moved(verdict.sealed):
             try:
@@ -135,15 +139,26 @@ class Leadership:
         Raises:
             LogContinuityError: see :meth:`controlplane.service.table_watch.TableWatch.damage`.
         """
-        if self._unresolved is not None or self._damage is not None:
+        if self._unresolved is not None or self._repair_due is not None:
             return
-        self._damage = watch.damage(self.state, self._publisher)
-        if self._damage is not None:
-            self._metrics.foreign_records.labels(ROUTING_TABLE).inc(max(len(self._damage.keys), 1))
-            self._publisher.take_over(self._damage.image.row_hashes)
+        self._repair_due = watch.damage(self.state, self._publisher)
+        self._damaged = watch.image if watch.damaged_epoch == self.state.epoch else None
+        if self._repair_due is not None:
+            self._metrics.foreign_records.labels(ROUTING_TABLE).inc(max(len(self._repair_due.keys), 1))
+
+    def _whole_table(self, sealed: SealedDecision) -> Mapping[str, Row | None]:
+        """Every row after a decision that says so, or that changes rows while the topic is damaged.
+
+        Changed rows alone would give an epoch that no reader can show before the next repair, which may have to wait.
+        """
+        foreign = () if self._damaged is None else self._publisher.differing_keys(self._damaged)
+        return self._publisher.whole_table(sealed.state, foreign)
 
     def _repair(self, damage: TableDamage) -> CommitOutcome:
-        """Write the whole table again. Its positions pass heartbeats, so what was refused of them is written before."""
+        """Write the whole table again, once nothing else is due.
+
+        Its positions pass heartbeats, so what was refused of them is written before.
+        """
         self._intake.settle(self.state)
         self._dead_letters.write(self._intake.take_refusals())
         return self.commit(repair_table(self.state, self._intake.observations, damage.evidence))
@@ -171,14 +186,15 @@ class Leadership:
         match outcome:
             case CommitOutcome.COMMITTED:
                 self._publisher.committed(publication)
-                if sealed.republish:
-                    self._damage = None
+                if publication.is_whole:
+                    self._repair_due = self._damaged = None
                 self.state = sealed.state
                 self._report(sealed, self._clock.monotonic_ms() - began_at_ms)
                 self._intake.settle(self.state)
                 self.has_resigned = resignation_in(sealed.decision) is not None
             case CommitOutcome.ABORTED:
                 _log.warning("transaction aborted", seq=sealed.decision.seq)
+                self._repair_due = None  # the watch says when it is tried again, and others get their turn
             case CommitOutcome.UNKNOWN:
                 _log.warning("commit without an answer", seq=sealed.decision.seq)
                 self._unresolved = (sealed, publication, began_at_ms)

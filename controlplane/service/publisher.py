@@ -1,6 +1,6 @@
 """Turns a sealed decision into the records of one transaction: the decision, the changed rows, the epoch marker."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from controlplane.codec.decisions import check_schema_level, decision_key, encode_decision
@@ -18,10 +18,11 @@ from controlplane.ports import OutgoingRecord
 
 
 class Publication(NamedTuple):
-    """The records of one decision, and what the table's hashes are once they are committed."""
+    """The records of one decision, whether they hold the whole table, and the row hashes after their commit."""
 
     records: tuple[OutgoingRecord, ...]
     row_hashes: RowHashes
+    is_whole: bool
 
 
 class TablePublisher:
@@ -29,7 +30,7 @@ class TablePublisher:
 
     def __init__(self, row_hashes: Mapping[str, int]) -> None:
         """Start from the rows that the topic holds now."""
-        self.take_over(row_hashes)
+        self._row_hashes = RowHashes(row_hashes)
 
     def shows(self, state: State) -> bool:
         """Whether the topic holds exactly the rows of this state, in this code's encoding."""
@@ -48,21 +49,20 @@ class TablePublisher:
         keys = self._row_hashes.keys() | image.row_hashes.keys()
         return sorted(key for key in keys if self._row_hashes.get(key) != image.row_hashes.get(key))
 
-    def take_over(self, row_hashes: Mapping[str, int]) -> None:
-        """Go on from the rows that the topic holds now, whoever wrote them."""
-        self._row_hashes = RowHashes(row_hashes)
+    def whole_table(self, state: State, foreign: Iterable[str] = ()) -> dict[str, Row | None]:
+        """Every row of the state, and a tombstone for each row of the topic that the state does not have.
 
-    def whole_table(self, state: State) -> dict[str, Row | None]:
-        """Every row of the state, and a tombstone for each row of the topic that the state does not have."""
-        rows: dict[str, Row | None] = dict.fromkeys(sorted(self._row_hashes))
+        Args:
+            state: of the table.
+            foreign: keys in the topic that no leader wrote, beside those that are known.
+        """
+        rows: dict[str, Row | None] = dict.fromkeys(sorted({*self._row_hashes, *foreign}))
         rows.update(rows_of(state))
         return rows
 
-    def rows_of_decision(self, sealed: SealedDecision) -> Mapping[str, Row | None]:
-        """What has to be written for a decision: the rows that it changes, or the whole table where it says so."""
-        return self.whole_table(sealed.state) if sealed.republish else sealed.rows
-
-    def publication(self, sealed: SealedDecision, rows: Mapping[str, Row | None]) -> Publication:
+    def publication(
+        self, sealed: SealedDecision, rows: Mapping[str, Row | None], *, is_whole: bool = False
+    ) -> Publication:
         """The transaction of a decision with these changed rows; without rows there is no marker.
 
         Raises:
@@ -81,7 +81,7 @@ class TablePublisher:
         if rows:
             marker = encode_row(_marker(decision, hashes), level)
             records.append(OutgoingRecord(ROUTING_TABLE, MARKER_KEY.encode(), marker, 0))
-        return Publication(tuple(records), hashes)
+        return Publication(tuple(records), hashes, is_whole)
 
     def committed(self, publication: Publication) -> None:
         """Take over what the publication wrote."""

@@ -17,7 +17,7 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.log.state import State
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker
 from controlplane.core.routing.topic_image import REMEDY_FOR_FORGED_MARKER, TopicImage
-from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.ports import Clock, LogReader, RawRecord
@@ -82,6 +82,7 @@ class TableWatch:
 
     Attributes:
         image: what the topic holds, as far as it was read.
+        damaged_epoch: the epoch of the leader at which the topic was last found not to show its table; 0 for none.
     """
 
     def __init__(self, open_reader: Callable[[], LogReader], clock: Clock, log_id: str) -> None:
@@ -93,6 +94,7 @@ class TableWatch:
             log_id: of the decision log that is led; empty if it is to be begun.
         """
         self.image = TopicImage(log_id)
+        self.damaged_epoch = Epoch(0)
         self._open_reader = open_reader
         self._reader = open_reader()
         self._clock = clock
@@ -100,6 +102,7 @@ class TableWatch:
         self._has_position = False
         self._is_at_end = False
         self._has_more = True
+        self._next_offset = 0
         self._was_read_anew = False
         self._looked_at_ms = self._moved_at_ms = clock.monotonic_ms()
         self._pace = _Pace()
@@ -111,8 +114,10 @@ class TableWatch:
             LogUnavailableError: Kafka did not answer in time.
             LogContinuityError: see :func:`fold_into_image`.
         """
+        end = self._reader.end_offsets(ROUTING_TABLE)[_TABLE]
         patience = Patience(self._clock, f"the end of topic {ROUTING_TABLE}", READ_LIMIT_MS, STALL_LIMIT_MS)
-        while not self._is_at_end:
+        # The end that stood there before, not a moment without news: a writer that never pauses must not stop a leader.
+        while not self._is_at_end and self._next_offset < end:
             patience.check(progress=self._read(50))
 
     def damage(self, led: State, publisher: TablePublisher) -> TableDamage | None:
@@ -139,7 +144,8 @@ class TableWatch:
             return None
         marker = self.image.last_marker
         _refuse_forged(marker, led)
-        if self._is_at_end and marker is not None and marker.epoch == led.epoch:
+        if marker is not None and marker.epoch == led.epoch:
+            # Its rows stand before it: what comes behind is not the leader's, however long the topic goes on.
             self._moved_at_ms, self._was_read_anew = now_ms, False
             if publisher.wrote_all_of(self.image) and not self.image.marker_is_overwritten:
                 return None
@@ -152,6 +158,7 @@ class TableWatch:
             self._reader.close()
             self._reader, self._has_position = self._open_reader(), False
             return None
+        self.damaged_epoch = led.epoch
         if not self._pace.allows(now_ms):
             return None
         damage = TableDamage(publisher.differing_keys(self.image), self.image)
@@ -167,7 +174,7 @@ class TableWatch:
         if not self._has_position:
             self._reader.assign(self._reader.start_offsets(ROUTING_TABLE))
             self._has_position, self._is_at_end = True, False
-            self.image = TopicImage(self._log_id)
+            self.image, self._next_offset = TopicImage(self._log_id), 0
         try:
             batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
         except LogContinuityError as error:
@@ -176,6 +183,7 @@ class TableWatch:
             return False
         for record in batch.records:
             fold_into_image(self.image, record)
+            self._next_offset = record.offset + 1
         self._is_at_end = _TABLE in batch.ended or (self._is_at_end and not batch.records)
         return bool(batch.records)
 

@@ -1,5 +1,7 @@
 """A :class:`World` whose inputs, decisions and table rows also stand in an in-memory Kafka, for readers to read."""
 
+from collections.abc import Sequence
+
 from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, MemoryTransactionalWriter
 from controlplane.adapters.virtual_clock import VirtualClock
 from controlplane.codec.inputs import encode_input
@@ -52,6 +54,7 @@ class PublishedWorld(World):
         self._writer = MemoryTransactionalWriter(cluster, self.broker)
         self._writer.open()
         self._publisher = TablePublisher({})
+        self.foreign: Sequence[str] = ()
         super().__init__(policy, slot_policies, first_feature_level)
 
     def append(self, topic: str, partition: int, payload: InputPayload) -> InputRecord:
@@ -69,7 +72,8 @@ class PublishedWorld(World):
     def commit(self, sealed: SealedDecision) -> None:
         """Commit a decision with its rows, in the broker too."""
         super().commit(sealed)
-        publication = self._publisher.publication(sealed, self._publisher.rows_of_decision(sealed))
+        rows = self._publisher.whole_table(sealed.state, self.foreign) if sealed.republish else sealed.rows
+        publication = self._publisher.publication(sealed, rows)
         assert self._writer.commit(publication.records) is CommitOutcome.COMMITTED
         self._publisher.committed(publication)
 

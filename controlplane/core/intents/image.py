@@ -1,6 +1,7 @@
 """The image of the intents: which of them were answered."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from controlplane.core.intents.events import IntentAnswered
@@ -11,7 +12,7 @@ ANSWERED_INTENTS_KEPT: Final = 10_000
 """How many ids of answered intents are kept, so that none counts twice: far more than the topic keeps in practice."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IntentsImage:
     """The part of the state that is about intents.
 
@@ -25,7 +26,12 @@ class IntentsImage:
 
     def has_answered(self, intent_id: IntentId) -> bool:
         """Whether the intent of this id was answered, as far as that is kept."""
-        return intent_id in self.answered.values()
+        return intent_id in self._ids
+
+    @cached_property
+    def _ids(self) -> frozenset[IntentId]:
+        """Made once for all intents that a decision takes up."""
+        return frozenset(self.answered.values())
 
 
 def apply_intent_event(image: IntentsImage, event: IntentAnswered) -> IntentsImage:

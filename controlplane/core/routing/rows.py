@@ -4,7 +4,6 @@ The topic ``routing-table`` is compacted: the last value of a key is the row, a 
 ``<table>/<kind>/<id>``; only the id may contain a slash. The epoch marker closes each epoch and is not a row.
 """
 
-import hashlib
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -18,7 +17,6 @@ from controlplane.core.values.identifiers import Epoch, NodeId, Seq, SlotId, Ter
 TABLE_ID: Final = "main"
 MARKER_KEY: Final = f"{TABLE_ID}/epoch/marker"
 SETTINGS_KEY: Final = f"{TABLE_ID}/table/settings"
-_DIGEST_MODULUS: Final = 1 << 64
 
 
 @union_member
@@ -33,7 +31,7 @@ class EpochMarker:
         log_id: the decision log that it belongs to.
         row_count: live rows, the marker not counted.
         cause: why, for people.
-        digest: see :func:`row_hash`; 16 hexadecimal digits.
+        digest: see :func:`controlplane.core.values.digests.row_hash`; 16 hexadecimal digits.
     """
 
     term: Term
@@ -117,23 +115,3 @@ def split_key(name: str) -> tuple[str, str]:
     table_id, _, rest = name.partition("/")
     kind, _, identifier = rest.partition("/")
     return (kind, identifier) if table_id == TABLE_ID else ("", "")
-
-
-def row_hash(key: bytes, value: bytes) -> int:
-    """A row's share in the table's digest.
-
-    The first 8 bytes, big-endian, of SHA-256(key length as big-endian int32, key, value). The digest is the sum of the
-    shares of all live rows modulo 2^64, so it can be kept up to date at the cost of the change.
-    """
-    hashed = hashlib.sha256(len(key).to_bytes(4, "big") + key + value).digest()
-    return int.from_bytes(hashed[:8], "big")
-
-
-def add_hashes(digest: int, added: int, removed: int = 0) -> int:
-    """The digest after a row's old share is taken out and its new one put in."""
-    return (digest + added - removed) % _DIGEST_MODULUS
-
-
-def format_digest(digest: int) -> str:
-    """A table digest as markers carry it: 16 hexadecimal digits."""
-    return f"{digest:016x}"

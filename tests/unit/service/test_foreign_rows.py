@@ -1,6 +1,8 @@
 """Whole controllers over a topic ``routing-table`` into which more than the leader writes."""
 
+import time
 from dataclasses import replace
+from functools import partial
 
 from controlplane.adapters.memory import MemoryEventWriter, MemoryLogReader
 from controlplane.codec.table import decode_row, encode_row
@@ -61,6 +63,23 @@ def test_foreign_rows_are_written_over_by_the_leader_that_runs() -> None:
         assert [complaint for decision in world.decisions() for complaint in verification.judge(decision)] == []
 
 
+def test_an_epoch_of_a_damaged_table_is_shown_before_the_next_repair() -> None:
+    """Repairs are paced; what is decided meanwhile comes with the whole table, or readers would wait for that long."""
+    with MemoryCluster() as world:
+        world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        for number in range(1, 4):
+            throw_row(world)
+            world.wait_until(partial(has_repaired, world, number))
+        throw_row(world)
+        time.sleep(0.5)
+        world.join("n2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
+        assert len(table_repairs(world)) == 3
+        assert_table_is_clean(world)
+
+
 def test_a_first_leader_finds_garbage_in_its_table() -> None:
     """Somebody wrote there before the cluster had a log; what nobody committed is no row of its table."""
     with MemoryCluster() as world:
@@ -98,6 +117,12 @@ def throw_garbage(world: MemoryCluster) -> None:
         writer.send(OutgoingRecord(ROUTING_TABLE, key, value, 0))
 
 
+def throw_row(world: MemoryCluster) -> None:
+    """Write a row of a slot that no leader has given away."""
+    row = encode_row(Slot(1, "intruder", (), Epoch(1)))
+    MemoryEventWriter(world.cluster, world.broker).send(OutgoingRecord(ROUTING_TABLE, b"main/slot/1", row, 0))
+
+
 def table_repairs(world: MemoryCluster) -> list[Decision]:
     """The decisions that did nothing but write the table again."""
     return [
@@ -105,6 +130,11 @@ def table_repairs(world: MemoryCluster) -> list[Decision]:
         for decision in world.decisions()
         if not decision.events and decision.causes[0].kind is CauseKind.TABLE_REPUBLISHED
     ]
+
+
+def has_repaired(world: MemoryCluster, times: int) -> bool:
+    """Whether the table was repaired so often."""
+    return len(table_repairs(world)) == times
 
 
 def is_clean(world: MemoryCluster) -> bool:

@@ -47,6 +47,14 @@ class Slow(Deaf):
         return self._reader.poll(min(max_records, 1), timeout_ms)
 
 
+class Endless(Deaf):
+    """A reader that never reports an end, because records go on coming."""
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """What there is."""
+        return PolledBatch(self._reader.poll(max_records, timeout_ms).records, frozenset())
+
+
 class Watched(PublishedWorld):
     """A leader whose table is watched, by a clock that only the test moves."""
 
@@ -56,6 +64,7 @@ class Watched(PublishedWorld):
         self.readers = 0
         self.deaf_from = 1 << 30
         self.slow_from = 1 << 30
+        self.endless_from = 1 << 30
         self.watch_clock = VirtualClock()
         self.watch = TableWatch(self._open, self.watch_clock, self.state.log_id)
         self.watch.read_to_end()
@@ -75,12 +84,14 @@ class Watched(PublishedWorld):
 
     def repair(self, damage: TableDamage) -> None:
         """What the leader does then."""
-        self._publisher.take_over(damage.image.row_hashes)
+        self.foreign = damage.keys
         self.commit(repair_table(self.state, self.observations, damage.evidence))
 
     def _open(self) -> LogReader:
         self.readers += 1
         reader = self.reader()
+        if self.readers > self.endless_from:
+            return Endless(reader)  # type: ignore[return-value]  # the rest is the reader's
         if self.readers > self.slow_from:
             return Slow(reader)  # type: ignore[return-value]  # the rest is the reader's
         return Deaf(reader) if self.readers > self.deaf_from else reader  # type: ignore[return-value]
@@ -93,6 +104,19 @@ def test_own_epochs_are_no_damage() -> None:
         world.admit(node_id)
         assert world.look_for(10_000) is None
     assert world.readers == 1
+
+
+def test_a_writer_that_never_pauses_neither_holds_a_leader_up_nor_hides_damage() -> None:
+    """Kafka reports an end only where nothing follows; the end that was asked for before is reached all the same."""
+    world = Watched()
+    world.admit("n1")
+    world.throw(b"main/slot/3", b"garbage")
+    world.endless_from = world.readers
+    world.watch = TableWatch(world._open, world.watch_clock, world.state.log_id)  # noqa: SLF001 - its own
+    world.watch.read_to_end()
+    damage = world.look_for(1_000)
+    assert damage is not None
+    assert list(damage.keys) == ["main/slot/3"]
 
 
 def test_a_leader_that_is_behind_reads_on_at_every_look() -> None:
