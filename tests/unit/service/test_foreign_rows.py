@@ -118,9 +118,9 @@ def throw_garbage(world: MemoryCluster) -> None:
 
 
 def throw_row(world: MemoryCluster) -> None:
-    """Write a row of a slot that no leader has given away."""
-    row = encode_row(Slot(1, "intruder", (), Epoch(1)))
-    MemoryEventWriter(world.cluster, world.broker).send(OutgoingRecord(ROUTING_TABLE, b"main/slot/1", row, 0))
+    """Write a row of a kind that no leader knows."""
+    record = OutgoingRecord(ROUTING_TABLE, b"main/ring/1", b"garbage", 0)
+    MemoryEventWriter(world.cluster, world.broker).send(record)
 
 
 def table_repairs(world: MemoryCluster) -> list[Decision]:
