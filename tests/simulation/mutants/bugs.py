@@ -175,13 +175,13 @@ MUTANTS: Final = (
     Mutant(
         "leaves a table alone over which others have written",
         "controlplane.service.leadership:Leadership.watch_table",
-        "self._damage = watch.damage(self.state, self._publisher)",
-        "self._damage = None",
+        "if self._unresolved is not None or self._repair_due is not None:",
+        "if watch is not None:",
     ),
     Mutant(
         "leaves foreign keys in the table that it repairs",
         "controlplane.service.publisher:TablePublisher.whole_table",
-        "dict.fromkeys(sorted(self._row_hashes))",
+        "dict.fromkeys(sorted({*self._row_hashes, *foreign}))",
         "{}",
     ),
     Mutant(
