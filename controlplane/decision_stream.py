@@ -1,6 +1,6 @@
 """The records of ``decisions`` as decisions: what is none of this log is passed by, and said.
 
-A decision of this log that breaks the chain is no foreign record: whoever applies it stops.
+A decision of this log that breaks the chain is no foreign record: applying it is refused.
 """
 
 from controlplane.codec.decisions import OTHER_LOG, DecisionAssembler

@@ -18,7 +18,7 @@ from controlplane.codec.framing import Framing, framing_with
 from controlplane.codec.inputs import decode_input
 from controlplane.codec.outputs import decode_dead_letter, encode_dead_letter
 from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSHIP
-from controlplane.core.values.dead_letter import DeadLetter
+from controlplane.core.values.dead_letter import RAW_KEPT_BYTES, DeadLetter
 from controlplane.core.values.identifiers import Coordinates
 from controlplane.errors import InvalidInputError
 from streaming.columns import RecordColumns
@@ -31,9 +31,6 @@ from streaming.table_contracts import (
 
 WRITER: Final = "pipeline"
 """Stands as the writer in the pipeline's dead letters."""
-
-RAW_KEPT_BYTES: Final = 64 * 1024
-"""How much of a refused record's bytes a dead letter keeps."""
 
 INPUT_COLUMNS: Final[Mapping[str, RecordColumns]] = MappingProxyType(
     {HEARTBEATS: HEARTBEAT_COLUMNS, LOAD_REPORTS: LOAD_REPORT_COLUMNS, MEMBERSHIP: MEMBERSHIP_COLUMNS}

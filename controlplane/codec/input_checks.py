@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from controlplane.config import MAX_PORT
 from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
+from controlplane.core.cluster.policy import MAX_SLOT_COUNT
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
@@ -17,9 +18,6 @@ from controlplane.core.membership.standing_orders import MAX_WEIGHT
 from controlplane.core.slots.reports import SlotLoad, SlotStatus
 from controlplane.core.values.addresses import Address
 from controlplane.errors import InvalidInputError
-
-MAX_SLOT_COUNT: Final = 1 << 20
-"""No table has more slots than this (see ``Policy.slot_count``)."""
 
 MAX_INCARNATION: Final = (1 << 53) - 1
 """The greatest incarnation. One more process life must stay possible in 64 bits, and exact in JSON and JavaScript."""

@@ -1,18 +1,11 @@
 """The way from a key to its owner, with every number on it: for people who check a client in another language."""
 
-import hashlib
-import zlib
-from typing import Final
-
-import google_crc32c
-
 from controlplane.core.cluster.policy import HashFunction
+from controlplane.core.routing.hashing import bundle_hash, slot_hash
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.canonical import Plain
 from controlplane.core.values.identifiers import NamespaceName, NodeId
 from controlplane.inspection.rows import Row, Rows
-
-_SIGN_BIT: Final = 1 << 31
 
 
 def slot_route(table: RoutingTable, key: str) -> Row:
@@ -23,7 +16,7 @@ def slot_route(table: RoutingTable, key: str) -> Row:
     """
     slot = table.slot_for(key)
     settings = table.settings
-    hashed = _slot_hash(key, settings.hash_function)
+    hashed = slot_hash(key, settings.hash_function)
     return {
         **_start(table, key),
         "hash_function": settings.hash_function.value,
@@ -49,7 +42,7 @@ def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Row
         **_start(table, key),
         "namespace": namespace,
         "hash_function": "crc32",
-        "hash": zlib.crc32(key.encode()),
+        "hash": bundle_hash(key),
         "bundle": bundle.bundle_id,
         "owner": bundle.owner,
         "addresses": _addresses(table, bundle.owner),
@@ -84,12 +77,3 @@ def _start(table: RoutingTable, key: str) -> Row:
 def _addresses(table: RoutingTable, node_id: NodeId | None) -> list[Plain]:
     row = None if node_id is None else table.nodes.get(node_id)
     return [f"{each.name}={each.host}:{each.port}" for each in row.addresses] if row else []
-
-
-def _slot_hash(key: str, function: HashFunction) -> int:
-    """The checksum as the signed number whose absolute value counts."""
-    if function is HashFunction.CRC32C:
-        unsigned: int = google_crc32c.value(key.encode())
-    else:
-        unsigned = int.from_bytes(hashlib.md5(key.encode(), usedforsecurity=False).digest()[:4], "little")
-    return unsigned - 2 * _SIGN_BIT if unsigned >= _SIGN_BIT else unsigned

@@ -3,20 +3,16 @@
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
-from typing import Final
 
 import structlog
 
 from controlplane.codec.outputs import encode_dead_letter
 from controlplane.config import DEAD_LETTERS
-from controlplane.core.values.dead_letter import DeadLetter
+from controlplane.core.values.dead_letter import RAW_KEPT_BYTES, DeadLetter
 from controlplane.core.values.inputs import Refusal
 from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Delivery, EventWriter, OutgoingRecord
 from controlplane.service.metrics import ControllerMetrics
-
-RAW_KEPT_BYTES: Final = 64 * 1024
-"""How much of a refused record's bytes a dead letter keeps."""
 
 _log = structlog.get_logger(__name__)
 

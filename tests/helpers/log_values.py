@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from controlplane.codec.conversion import field_types, is_enum, union_members, unwrap
-from controlplane.codec.input_checks import MAX_INCARNATION, MAX_SLOT_COUNT
+from controlplane.codec.input_checks import MAX_INCARNATION
 from controlplane.codec.table import ROW_TYPES
 from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
-from controlplane.core.cluster.policy import FEATURE_LEVEL, HashFunction, Policy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, MAX_SLOT_COUNT, HashFunction, Policy
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.inputs import InputPayload

@@ -66,7 +66,7 @@ class PolicyChanged:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class SilenceLimitSettled:
-    """Whoever may have served under a longer, former silence limit has stopped: the policy's limit fences now."""
+    """No node can still serve under the former, longer silence limit: the policy's limit fences now."""
 
     silence_limit_ms: int
 

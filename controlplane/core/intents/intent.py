@@ -27,7 +27,7 @@ class IntentKind(Enum):
     UNDRAIN_NODE = "undrain_node"
     """Take an operator's drain back. Arguments: ``node``."""
     EXCLUDE_NODE = "exclude_node"
-    """Give whoever bears a name nothing, also over restarts. Arguments: ``node``."""
+    """Assign nothing to the node of this name, across restarts. Arguments: ``node``."""
     INCLUDE_NODE = "include_node"
     """Take an exclusion back. Arguments: ``node``."""
     SET_NODE = "set_node"

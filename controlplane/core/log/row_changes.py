@@ -20,6 +20,7 @@ from controlplane.core.routing.rows import (
     namespace_key,
     node_key,
     slot_key,
+    split_key,
 )
 from controlplane.core.slots.events import SlotEvent
 from controlplane.core.slots.rows import touched_slots
@@ -74,7 +75,7 @@ def _touched_keys(event: Event) -> Iterator[str]:
 
 
 def _row(state: State, key: str) -> Row | None:
-    _, kind, identifier = key.split("/", 2)
+    kind, identifier = split_key(key)
     match kind:
         case "table":
             return table_settings(state.cluster.policy) if state.log_id else None

@@ -14,7 +14,7 @@ class StandingOrder:
     """An operator's word on a node's name: it outlives the node's restarts, and stands before the node ever joins.
 
     Attributes:
-        excluded: it is given nothing, whoever it says it is (SOFARegistry's blacklist of data servers).
+        excluded: it is given nothing, whatever it reports of itself (SOFARegistry's blacklist of data servers).
         weight: counts instead of the weight that the node says; None lets the node say.
         zone: counts instead of the zone that the node says; None lets the node say.
     """

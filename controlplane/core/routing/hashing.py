@@ -37,20 +37,23 @@ def slot_of(key: str, slot_count: int, function: HashFunction) -> SlotId:
     """
     if slot_count < 1:
         raise ConfigurationError(f"slot_count is {slot_count}: a table needs at least one slot")
+    absolute = abs(slot_hash(key, function))
+    return absolute & (slot_count - 1) if function is HashFunction.CRC32C else absolute % slot_count
+
+
+def slot_hash(key: str, function: HashFunction) -> int:
+    """The signed 32-bit number of a key whose absolute value :func:`slot_of` takes."""
     if function is HashFunction.CRC32C:
-        return _absolute(google_crc32c.value(_java_utf8(key))) & (slot_count - 1)
-    digest = hashlib.md5(_java_utf8(key), usedforsecurity=False).digest()
-    return _absolute(int.from_bytes(digest[:_MD5_PREFIX_BYTES], "little")) % slot_count
+        unsigned: int = google_crc32c.value(_java_utf8(key))
+    else:
+        digest = hashlib.md5(_java_utf8(key), usedforsecurity=False).digest()
+        unsigned = int.from_bytes(digest[:_MD5_PREFIX_BYTES], "little")
+    return unsigned if unsigned < _SIGN_BIT else unsigned - _TWO_TO_32
 
 
 def bundle_hash(key: str) -> int:
     """A key's place in its namespace's hash space, 0 to 2^32 - 1: the CRC-32 of its UTF-8, as Pulsar hashes topics."""
     return zlib.crc32(_java_utf8(key))
-
-
-def _absolute(unsigned: int) -> int:
-    """The absolute value of 32 bits read as a signed number."""
-    return unsigned if unsigned < _SIGN_BIT else _TWO_TO_32 - unsigned
 
 
 def _java_utf8(key: str) -> bytes:

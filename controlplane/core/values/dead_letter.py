@@ -1,6 +1,10 @@
 """Dead letters: refused inputs, kept to be looked into."""
 
 from dataclasses import dataclass
+from typing import Final
+
+RAW_KEPT_BYTES: Final = 64 * 1024
+"""How much of a refused record's bytes a dead letter keeps."""
 
 
 @dataclass(frozen=True, slots=True)
