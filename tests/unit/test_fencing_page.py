@@ -25,12 +25,12 @@ def test_every_test_that_is_named_exists(path: str, test: str) -> None:
     assert f"def {test}(" in (ROOT / "tests" / path).read_text(encoding="utf-8")
 
 
-def test_every_hole_names_a_test_or_was_explored() -> None:
-    """A hole without evidence is a claim."""
+def test_every_failure_names_a_test_or_was_explored() -> None:
+    """A failure without evidence that it is prevented is a claim."""
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    holes = [row for row in rows if not row.startswith("| hole")]
-    assert len(holes) > 20
-    assert [row for row in holes if "::" not in row and "explored:" not in row] == []
+    failures = [row for row in rows if not row.startswith("| failure")]
+    assert len(failures) > 20
+    assert [row for row in failures if "::" not in row and "explored:" not in row] == []
 
 
 @pytest.mark.parametrize("mistake", re.findall(r"explored: \*(.+?)\*", PAGE.read_text(encoding="utf-8")))
