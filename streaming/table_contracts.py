@@ -104,7 +104,7 @@ MEMBERSHIP_COLUMNS: Final = RecordColumns({NodeJoined: "joined", NodeLeaving: "l
 HEARTBEATS_TABLE: Final = TableContract(
     name="heartbeats",
     row="A usable record of the topic `heartbeats`: a node's heartbeat or a controller's tick.",
-    written=f"{_ONCE}; what was refused is in `dead_letters`. Whether a heartbeat counted, the decisions say.",
+    written=f"{_ONCE}; what was refused is in `dead_letters`. The decisions show whether a heartbeat counted.",
     key=_RECORD_KEY,
     fields=(*COORDINATES, *HEARTBEAT_COLUMNS.fields),
 )
@@ -118,7 +118,7 @@ LOAD_REPORTS_TABLE: Final = TableContract(
 MEMBERSHIP_TABLE: Final = TableContract(
     name="membership",
     row="A usable record of the topic `membership`.",
-    written=f"{_ONCE}; what was refused is in `dead_letters`. Whether a node was admitted, the decisions say.",
+    written=f"{_ONCE}; what was refused is in `dead_letters`. The decisions show whether a node was admitted.",
     key=_RECORD_KEY,
     fields=(*COORDINATES, *MEMBERSHIP_COLUMNS.fields),
 )
@@ -127,18 +127,18 @@ _CAUSE: Final = StructType([StructField(name, StringType()) for name in ("kind",
 
 DECISIONS_TABLE: Final = TableContract(
     name="decisions",
-    row="A decision, whole; one that was written in several records stands at its last one.",
+    row="A whole decision. One that was written in several records has the offset of the last one.",
     written="Added once for each decision, in the order of `seq`, without gaps.",
     key=("seq",),
     fields=(
         *COORDINATES,
         column("seq", LongType(), "Number of the decision: +1 each, no gaps."),
-        column("term", LongType(), "The leadership that decided."),
+        column("term", LongType(), "The term of the leader that decided."),
         column("epoch", LongType(), "The routing table's epoch after the decision; unchanged if no row changes."),
-        column("controller_id", StringType(), "Who decided."),
+        column("controller_id", StringType(), "The controller that decided."),
         column("decided_at_ms", LongType(), "Log time of the decision, in milliseconds since 1970."),
         column("cause_kinds", ArrayType(StringType()), "The kinds of the causes, in order, each once."),
-        column("causes", ArrayType(_CAUSE), "Why: kind, subject, and the evidence (the input's coordinates)."),
+        column("causes", ArrayType(_CAUSE), "The causes: kind, subject, and the evidence (the input's coordinates)."),
         column("event_types", ArrayType(StringType()), "The types of the events, in order."),
         column("events", StringType(), "The events as a JSON list; each names its type under `type`."),
         column(
@@ -158,8 +158,8 @@ DECISIONS_TABLE: Final = TableContract(
         column("positions", MapType(StringType(), LongType()), "Next offset of each input, by `topic[partition]`."),
         column("part_count", LongType(), "In how many records the decision was written."),
         column("feature_level", LongType(), "The least level that a reader needs."),
-        column("log_id", StringType(), "The log that it belongs to."),
-        column("policy_fingerprint", StringType(), "Under which policy."),
+        column("log_id", StringType(), "Id of the log that the decision belongs to."),
+        column("policy_fingerprint", StringType(), "Fingerprint of the policy."),
         column("previous_digest", StringType(), "The digest of the decision before; empty for the first."),
         column("digest", StringType(), "The digest of this decision."),
         column("state_digest", StringType(), "The digest of the state after it."),
@@ -171,7 +171,7 @@ DECISIONS_TABLE: Final = TableContract(
         column(
             "leader_changes_carried_out", LongType(), "Slots that have another leader after it, also to or from none."
         ),
-        column("moves_left", LongType(), "Replicas that the plan in flight has still to place after it."),
+        column("moves_left", LongType(), "Replicas that the plan in flight still has to place after it."),
     ),
 )
 DEAD_LETTERS_TABLE: Final = TableContract(
@@ -187,7 +187,7 @@ DEAD_LETTERS_TABLE: Final = TableContract(
         column("source_partition", LongType(), "Its partition."),
         column("source_offset", LongType(), "Its offset."),
         column("source_append_time_ms", LongType(), "When the broker appended it, in milliseconds since 1970."),
-        column("writer", StringType(), "Who refused it: a controller's id or `pipeline`."),
+        column("writer", StringType(), "The program that refused it: a controller's id or `pipeline`."),
         column("raw", BinaryType(), "Its bytes, cut at 64 KiB."),
         column("raw_length_bytes", LongType(), "Their whole length."),
     ),
@@ -223,7 +223,7 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
     key=("bundle_id",),
     fields=(
         column("bundle_id", StringType(), "Namespace and bounds, for example `kv/0x00000000_0x40000000`."),
-        column("namespace", StringType(), "Whose bundle it is."),
+        column("namespace", StringType(), "The namespace of the bundle."),
         column("node_id", StringType(), "The node that reported it last."),
         column("report_time_ms", LongType(), "Append time of the newest report, in milliseconds since 1970."),
         column("report_partition", IntegerType(), "Partition of the newest report."),
@@ -241,7 +241,7 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
         column(
             "folded_offsets",
             MapType(IntegerType(), LongType()),
-            "The offset up to which each partition's reports are in the averages: none counts twice.",
+            "The offset up to which each partition's reports are in the averages, so that none counts twice.",
         ),
     ),
     partitioned_by=(),
@@ -254,7 +254,7 @@ BROKER_LOAD_TABLE: Final = TableContract(
     key=("node_id",),
     fields=(
         column("node_id", StringType(), "The node (Pulsar's broker)."),
-        column("incarnation", LongType(), "Which process life of it reported."),
+        column("incarnation", LongType(), "The run of the node's process that reported."),
         column("report_time_ms", LongType(), "Append time of the newest report, in milliseconds since 1970."),
         column("report_partition", IntegerType(), "Partition of the newest report."),
         column("report_offset", LongType(), "Offset of the newest report."),
@@ -288,10 +288,10 @@ _CANDIDATE_HEAD: Final = (
     column(
         "candidate_id", StringType(), "Action, bundle and the newest report that counted; the same in `candidates`."
     ),
-    column("bundle_id", StringType(), "Which bundle."),
+    column("bundle_id", StringType(), "The bundle."),
     _TICK,
     _DAY_OF_TICK,
-    column("namespace", StringType(), "Whose bundle it is."),
+    column("namespace", StringType(), "The namespace of the bundle."),
     column("node_id", StringType(), "The node that reported it."),
     column("rule", StringType(), "The rule that chose it."),
 )
@@ -309,7 +309,7 @@ _CANDIDATES_WRITTEN: Final = "Added at an evaluation; the same evidence is added
 
 SPLIT_CANDIDATES_TABLE: Final = TableContract(
     name="split_candidates",
-    row="A bundle that was too big for one node at an evaluation.",
+    row="A bundle that exceeded a limit of one node at an evaluation.",
     written=_CANDIDATES_WRITTEN,
     key=("candidate_id",),
     fields=(

@@ -15,10 +15,13 @@ class NodeCollectors(LabelledCollectors):
         """Make and register them: once for a registry, by :meth:`LabelledCollectors.of`."""
         super().__init__(registry)
         self.epoch = Gauge(
-            "controlplane_node_epoch", "Epoch of the table that the node works with", self.LABELS, registry=registry
+            "controlplane_node_epoch", "Epoch of the table that the node uses", self.LABELS, registry=registry
         )
         self.slots = Gauge(
-            "controlplane_node_slots", "Slots held, by part played", (*self.LABELS, "part"), registry=registry
+            "controlplane_node_slots",
+            "Slots held, by part (slot leader or follower)",
+            (*self.LABELS, "part"),
+            registry=registry,
         )
         self.bundles = Gauge("controlplane_node_bundles", "Bundles owned", self.LABELS, registry=registry)
         self.serves = Gauge(
@@ -32,7 +35,7 @@ class NodeCollectors(LabelledCollectors):
         )
         self.table_age_ms = Gauge(
             "controlplane_node_table_age_ms",
-            "Time since the last reading of the routing table that came to its end began",
+            "Time since the begin of the last complete reading of the routing table",
             self.LABELS,
             registry=registry,
         )
@@ -44,7 +47,7 @@ class NodeCollectors(LabelledCollectors):
         )
         self.foreign_records = Gauge(
             "controlplane_node_foreign_records",
-            "Records of routing-table that were passed by because no leader of this version wrote them",
+            "Foreign records of routing-table that were skipped",
             self.LABELS,
             registry=registry,
         )

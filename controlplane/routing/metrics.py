@@ -13,13 +13,9 @@ class RoutingCollectors(LabelledCollectors):
     def __init__(self, registry: CollectorRegistry) -> None:
         """Make and register them: once for a registry, by :meth:`LabelledCollectors.of`."""
         super().__init__(registry)
-        self.term = Gauge(
-            "controlplane_client_term", "Term of the table that is routed by", self.LABELS, registry=registry
-        )
-        self.epoch = Gauge(
-            "controlplane_client_epoch", "Epoch of the table that is routed by", self.LABELS, registry=registry
-        )
-        self.tables = Counter("controlplane_client_tables", "Tables swapped in", self.LABELS, registry=registry)
+        self.term = Gauge("controlplane_client_term", "Term of the table in use", self.LABELS, registry=registry)
+        self.epoch = Gauge("controlplane_client_epoch", "Epoch of the table in use", self.LABELS, registry=registry)
+        self.tables = Counter("controlplane_client_tables", "Tables shown", self.LABELS, registry=registry)
         self.rebuilds = Gauge(
             "controlplane_client_rebuilds",
             "Times that the table was read from its start again",
@@ -28,13 +24,13 @@ class RoutingCollectors(LabelledCollectors):
         )
         self.foreign_records = Gauge(
             "controlplane_client_foreign_records",
-            "Records of routing-table that were passed by because no leader of this version wrote them",
+            "Foreign records of routing-table that were skipped",
             self.LABELS,
             registry=registry,
         )
         self.unavailable = Counter(
             "controlplane_client_log_unavailable",
-            "Questions that Kafka did not answer in time",
+            "Requests that Kafka did not answer in time",
             self.LABELS,
             registry=registry,
         )

@@ -18,15 +18,15 @@ class ControllerMetrics:
         self.seq = Gauge("controlplane_seq", "Seq of the last decision", registry=registry)
         self.nodes = Gauge("controlplane_nodes", "Members by status", ["status"], registry=registry)
         self.evictions_frozen = Gauge(
-            "controlplane_evictions_frozen", "1 while self-preservation holds evictions back", registry=registry
+            "controlplane_evictions_frozen", "1 while self-preservation freezes evictions", registry=registry
         )
         self.slots_refused = Gauge(
             "controlplane_slots_refused",
-            "1 while the slot policy cannot make a table of what there is and leaves the slots as they are",
+            "1 while the slot policy cannot make a table and the slots stay unchanged",
             registry=registry,
         )
         self.paused = Gauge(
-            "controlplane_reconciliation_paused", "1 while an operator lets no slot move", registry=registry
+            "controlplane_reconciliation_paused", "1 while reconciliation is paused by an operator", registry=registry
         )
         self.decisions = Counter(
             "controlplane_decisions", "Decisions committed by this controller, by cause", ["cause"], registry=registry
@@ -67,13 +67,13 @@ class ControllerMetrics:
         )
         self.partitions_without_ticks = Gauge(
             "controlplane_heartbeat_partitions_without_ticks",
-            "Partitions of heartbeats from which no tick came for 5 s: nobody whose heartbeats go there is fenced",
+            "Partitions of heartbeats without ticks for 5 s; nodes with heartbeats there are not fenced",
             registry=registry,
         )
-        self.inputs = Counter("controlplane_inputs", "Input records folded, by topic", ["topic"], registry=registry)
+        self.inputs = Counter("controlplane_inputs", "Input records processed, by topic", ["topic"], registry=registry)
         self.foreign_records = Counter(
             "controlplane_foreign_records",
-            "Records of decisions, and keys of routing-table when it was repaired, that are no leader's, by topic",
+            "Foreign records in decisions, and foreign keys in routing-table at its repairs, by topic",
             ["topic"],
             registry=registry,
         )

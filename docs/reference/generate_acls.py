@@ -18,13 +18,13 @@ _HEAD = """\
 
 <!-- Drawn by docs/reference/generate_acls.py from infra/kafka/acls.toml: change that, not this page. -->
 
-What a principal of each role may do in Kafka, and nothing besides. Names carry the cluster's name in front:
-`demo.heartbeats`, and the transactional id `demo.leader`. `controlplane acls apply --principal ROLE=User:NAME` creates
+The least rights in Kafka of a principal of each role. Names begin with the cluster's name: `demo.heartbeats`, and the
+transactional id `demo.leader`. `controlplane acls apply --principal ROLE=User:NAME` creates
 the entries that are missing; `controlplane acls show` prints them for one cluster. In Kafka `read` and `write` include
-`describe`. How to use them: [Secure a cluster](../how-to/secure-a-cluster.md).
+`describe`. How to use them is described in [secure a cluster](../how-to/secure-a-cluster.md).
 
-No role needs a right on a consumer group or on the Kafka cluster. Brokers older than 3.0 ask whoever writes for
-`IDEMPOTENT_WRITE` on the cluster as well.
+No role needs a right on a consumer group or on the Kafka cluster. Brokers older than 3.0 require
+`IDEMPOTENT_WRITE` on the cluster for every writer.
 
 | | {names} |
 |---|{rules}|

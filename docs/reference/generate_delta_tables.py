@@ -17,9 +17,10 @@ _HEAD = """\
 
 <!-- Drawn by docs/reference/generate_delta_tables.py from streaming/table_contracts.py: change that, not this page. -->
 
-The pipeline (`controlplane pipeline run`) keeps these tables; `controlplane sql "SELECT ..."` queries them under these
-names, and so does any Delta reader: each is a folder of that name. Released columns are never renamed, removed or given
-another type. Columns `topic`, `partition`, `offset` and `append_time_ms` say where a row stood in the log.
+The pipeline (`controlplane pipeline run`) writes these tables. `controlplane sql "SELECT ..."` queries them by these
+names. Any Delta reader can read them: each table is a folder of its name. Released columns are never renamed, removed
+or given another type. The columns `topic`, `partition`, `offset` and `append_time_ms` identify the record of the log
+from which a row was written.
 """
 
 

@@ -25,12 +25,12 @@ _HEAD = """\
 
 <!-- Drawn by docs/reference/generate_metrics.py from the metrics themselves: change those, not this page. -->
 
-Long-running commands serve Prometheus metrics with `--metrics-port`. Where the agent or the routing client is embedded
-in a program, its metrics are in Prometheus' default registry, or in the one that the program gives it as `registry`.
+Long-running commands serve Prometheus metrics with `--metrics-port`. The metrics of an agent or a routing client that
+is embedded in a program are in Prometheus' default registry, or in the one that the program passes as `registry`.
 
 A program may hold several agents and clients, of one cluster or of several. The labels `cluster` and `node` tell agents
-apart; `cluster` and `client` tell clients apart, where `client` is a number: 1 for a cluster's only client, 2 for a
-second one that is open at the same time. Closing a client or stopping an agent removes its labels.
+apart. The labels `cluster` and `client` tell clients apart; `client` is a number: 1 for a cluster's only client, 2 for
+a second one that is open at the same time. Closing a client or stopping an agent removes its labels.
 
 A counter's samples end in `_total`, a histogram's in `_bucket`, `_sum` and `_count`.
 """

@@ -31,16 +31,16 @@ Every record of the log, field by field. The files are in `schemas/`, one for ea
 [README](../../schemas/README.md) says how a record names its schema and how schemas may change.
 
 A record begins with its header: Avro single-object encoding, `c301` and the fingerprint of its writer's schema, listed
-here for every version. What follows is the Avro binary body. The fields below are those of the newest version; those of
-an older one are in its file. A decision is written in the oldest version that can hold it, so older headers go on to
-occur in new logs; every other record is written in the newest version that its writer knows.
+here for every version. The Avro binary body follows. The fields below are those of the newest version; those of an
+older one are in its file. A decision is written in the oldest version that can hold it, so older headers also occur in
+new logs. Every other record is written in the newest version that its writer knows.
 """
 
 REFUSALS = """\
 ## Why an input is refused
 
-An input record that cannot be used becomes a dead letter and has no other effect. These are the reasons that can be
-found without knowing the cluster; the leader has further ones, for example for an unknown node.
+An input record that cannot be used becomes a dead letter and has no other effect. These reasons can be
+determined without the state of the cluster. The leader has further ones, for example for an unknown node.
 
 | reason | meaning |
 |---|---|

@@ -23,28 +23,29 @@ _HEAD = """\
 
 <!-- Drawn by docs/reference/generate_states.py from the transition tables: change those, not this page. -->
 
-What is not drawn cannot happen: it is an error where somebody tries.
+The state machines of nodes and controllers, drawn from their transition tables. A transition that is not shown is an
+error.
 
-## A node, as decisions see it
+## A node in the log
 
-Only events in decisions change where a node stands (`controlplane/core/membership/node.py`).
+Only events in decisions change the status of a node (`controlplane/core/membership/node.py`).
 
 """
 _SESSION = """
-## A node, as it sees itself
+## A node's session
 
-The agent's session (`controlplane/core/session/node_session.py`). It follows the routing table; only that its
-heartbeats are no longer acknowledged it notices by itself. It refuses requests in every state but `active` and
-`draining`, and there, too, when it has not read the table to its end for too long: a reading is good for as long as
-it may serve without the log, and for 1.5 s at least. An agent that was asked to serve without the log does so for as
-long as the table calls it a member.
+The session of the agent (`controlplane/core/session/node_session.py`). Its states follow the routing table, except that
+it detects by itself that its heartbeats are no longer acknowledged. It refuses requests in every state but `active` and
+`draining`. In these two it refuses requests if it has not read the table to its end for too long: a reading is valid
+for the time for which the node may serve without the log, and for 1.5 s at least. An agent that is configured to serve
+without the log does so as long as the table shows it as a member.
 
 """
 _ELECTION = """
 ## A controller and the lease
 
 Standing for election and holding the lease (`controlplane/core/election/election.py`), in a thread of its own.
-What the lease store is asked on the way stands below the diagram.
+The table below the diagram shows the requests to the lease store.
 
 """
 _SOFA = """
@@ -57,7 +58,7 @@ _LEADING = """
 ## A controller's loop
 
 From following to leading and back (`controlplane/core/election/leading.py`). Every step can also be shut down, which
-discards the writer and gives the lease back. What is done on the way from step to step stands below the diagram.
+discards the writer and releases the lease. The table below the diagram shows the actions of each transition.
 
 """
 

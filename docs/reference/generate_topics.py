@@ -18,12 +18,12 @@ _HEAD = """\
 
 <!-- Drawn by docs/reference/generate_topics.py from infra/kafka/topics.toml: change that, not this page. -->
 
-Names carry the cluster's name in front: `demo.heartbeats`. `controlplane topics apply` creates what is missing and
-checks the rest; a controller does not start on a topic that breaks a promise. Advice is only reported. Three copies of
-each topic are advice, made where there are brokers enough; `min.insync.replicas` is a promise, 2 with three copies and
-1 with fewer. Values are [Avro](schemas.md) in single-object encoding; inputs
-[may come in Confluent's framing](../../schemas/README.md) as well. Every reader has to set
-`isolation.level=read_committed`.
+Every Kafka topic of a cluster with its settings. Names begin with the cluster's name: `demo.heartbeats`.
+`controlplane topics apply` creates missing topics and checks the others. A setting is a *promise* or *advice*: a
+controller does not start on a topic that breaks a promise, and advice is only reported. Three copies of each topic are
+advice, used if there are enough brokers. `min.insync.replicas` is a promise: 2 with three copies, 1 with fewer. Values
+are [Avro](schemas.md) in single-object encoding; inputs [may come in Confluent's framing](../../schemas/README.md) as
+well. Every reader has to set `isolation.level=read_committed`.
 
 | topic | key | writer | content |
 |---|---|---|---|
@@ -37,11 +37,11 @@ each topic are advice, made where there are brokers enough; `min.insync.replicas
 | `snapshots` | snapshot id / part | the leader | SnapshotPart |
 | `dead-letters` | `topic[partition]@offset` of the refused input | the leader, the pipeline | DeadLetter |
 
-## Reading the routing table and the decision log without us
+## Reading the routing table and the decision log without this package
 
 The rules are in [protocol](protocol.md): what counts as a row, the digest at the epoch marker, where the topic ends,
-when a reader begins again, and when it refuses the topic. There are [test vectors](../../schemas/vectors/README.md) for
-a reader in any language, and [one in Java](../../examples/java/README.md).
+when a reader begins again, and when it refuses the topic. [Test vectors](../../schemas/vectors/README.md) check a
+reader in any language. [A reader in Java](../../examples/java/README.md) is an example.
 """
 _RULES = {Rule.EXACTLY: "exactly", Rule.AT_LEAST: "at least", Rule.ADVICE: "advice"}
 
