@@ -1,8 +1,8 @@
-"""A slot policy of one's own: rendezvous hashing (Thaler and Ravishankar, 1998), "highest random weight".
+"""A custom slot policy: rendezvous hashing (Thaler and Ravishankar, 1998), "highest random weight".
 
-Each node draws a number for each slot, always the same one; the nodes with the greatest numbers hold the slot. A node
-of weight 3 draws three times. Nobody's numbers depend on who else is there, so only slots of nodes that come, go or
-change their weight move. How many slots a node gets is left to chance; zones and capacities mean nothing here.
+Each pair of node and slot has a fixed pseudo-random number; the nodes with the greatest numbers hold the slot. A node
+of weight 3 has three numbers for each slot. A node's numbers do not depend on other nodes, so only slots of nodes that
+join, leave or change their weight move. The number of slots of a node is random; zones and capacities are ignored.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ class Rendezvous(SlotPolicy):
     heeds = frozenset({OrderKind.WEIGHTS})
 
     def check_options(self, options: Mapping[str, str]) -> None:
-        """There is nothing to choose."""
+        """There are no options."""
         if options:
             raise ConfigurationError(f"slot_policy_options: rendezvous has none, and knows no {', '.join(options)}")
 
     def plan(self, request: SlotRequest) -> SlotAnswer:
-        """Every slot to the nodes that draw the most; who leads one and goes on holding it leads on."""
+        """Every slot to the nodes with the greatest numbers; a leader that still holds its slot keeps leading it."""
         unit = gcd(*(node.weight for node in request.nodes)) or 1
         ready = request.ready
         planned = []

@@ -19,7 +19,7 @@ class NamespaceCreated:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class BundlesAssigned:
-    """New rows of the bundle table, whole."""
+    """Whole new rows of the bundle table."""
 
     bundles: tuple[Bundle, ...]
 

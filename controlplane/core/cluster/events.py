@@ -22,14 +22,14 @@ class ClusterCreated:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class TermOpened:
-    """A controller begins to lead; everything after this belongs to its term until the next one opens.
+    """A controller begins to lead; what follows belongs to its term until the next one opens.
 
     Attributes:
-        term: its number.
-        controller_id: who leads.
-        code_version: of the leader's software.
-        feature_level: of the log, which the leader supports.
-        policy: the whole policy under which the term begins.
+        term: number of the leadership.
+        controller_id: the controller that leads.
+        code_version: version of the leader's software.
+        feature_level: the feature level of the log, which the leader supports.
+        policy: the whole policy at the beginning of the term.
         observed_from: the first offset of each input partition that the leader observed, keyed ``topic[partition]``;
             empty at feature level 1, which does not record it.
     """
@@ -45,10 +45,10 @@ class TermOpened:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class FeatureLevelRaised:
-    """From this decision on the log has another feature level; who does not support it stops here.
+    """From this decision on the log has another feature level; a reader that does not support it stops here.
 
     Attributes:
-        feature_level: the new one, greater than the one before.
+        feature_level: the new level, greater than the previous one.
     """
 
     feature_level: int
@@ -57,7 +57,7 @@ class FeatureLevelRaised:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class PolicyChanged:
-    """The cluster's whole policy from now on, and the longer silence limit that still fences if it was shortened."""
+    """The whole new policy; if the silence limit was shortened, also the former limit, which still fences."""
 
     policy: Policy
     former_silence_limit: FormerSilenceLimit | None
@@ -66,7 +66,7 @@ class PolicyChanged:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class SilenceLimitSettled:
-    """No node can still serve under the former, longer silence limit: the policy's limit fences now."""
+    """The former, longer silence limit ends, because no node can still serve under it."""
 
     silence_limit_ms: int
 

@@ -14,7 +14,7 @@ class IntentOutcome(Enum):
     DONE = "done"
     REFUSED = "refused"
     SUPERSEDED = "superseded"
-    """Another intent, taken up together with it, asked for something else instead; it had no effect."""
+    """A later intent of the same decision contradicts it, so it had no effect."""
 
 
 @event(calls_for=CallsFor.NOTHING)

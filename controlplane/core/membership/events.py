@@ -14,7 +14,7 @@ from controlplane.core.values.identifiers import Incarnation, NodeId
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeAdmitted:
-    """A node is a member from now on, new or again. ``node`` is its whole row."""
+    """A node becomes a member, for the first time or again. ``node`` is its whole row."""
 
     node: Node
 
@@ -22,7 +22,7 @@ class NodeAdmitted:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeDraining:
-    """A node goes: it is relieved of what it holds. ``leaving``: it asked for that itself, and not an operator."""
+    """A node is being drained. ``leaving``: the node itself asked for it (True), or an operator (False)."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -33,7 +33,7 @@ class NodeDraining:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeUndrained:
-    """An operator takes a drain back: the node is active again."""
+    """An operator undoes a drain: the node is active again."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -46,13 +46,13 @@ class FencingCause(Enum):
     SILENCE = "silence"
     """No heartbeat for longer than the silence limit."""
     SUPERSEDED = "superseded"
-    """A greater incarnation of the same node joined: the old process is gone."""
+    """A greater incarnation of the same node joined."""
 
 
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeFenced:
-    """A node is taken for dead and loses what it held; ``silence_ms`` is the evidence."""
+    """A node is declared dead and loses what it held; ``silence_ms`` is the evidence."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -64,7 +64,7 @@ class NodeFenced:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeRemoved:
-    """A node has left on its own account."""
+    """A node has left by itself."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -74,7 +74,7 @@ class NodeRemoved:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class NodeOrdered:
-    """An operator's whole word on a node's name from now on; an empty one takes everything back."""
+    """The standing order for a node id, as a whole; an empty one removes it."""
 
     node_id: NodeId
     order: StandingOrder
@@ -83,7 +83,7 @@ class NodeOrdered:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class EvictionsFrozen:
-    """Too many nodes fell silent at once: nobody is fenced for silence until this is lifted."""
+    """Too many nodes fell silent at once: no node is fenced for silence until evictions are resumed."""
 
     silent: tuple[NodeId, ...]
     allowed: int
@@ -110,5 +110,5 @@ MembershipEvent: TypeAlias = (
 
 
 def renewed_by(events: Iterable[object]) -> frozenset[NodeId]:
-    """Nodes of which a new process is admitted: it holds nothing of what a former one of that name held."""
+    """Nodes of which a new process is admitted; it holds nothing of what the former process held."""
     return frozenset(event.node.node_id for event in events if isinstance(event, NodeAdmitted))

@@ -13,7 +13,7 @@ from controlplane.core.values.identifiers import Seq
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class SlotsPinned:
-    """Replicas that have to be there from now on; one of the same slot and node is replaced."""
+    """New pins; an existing pin of the same slot and node is replaced."""
 
     pins: tuple[Pin, ...]
 
@@ -21,7 +21,7 @@ class SlotsPinned:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class SlotsUnpinned:
-    """Pins that are taken back."""
+    """Pins that are removed."""
 
     pins: tuple[Pin, ...]
 
@@ -29,7 +29,7 @@ class SlotsUnpinned:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class SlotsExcluded:
-    """Replicas that must not be there from now on."""
+    """New exclusions."""
 
     exclusions: tuple[Exclusion, ...]
 
@@ -37,7 +37,7 @@ class SlotsExcluded:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class SlotsIncluded:
-    """Exclusions that are taken back."""
+    """Exclusions that are removed."""
 
     exclusions: tuple[Exclusion, ...]
 
@@ -45,7 +45,7 @@ class SlotsIncluded:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class ReconciliationPaused:
-    """No slot moves from now on; only the dead are taken out of the table. ``reason`` says why."""
+    """No slot moves from now on; only dead nodes are taken out of the table. ``reason`` says why."""
 
     reason: str
 
@@ -61,7 +61,7 @@ class ReconciliationResumed:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class SlotsSplit:
-    """The rows that the slot table gains because each slot was split: those of the split slots, ascending by slot."""
+    """New rows because each slot was split, ascending by slot."""
 
     slots: tuple[Slot, ...]
 
@@ -69,14 +69,14 @@ class SlotsSplit:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class SlotsAssigned:
-    """New rows of the slot table, whole, ascending by slot."""
+    """Whole new rows of the slot table, ascending by slot."""
 
     slots: tuple[Slot, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
-    """Something that a slot policy remembers, by name; a value of None forgets it."""
+    """A value that a slot policy stores, by name; None removes it."""
 
     name: str
     value: str | None
@@ -85,7 +85,7 @@ class MemoryEntry:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class PolicyRemembered:
-    """What the slot policy has to know again when it is asked next, as far as it changes, sorted by name."""
+    """Changes of what the slot policy stores for its next call, sorted by name."""
 
     entries: tuple[MemoryEntry, ...]
 
@@ -93,9 +93,9 @@ class PolicyRemembered:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class PlanMade:
-    """What of this decision's plan is carried out later: ``rows`` as planned, ascending by slot.
+    """The rows of this decision's plan that are carried out later: ``rows`` as planned, ascending by slot.
 
-    A row that is assigned is done. Leader epochs are those of the decision that assigns.
+    An assigned row is done. Its leader epoch is set by the decision that assigns it.
     """
 
     plan_id: Seq
@@ -107,7 +107,7 @@ class PlanMade:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class PlanDropped:
-    """What was left of a plan is not carried out any more."""
+    """The rest of a plan is dropped."""
 
     plan_id: Seq
     reason: str
@@ -116,7 +116,7 @@ class PlanDropped:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class ReplicasLeft:
-    """Living nodes have given replicas up; older departures that matter no more are forgotten."""
+    """Living nodes have given up replicas; departures outside the return window are removed."""
 
     at_ms: int
     departures: tuple[Departure, ...]
