@@ -84,14 +84,20 @@ class TableFollower:
         foreign: the records that were passed by.
     """
 
-    def __init__(self, reader: LogReader) -> None:
-        """Begin at the start of the topic, at the first step."""
+    def __init__(self, reader: LogReader, log_id: str = "") -> None:
+        """Begin at the start of the topic, at the first step.
+
+        Args:
+            reader: a reader of the topic.
+            log_id: the decision log whose table is wanted; empty: that of the first table that is whole.
+        """
         self.table: RoutingTable | None = None
         self.rebuilds = 0
         self.awaits_repair = False
         self.foreign = ForeignRecords(ROUTING_TABLE)
         self._reader = reader
-        self._replica = TableReplica()
+        self._log_id = log_id
+        self._replica = TableReplica(log_id=log_id)
         self._next_offset: int | None = None
         self._assigned = False
         self._append_time_ms = 0
@@ -148,7 +154,7 @@ class TableFollower:
     def _begin_again(self) -> None:
         self.rebuilds += 1
         self._reader.assign({})  # nobody polls it until the broker has said where the topic begins
-        self._replica = TableReplica(self.table)
+        self._replica = TableReplica(self.table, self._log_id)
         self._next_offset = None
         self._assigned = False
 

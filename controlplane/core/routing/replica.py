@@ -23,7 +23,6 @@ from controlplane.core.routing.decoded_rows import DecodedRows
 from controlplane.core.routing.hashing import bundle_hash, slot_of
 from controlplane.core.routing.rows import (
     MARKER_KEY,
-    SETTINGS_KEY,
     EpochMarker,
     Row,
     UnreadableRow,
@@ -145,11 +144,13 @@ class TableReplica:
     Args:
         known: the last table that the reader showed before it began again. Older tables are then passed by in silence,
             and an end before ``known`` or another log's whole table is an error: the topic went back or was recreated.
+        log_id: the decision log whose table is wanted, where the reader was told; empty: that of ``known``, or of the
+            first table that the topic holds.
     """
 
-    def __init__(self, known: RoutingTable | None = None) -> None:
+    def __init__(self, known: RoutingTable | None = None, log_id: str = "") -> None:
         self._known = known
-        self._image = TopicImage(known.log_id if known is not None else "")
+        self._image = TopicImage(log_id or (known.log_id if known is not None else ""))
         self._shown: RoutingTable | None = None
         self._rows = DecodedRows()
 
@@ -217,6 +218,7 @@ class TableReplica:
         if known is not None and (last is None or last.epoch < known.epoch):
             self._refuse_another_topic(known)
         if last is None:
+            self._refuse_another_log()
             is_empty = not image.row_hashes and not image.marker_is_overwritten
             return ReplicaStanding.EMPTY if is_empty else ReplicaStanding.UNCONFIRMED
         if not image.is_confirmed or image.may_lack_marker:
@@ -233,13 +235,7 @@ class TableReplica:
     def _refuse_another_topic(self, known: RoutingTable) -> None:
         """Refuse a topic in which the known table does not stand, unless foreign records may hide it."""
         image, last = self._image, self._image.last_marker
-        if image.other_table is not None:
-            message = (
-                f"routing-table ends with epoch {image.other_table.epoch} of log {image.other_table.log_id}, and this "
-                f"reader follows {known.log_id}: the decision log was recreated; restart this reader only if that was "
-                "intended"
-            )
-            raise LogContinuityError(message)
+        self._refuse_another_log()
         if (image.row_hashes or image.marker_is_overwritten) and not image.is_confirmed:
             return
         found = f"epoch {last.epoch}" if last else "nothing"
@@ -248,6 +244,16 @@ class TableReplica:
             "the topic was recreated or truncated; restart this reader only if that was intended"
         )
         raise LogContinuityError(message)
+
+    def _refuse_another_log(self) -> None:
+        """Refuse a topic that ends with the whole table of another log than the one that is followed."""
+        other = self._image.other_table
+        if other is not None:
+            message = (
+                f"routing-table ends with epoch {other.epoch} of log {other.log_id}, and this reader follows "
+                f"{self._image.log_id}: the decision log was recreated; restart this reader only if that was intended"
+            )
+            raise LogContinuityError(message)
 
     def _close_epoch(self, marker: EpochMarker) -> RoutingTable | None:
         known = self._known
@@ -270,11 +276,8 @@ class TableReplica:
     def _table(self, marker: EpochMarker) -> RoutingTable | None:
         """The rows as a table; None where this version cannot read the settings, without which there is no route."""
         before, rows, settings = self._shown, self._rows, self._rows.settings
-        if settings is None and SETTINGS_KEY in rows.unreadable:
-            return None
         if settings is None:
-            message = f"routing-table epoch {marker.epoch} fits its digest but has no settings row"
-            raise InvariantViolationError(message)
+            return None
         changed = rows.take_changed_kinds()
         keep = before if before is not None and before.settings == settings else None
         return RoutingTable(

@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from controlplane.core.routing.rows import EpochMarker, key_text
+from controlplane.core.routing.rows import SETTINGS_KEY, EpochMarker, key_text
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import LogContinuityError
@@ -117,8 +117,9 @@ class TopicImage:
         Raises:
             LogContinuityError: the term, epoch or seq of the log that is followed falls, or an epoch has two digests.
         """
-        # A table has its settings at least: a marker that counts no row confirms nothing.
-        confirms = marker.row_count == len(self._hashes) > 0 and marker.digest == self.digest
+        # A table has its settings at least: a marker that does not count them confirms nothing.
+        is_counted = marker.row_count == len(self._hashes) and marker.digest == self.digest
+        confirms = is_counted and SETTINGS_KEY in self._hashes
         if self.log_id not in {"", marker.log_id}:
             self._marker_is_overwritten = True
             self.other_table = marker if confirms else None

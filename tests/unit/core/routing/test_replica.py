@@ -307,12 +307,18 @@ def test_settings_of_a_newer_version_keep_the_last_table_and_confirm_nothing() -
     assert replica.at_end() is ReplicaStanding.UNCONFIRMED
 
 
-def test_a_table_that_fits_and_is_none_is_a_defect() -> None:
-    """Without settings, or with a slot beyond the count, nothing can be routed: that is the leader's defect."""
+def test_a_marker_confirms_no_rows_without_settings() -> None:
+    """No leader commits that: the marker is somebody else's, and names no log either."""
     topic = TableTopic()
     topic.commit({slot_key(1): slot(1, "a")})
-    with pytest.raises(InvariantViolationError, match="no settings"):
-        fold_all(TableReplica(), topic.records)
+    replica = TableReplica()
+    assert not fold_all(replica, topic.records)
+    assert not replica.log_id
+    assert replica.at_end() is ReplicaStanding.MUST_REBUILD
+
+
+def test_a_table_that_fits_and_is_none_is_a_defect() -> None:
+    """With a slot beyond the count the rows contradict each other: that is the leader's defect."""
     topic = TableTopic()
     topic.commit({SETTINGS_KEY: SETTINGS, slot_key(8): slot(8, "a")})
     with pytest.raises(InvariantViolationError, match="slot 8"):
