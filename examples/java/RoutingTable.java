@@ -49,7 +49,7 @@ final class RoutingTable {
     /** Whether slots can be found at all. A table without readable settings is not shown. */
     boolean hasReadableSettings() {
         try {
-            return row("main/table/settings", "TableSettings") != null;
+            return row("main/table/settings", "TableSettings") != null && slotOf("") >= 0;
         } catch (Unroutable error) {
             return false;
         }

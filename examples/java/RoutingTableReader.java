@@ -26,6 +26,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 public final class RoutingTableReader {
     private static final Duration POLL = Duration.ofMillis(100);
+    private static final long FIRST_PAUSE_MS = 1_000;
+    private static final long LONGEST_PAUSE_MS = 60_000;
 
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final TopicPartition partition;
@@ -62,6 +64,7 @@ public final class RoutingTableReader {
         consumer.assign(List.of(partition));
         consumer.seekToBeginning(List.of(partition));
         TableReplica.Standing standing = TableReplica.Standing.EMPTY;
+        long pauseMs = 0;
         while (standing != TableReplica.Standing.WHOLE || replica.inUse().epoch < lastEpoch) {
             if (System.nanoTime() > deadline) {
                 throw new IllegalStateException("epoch " + lastEpoch + " did not come; the topic is " + standing);
@@ -78,7 +81,11 @@ public final class RoutingTableReader {
             if (consumer.position(partition) >= consumer.endOffsets(List.of(partition)).get(partition)) {
                 standing = replica.atEnd();
                 if (standing == TableReplica.Standing.BEGIN_AGAIN) {
+                    Thread.sleep(pauseMs); // one time after the other without a whole table between them (R11)
+                    pauseMs = Math.min(Math.max(2 * pauseMs, FIRST_PAUSE_MS), LONGEST_PAUSE_MS);
                     beginAgain();
+                } else if (standing == TableReplica.Standing.WHOLE) {
+                    pauseMs = 0;
                 }
             }
         }

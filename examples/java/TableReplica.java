@@ -29,6 +29,7 @@ final class TableReplica {
     private long digest;
     private Marker last;
     private String logId;
+    private boolean logIdIsGiven;
     private RoutingTable inUse;
     private boolean fitted;
     private boolean unreadableSettings;
@@ -36,19 +37,26 @@ final class TableReplica {
     private boolean markerOverwritten;
     private boolean otherTable;
     private boolean endReached;
-    private boolean waiting;
+    private Marker waitsSince;
     private long passedBy;
 
     /** A reader that knows nothing. */
     TableReplica(Records records) {
+        this(records, null);
+    }
+
+    /** A reader that follows the log of this id, and no other one; null: the log of the first table that is whole. */
+    TableReplica(Records records, String logId) {
         this.records = records;
+        this.logId = logId;
+        this.logIdIsGiven = logId != null;
     }
 
     /** A reading from the start by a reader that keeps its table and its log. */
     TableReplica beginAgain() {
-        TableReplica next = new TableReplica(records);
+        TableReplica next = new TableReplica(records, logId);
+        next.logIdIsGiven = logIdIsGiven;
         next.inUse = inUse;
-        next.logId = logId;
         next.passedBy = passedBy;
         return next;
     }
@@ -132,6 +140,9 @@ final class TableReplica {
         if (inUse != null && (last == null || last.epoch < inUse.epoch)) {
             refuseAnotherTopic();
         }
+        if (inUse == null && logIdIsGiven && last == null && otherTable) {
+            refuseAnotherTopic();
+        }
         if (last == null) {
             return rows.isEmpty() && !markerOverwritten ? Standing.EMPTY : Standing.WAITING;
         }
@@ -139,11 +150,14 @@ final class TableReplica {
             return Standing.WAITING;
         }
         if (fitted && !(rowsSinceMarker && markerOverwritten)) {
-            waiting = false;
+            waitsSince = null;
             return Standing.WHOLE;
         }
-        waiting |= first;
-        return waiting ? Standing.WAITING : Standing.BEGIN_AGAIN;
+        if (first) {
+            waitsSince = last;
+        }
+        // Another marker that does not fit: the leader may have repaired rows by a tombstone that is no longer kept.
+        return waitsSince == last ? Standing.WAITING : Standing.BEGIN_AGAIN;
     }
 
     /** The table in use does not stand in the topic: unless foreign records may hide it, this is another topic. */
