@@ -161,10 +161,12 @@ public final class VectorCheck {
         ArrayNode steps = JSON.createArrayNode();
         ScriptedReader reader = null;
         for (JsonNode step : given.get("steps")) {
-            reader = step.get("reader").asText().equals("new") ? new ScriptedReader(records) : reader;
+            if (step.get("reader").asText().equals("new")) {
+                reader = new ScriptedReader(records, step.path("log_id").asText(null));
+            }
             List<JsonNode> topic = new ArrayList<>();
             step.get("topic").forEach(place -> topic.add(given.get("records").get(place.asInt())));
-            ObjectNode came = reader.read(topic, step.get("end_offset").asLong());
+            ObjectNode came = reader.read(topic, step.get("end_offset").asLong(), step.path("delivered").asLong(-1));
             ObjectNode found = step.deepCopy();
             ObjectNode expected = (ObjectNode) found.get("expected");
             for (JsonNode lookup : expected.path("lookups")) {
@@ -202,8 +204,8 @@ public final class VectorCheck {
         private boolean wholeOnce;
         private boolean refused;
 
-        ScriptedReader(Records records) {
-            replica = new TableReplica(records);
+        ScriptedReader(Records records, String logId) {
+            replica = new TableReplica(records, logId);
         }
 
         /** The table that is routed by; null before the first whole end, and after a refusal. */
@@ -211,11 +213,16 @@ public final class VectorCheck {
             return wholeOnce && !refused ? replica.inUse() : null;
         }
 
-        ObjectNode read(List<JsonNode> topic, long end) {
+        /** Reads to the end; if {@code delivered} is not negative, only what lies below it, and no end is reached. */
+        ObjectNode read(List<JsonNode> topic, long end, long delivered) {
             ObjectNode came = JSON.createObjectNode();
             ArrayNode shown = came.putArray("shown");
             came.put("rebuilt", false);
             try {
+                if (delivered >= 0) {
+                    takeAll(topic, delivered, shown);
+                    return came.put("in_use", inUse() == null ? null : (Long) inUse().epoch);
+                }
                 TableReplica.Standing standing;
                 do {
                     if (position > end) {
@@ -241,7 +248,8 @@ public final class VectorCheck {
 
         private void takeAll(List<JsonNode> topic, long end, ArrayNode shown) throws TableReplica.Refused {
             for (JsonNode record : topic) {
-                if (record.get("offset").asLong() >= position && !record.has("control")) {
+                long offset = record.get("offset").asLong();
+                if (position <= offset && offset < end && !record.has("control")) {
                     RoutingTable table = replica.take(bytes(record.get("key")), bytes(record.get("value")));
                     if (table != null) {
                         shown.add(table.epoch);

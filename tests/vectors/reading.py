@@ -29,11 +29,13 @@ class VectorReader:
         self._place = TopicPartition(topic, 0)
         self._records: Sequence[Mapping[str, Any]] = ()
         self._end = 0
+        self._delivered = 0
         self._position: int | None = None
 
-    def show(self, records: Sequence[Mapping[str, Any]], end_offset: int) -> None:
-        """What the topic holds from now on."""
+    def show(self, records: Sequence[Mapping[str, Any]], end_offset: int, delivered: int | None = None) -> None:
+        """What the topic holds from now on; the broker delivers what lies below ``delivered``, or everything."""
         self._records, self._end = records, end_offset
+        self._delivered = end_offset if delivered is None else delivered
 
     def partition_count(self, topic: str) -> int:
         """One."""
@@ -66,9 +68,9 @@ class VectorReader:
             return PolledBatch((), frozenset())
         if self._position > self._end:
             raise LogContinuityError(f"{self._place.topic}[0]: offset {self._position} lies beyond the end {self._end}")
-        waiting = [record for record in self._records if record["offset"] >= self._position]
+        waiting = [record for record in self._records if self._position <= record["offset"] < self._delivered]
         taken = waiting[:max_records]
-        self._position = taken[-1]["offset"] + 1 if len(taken) < len(waiting) else self._end
+        self._position = taken[-1]["offset"] + 1 if len(taken) < len(waiting) else self._delivered
         records = [
             RawRecord(self._place.topic, 0, record["offset"], 0, raw(record["key"]), raw(record["value"]))
             for record in taken
@@ -85,8 +87,11 @@ class ScriptedReader:
     """Our table follower, gated as the routing client does it: nothing is routed by before the first whole end.
 
     Attributes:
+        log_id: the log id that it was configured with; empty for none.
         in_use: the table that is routed by.
     """
+
+    log_id: str = ""
 
     def __post_init__(self) -> None:
         """Know nothing."""
@@ -94,11 +99,13 @@ class ScriptedReader:
         self._shown: RoutingTable | None = None
         self._caught_up = False
         self._reader = VectorReader(ROUTING_TABLE)
-        self._follower = TableFollower(self._reader)
+        self._follower = TableFollower(self._reader, self.log_id)
 
-    def read(self, records: Sequence[Mapping[str, Any]], end_offset: int) -> dict[str, Any]:
-        """Read to the end; what came of it, as the vectors say it."""
-        self._reader.show(records, end_offset)
+    def read(
+        self, records: Sequence[Mapping[str, Any]], end_offset: int, delivered: int | None = None
+    ) -> dict[str, Any]:
+        """Read to the end, or as far as the broker delivers; what came of it, as the vectors say it."""
+        self._reader.show(records, end_offset, delivered)
         shown: list[int] = []
         rebuilds = self._follower.rebuilds
         outcome = self._read_to_end(shown)

@@ -131,10 +131,14 @@ class Script:
         *,
         in_use: int | None = None,
         new_reader: bool = False,
+        log_id: str = "",
         rebuilt: bool | None = None,
         lookups: Sequence[Mapping[str, Any]] = (),
     ) -> Self:
-        """The reader reads to the present end; ``new_reader`` stands for another one, which knows nothing."""
+        """The reader reads to the present end; ``new_reader`` stands for another one, which knows nothing.
+
+        A reader that begins may be configured with a ``log_id``.
+        """
         expected: dict[str, Any] = {"outcome": outcome, "in_use": in_use}
         if outcome != "refused":
             expected["shown"] = list(shown)
@@ -146,7 +150,34 @@ class Script:
         self._steps.append(
             {
                 "reader": "new" if new_reader or first else "same",
+                **({"log_id": log_id} if log_id else {}),
                 "topic": list(self._topic),
+                "end_offset": self._next_offset,
+                "expected": expected,
+            }
+        )
+        return self
+
+    def read_part(
+        self,
+        delivered: int,
+        shown: Sequence[int] = (),
+        *,
+        earlier_end: int,
+        in_use: int | None = None,
+        lookups: Sequence[Mapping[str, Any]] = (),
+    ) -> Self:
+        """The reader has read what lies below ``delivered``; it asked for the end before that came."""
+        expected: dict[str, Any] = {"in_use": in_use, "shown": list(shown), "rebuilt": False}
+        if lookups:
+            expected["lookups"] = list(lookups)
+        first = not self._steps
+        self._steps.append(
+            {
+                "reader": "new" if first else "same",
+                "topic": list(self._topic),
+                "earlier_end": earlier_end,
+                "delivered": delivered,
                 "end_offset": self._next_offset,
                 "expected": expected,
             }

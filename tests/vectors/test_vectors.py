@@ -114,9 +114,10 @@ def test_reader_scripts(script: Mapping[str, Any]) -> None:
     reader = ScriptedReader()
     for number, step in enumerate(script["steps"]):
         if step["reader"] == "new":
-            reader = ScriptedReader()
+            reader = ScriptedReader(step.get("log_id", ""))
         expected = {**step["expected"]}
         lookups = expected.pop("lookups", ())
-        came = reader.read([script["records"][place] for place in step["topic"]], step["end_offset"])
+        records = [script["records"][place] for place in step["topic"]]
+        came = reader.read(records, step["end_offset"], step.get("delivered"))
         assert {name: came[name] for name in expected} == expected, f"step {number}"
         assert [reader.look_up(lookup) for lookup in lookups] == list(lookups), f"step {number}"
