@@ -37,7 +37,15 @@ final class RoutingTable {
             if (matched.matches()) {
                 Range range = new Range(Long.parseLong(matched.group(3), 16), matched.group());
                 long lower = Long.parseLong(matched.group(2), 16);
-                bundles.computeIfAbsent(matched.group(1), name -> new TreeMap<>()).put(lower, range);
+                Range before = bundles.computeIfAbsent(matched.group(1), name -> new TreeMap<>()).put(lower, range);
+                range.reach = before == null ? 0 : Math.max(before.upper, before.reach);
+            }
+        }
+        for (TreeMap<Long, Range> ranges : bundles.values()) {
+            long reach = 0;
+            for (Range range : ranges.values()) {
+                range.reach = Math.max(range.reach, reach);
+                reach = Math.max(range.upper, range.reach);
             }
         }
     }
@@ -94,6 +102,9 @@ final class RoutingTable {
         if (found == null || hash >= found.getValue().upper) {
             throw new Unroutable("no bundle of namespace " + namespace + " covers the key " + key);
         }
+        if (hash < found.getValue().reach) {
+            throw new Unroutable("several bundles of namespace " + namespace + " cover the key " + key);
+        }
         return found.getValue().key.substring("main/bundle/".length());
     }
 
@@ -148,6 +159,8 @@ final class RoutingTable {
     private static final class Range {
         final long upper;
         final String key;
+        /** How far the other ranges that do not begin after this one reach. */
+        long reach;
 
         Range(long upper, String key) {
             this.upper = upper;

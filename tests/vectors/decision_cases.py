@@ -164,4 +164,21 @@ def decision_log_cases() -> list[dict[str, Any]]:
     for part in encode_decision(replace(fourth, log_id="77aa00")):
         foreign.add_raw(b"4", part)
     logs.append(foreign.add([fourth, *rest]))
+
+    late = _Log(
+        "an unknown schema behind garbage, before the first decision", "It may be the log's first decision.", "L6 L9"
+    ).add_raw(b"nonsense", b"garbage")
+    logs.append(late.stop_at(later, seq=7))
+    other = _Log("another log's decision of a later feature level", "It is no part of the chain.", "L6 L9").add(before)
+    for part in encode_decision(replace(newer, log_id="77aa00")):
+        other.add_raw(b"4", part)
+    logs.append(other.add([fourth, *rest]))
+    between = _Log("garbage and another log's decision between parts", "The parts are joined across them.", "L2 L9")
+    between.add(before).add_raw(b"4", parts[0]).add_raw(b"4", b"garbage").add_raw(None, None)
+    for part in encode_decision(replace(fourth, log_id="77aa00")):
+        between.add_raw(b"4", part)
+    for part in parts[1:]:
+        between.add_raw(b"4", part)
+    between.read.append(fourth)
+    logs.append(between.add(rest))
     return [each.document() for each in logs]

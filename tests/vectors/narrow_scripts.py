@@ -3,24 +3,33 @@
 from dataclasses import replace
 
 from controlplane.codec.table import encode_row
+from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
-from controlplane.core.routing.rows import SETTINGS_KEY, slot_key
+from controlplane.core.routing.rows import SETTINGS_KEY, bundle_key, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
 from tests.vectors.script_rows import (
     EMPTY,
+    HIGH,
+    HIGH_KEY,
     KEYS,
+    LOW_KEY,
     MARKER,
     REFUSED,
     WAITING,
     WHOLE,
+    fails,
     finds,
+    finds_bundle,
     first_table,
+    namespace,
     node,
     slot,
 )
 from tests.vectors.script_topic import Script
+
+QUARTER = "kv/0x00000000_0x40000000"
 
 
 def narrow() -> list[Script]:
@@ -167,6 +176,12 @@ def _odd_settings() -> list[Script]:
     del table[slot_key(2)]
     rows.commit(table).read(WHOLE, [1], in_use=1, lookups=[finds(KEYS[2], 2, None), finds(KEYS[1], 1, "n1")])
 
+    overlap = Script(
+        "bundles that overlap", "B2 R8", "A defect of the leader: the key that two ranges hold has no bundle."
+    )
+    overlap.commit(first_table() | namespace("n1", "n2") | {bundle_key(QUARTER): Bundle("kv", 0, 1 << 30, "n3")})
+    overlap.read(WHOLE, [1], in_use=1, lookups=[fails(LOW_KEY, namespace="kv"), finds_bundle(HIGH_KEY, HIGH, "n2")])
+
     settings = encode_row(TableSettings(4, 2, HashFunction.CRC32C, 2_500))
     odd = Script(
         "a hash function that the reader does not know",
@@ -176,4 +191,4 @@ def _odd_settings() -> list[Script]:
     odd.commit(first_table()).read(WHOLE, [1], in_use=1)
     odd.commit({SETTINGS_KEY: settings.replace(b"\x0ccrc32c", b"\x0ccrc99x")})
     odd.read(WAITING, in_use=1, lookups=[finds("a", 0, "n1")]).commit(first_table())
-    return [rows, odd.read(WHOLE, [3], in_use=3)]
+    return [rows, overlap, odd.read(WHOLE, [3], in_use=3)]

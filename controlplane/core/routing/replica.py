@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from itertools import accumulate
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.cluster.rows import TableSettings
@@ -83,6 +84,7 @@ class RoutingTable:
 
         Raises:
             NoRouteError: the namespace is not in this table, or a newer version wrote the bundle's row.
+            InvariantViolationError: no bundle holds the key, or several do.
         """
         ranges = self._ranges.get(namespace)
         if ranges is None:
@@ -91,7 +93,11 @@ class RoutingTable:
             message = f"namespace {namespace!r} is not in the routing table of epoch {self.epoch}: create it first"
             raise NoRouteError(message)
         hashed = bundle_hash(key if isinstance(key, str) else key.decode("utf-8"))
-        bundle = ranges[bisect_right(ranges, hashed, key=lambda each: each.lower) - 1]
+        place = bisect_right(ranges, hashed, key=lambda each: each.lower) - 1
+        bundle = ranges[place]
+        if hashed < self._reaches[namespace][place]:
+            message = f"several bundles of namespace {namespace!r} cover hash 0x{hashed:08x} in epoch {self.epoch}"
+            raise InvariantViolationError(message)
         if not bundle.lower <= hashed < bundle.upper:
             self._require_readable_bundles(namespace)
             message = f"no bundle of namespace {namespace!r} covers hash 0x{hashed:08x} in epoch {self.epoch}"
@@ -123,6 +129,14 @@ class RoutingTable:
         for bundle in sorted(self.bundles.values(), key=lambda each: each.lower):
             ranges.setdefault(bundle.namespace, []).append(bundle)
         return ranges
+
+    @cached_property
+    def _reaches(self) -> dict[NamespaceName, list[int]]:
+        """How far the bundles before each one reach: not beyond where it begins, or two of them hold the same hash."""
+        return {
+            name: [0, *accumulate((bundle.upper for bundle in ranges[:-1]), max)]
+            for name, ranges in self._ranges.items()
+        }
 
 
 class ReplicaStanding(Enum):
