@@ -243,7 +243,9 @@ class MemoryTransactionalWriter:
                 return self._end(TransactionState.ABORTED)
             case CommitFault.FENCED:
                 self._broker.time_out_transaction(transactional_id)
-        return self._end(TransactionState.COMMITTED)
+                return self._end(TransactionState.COMMITTED)
+            case None:
+                return self._end(TransactionState.COMMITTED)
 
     def _end(self, state: TransactionState) -> CommitOutcome:
         transaction = self._transaction

@@ -91,6 +91,8 @@ def _address(name: str, place: object) -> Address:
                 return Address(name, written["bracketed"] or written["host"], int(written["port"]))
         case (str(host), int(port)):
             return Address(name, host, port)
+        case _:
+            pass
     message = f"address {name!r} is {place!r}: write 'HOST:PORT' or (HOST, PORT), as in {{'http': '10.0.0.7:8080'}}"
     raise ConfigurationError(message)
 

@@ -3,7 +3,7 @@
 A reader that is not upgraded stops at a decision of a level that it does not know, and has no route for a row in a
 schema that it does not know. So a new version, or a new kind of row, comes in three steps: a release reads it; every
 reader is upgraded; an operator raises the level, and from then on leaders write it. The schema's file alone changes no
-byte that is written: its level is named here.
+byte that is written: its level is named here, or in the declaration of the kind of row.
 """
 
 import functools
@@ -12,21 +12,25 @@ from types import MappingProxyType
 from typing import Final
 
 from controlplane.codec.schema_store import SchemaVersion
+from controlplane.core.routing.rows import ROW_KINDS
 from controlplane.errors import InvariantViolationError
 
 SCHEMA_LEVELS: Final[Mapping[SchemaVersion, int]] = MappingProxyType(
     {
         SchemaVersion("Decision", 1): 1,
         SchemaVersion("Decision", 2): 2,
-        SchemaVersion("TableSettings", 1): 1,
-        SchemaVersion("Slot", 1): 1,
-        SchemaVersion("NodeRow", 1): 1,
-        SchemaVersion("Bundle", 1): 1,
-        SchemaVersion("Namespace", 1): 1,
         SchemaVersion("EpochMarker", 1): 1,
+        **{
+            SchemaVersion(kind.record.__name__, version): level
+            for kind in ROW_KINDS
+            for version, level in enumerate(kind.levels, start=1)
+        },
     }
 )
-"""Every version of these records; :data:`controlplane.core.cluster.policy.FEATURE_LEVEL` says what the levels bring."""
+"""Every version of these records; the kinds of rows declare theirs.
+
+:data:`controlplane.core.cluster.policy.FEATURE_LEVEL` says what the levels bring.
+"""
 
 
 @functools.cache

@@ -8,15 +8,11 @@ from typing import Final
 from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import default_framing
 from controlplane.codec.schema_levels import version_at
-from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.cluster.policy import FEATURE_LEVEL
-from controlplane.core.cluster.rows import TableSettings
-from controlplane.core.membership.rows import NodeRow
-from controlplane.core.routing.rows import EpochMarker, Row, TableValue, key_of
-from controlplane.core.slots.table import Slot
+from controlplane.core.routing.rows import ROW_KINDS, EpochMarker, Row, TableValue, key_of
 from controlplane.errors import InvalidInputError
 
-ROW_TYPES: Final[tuple[type[TableValue], ...]] = (TableSettings, Slot, NodeRow, Bundle, Namespace, EpochMarker)
+ROW_TYPES: Final[tuple[type[TableValue], ...]] = (*(kind.record for kind in ROW_KINDS), EpochMarker)
 """What the topic ``routing-table`` holds."""
 
 _BY_NAME: Final = {kind.__name__: kind for kind in ROW_TYPES}

@@ -6,7 +6,7 @@ from enum import Enum
 
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, ROUTING_TABLE
-from controlplane.core.cluster.rows import TableSettings
+from controlplane.core.cluster.rows import table_settings
 from controlplane.core.log.apply import follow
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.log.snapshots.log_point import LogPoint
@@ -124,8 +124,7 @@ def table_of(state: State) -> RoutingTable:
     digest = 0
     for key, row in rows.items():
         digest = add_hashes(digest, row_hash(key.encode(), encode_row(row, state.cluster.feature_level)))
-    settings = next((row for row in rows.values() if isinstance(row, TableSettings)), None)
-    if settings is None:
+    if not rows:
         message = "a state before the first decision has no routing table"
         raise InvariantViolationError(message)
     return RoutingTable(
@@ -133,7 +132,7 @@ def table_of(state: State) -> RoutingTable:
         epoch=state.epoch,
         seq=state.seq,
         log_id=state.log_id,
-        settings=settings,
+        settings=table_settings(state.cluster.policy),
         slots=state.slots.table,
         nodes={row.node_id: row for row in rows.values() if isinstance(row, NodeRow)},
         bundles=state.bundles.by_id,

@@ -235,4 +235,6 @@ def check_lock_history(world: LockWorld, oracle: LockWorld, history: list[LockSt
             case "lose":
                 for each in (world, oracle):
                     each.lose_data()
+            case _:
+                assert record is None, f"no step {step.kind}"  # a lock that was never read is not renewed
         assert stores[0].read() == stores[1].read(), step

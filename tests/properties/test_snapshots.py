@@ -94,6 +94,8 @@ def test_a_snapshot_with_any_damage_is_passed_over_for_the_one_before(data: st.D
             records.append(records[at]._replace(value=None))
         case "other key":
             records[at] = records[at]._replace(key=records[at].key + b"0")
+        case unknown:
+            pytest.fail(f"no damage {unknown}")
     world.empty_shelf()
     world.shelve([*snapshot_records(older), *records])
     with structlog.testing.capture_logs() as lines:

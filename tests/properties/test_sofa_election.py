@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,6 +95,8 @@ def _let_both(step: Happening, machine: MachineElector, reference: ReferenceElec
         case "join":
             machine.tell(JoinElection())
             reference.is_observer = False
+        case unknown:
+            pytest.fail(f"no step {unknown}")
 
 
 @settings(max_examples=200)
@@ -129,6 +132,8 @@ def test_the_terms_of_one_controller_only_grow(history: list[tuple[str, int]], c
                 world.lose_data()
             case "skew":
                 elector.skew_ms = value - 3_000
+            case unknown:
+                pytest.fail(f"no step {unknown}")
         term = elector.machine.term_at(elector.wall_ms())
         if term is not None:
             assert term >= max(greatest, 1)

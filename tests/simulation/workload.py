@@ -109,6 +109,9 @@ class Workload:
             case WorkKind.STALE_HEARTBEAT:
                 stale = Heartbeat(choose.choice(NODES), Incarnation(1), 0, Epoch(0), NodeRole.DATA)
                 world.send(HEARTBEATS, stale.node_id, encode_input(stale))
+            case _:
+                message = f"{kind} is neither an intent of _INTENTS nor has a case here"
+                raise ValueError(message)
 
     def _standing(self, kind: WorkKind, choose: random.Random) -> Mapping[str, str]:
         """A pin or an exclusion that stands, for what takes one back; slots by chance hardly ever hit one."""

@@ -1,10 +1,13 @@
 """The rows of namespaces and bundles in the routing table: the entries themselves."""
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Final, assert_never, get_args
 
+from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.bundles.events import BundleEvent, BundlesAssigned, NamespaceCreated
+from controlplane.core.bundles.image import BundlesImage
 from controlplane.core.values.identifiers import NamespaceName
+from controlplane.core.values.row_kind import RowKind
 
 
 def touched_namespaces(event: BundleEvent) -> Iterable[NamespaceName]:
@@ -25,3 +28,30 @@ def touched_bundles(event: BundleEvent) -> Iterable[str]:
             return [bundle.bundle_id for bundle in bundles]
         case _:
             assert_never(event)
+
+
+NAMESPACE_ROWS: Final = RowKind(
+    name="namespace",
+    record=Namespace,
+    image=BundlesImage,
+    ids=lambda image: image.namespaces,
+    row=lambda image, name: image.namespaces.get(name),
+    events=get_args(BundleEvent),
+    touched=touched_namespaces,
+    id_of=lambda namespace: namespace.name,
+    id_in_key=str,
+)
+"""The rows of namespaces, for example ``main/namespace/kv``."""
+
+BUNDLE_ROWS: Final = RowKind(
+    name="bundle",
+    record=Bundle,
+    image=BundlesImage,
+    ids=lambda image: image.by_id,
+    row=lambda image, bundle_id: image.by_id.get(bundle_id),
+    events=get_args(BundleEvent),
+    touched=touched_bundles,
+    id_of=lambda bundle: bundle.bundle_id,
+    id_in_key=str,
+)
+"""The rows of bundles, for example ``main/bundle/kv/0x00000000_0x40000000``: the identifier contains a slash."""

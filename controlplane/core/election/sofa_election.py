@@ -294,7 +294,8 @@ class SofaElection:
                 return RenewLock(seen), ReadLock()
             case Phase.TAKING_OVER, LockRecord() as seen:
                 return TakeLockOver(seen), ReadLock()
-        return (ReadLock(),)
+            case _:
+                return (ReadLock(),)
 
     def _conclude(self, now: LocalTime, finding: Finding, read: LockRead) -> tuple[SofaElectionAction, ...]:
         """A round ends with a row, or for an observer with none."""

@@ -1,43 +1,28 @@
-"""From states to rows: which rows of the routing table a state has, and which a decision changes."""
+"""From states to rows: which rows of the routing table a state has, and which a decision changes.
 
-from collections.abc import Iterable, Iterator
-from typing import assert_never
+Each subject declares in its ``rows.py`` which rows its image has and which of them an event may change.
+"""
 
-from controlplane.core.bundles.events import BundleEvent
-from controlplane.core.bundles.rows import touched_bundles, touched_namespaces
-from controlplane.core.cluster.events import ClusterCreated, ClusterEvent
-from controlplane.core.cluster.rows import table_settings
-from controlplane.core.intents.events import IntentEvent
+from collections.abc import Iterable
+from typing import Any, Final, get_type_hints
+
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
-from controlplane.core.membership.events import MembershipEvent
-from controlplane.core.membership.rows import node_row, touched_nodes
-from controlplane.core.routing.rows import (
-    SETTINGS_KEY,
-    Row,
-    bundle_key,
-    key_of,
-    namespace_key,
-    node_key,
-    slot_key,
-    split_key,
-)
-from controlplane.core.slots.events import SlotEvent
-from controlplane.core.slots.rows import touched_slots
+from controlplane.core.routing.rows import ROW_KINDS, Row
+from controlplane.core.values.row_kind import AnyRowKind
+
+_FIELD_OF_IMAGE: Final = {hint: name for name, hint in get_type_hints(State).items()}
 
 
 def rows_of(state: State) -> dict[str, Row]:
     """Every row of the routing table by key."""
-    settings = table_settings(state.cluster.policy) if state.log_id else None
-    nodes = (node_row(state.membership, node_id) for node_id in state.membership.nodes)
-    rows: list[Row | None] = [
-        settings,
-        *state.slots.table,
-        *nodes,
-        *state.bundles.namespaces.values(),
-        *state.bundles.by_id.values(),
-    ]
-    return {key_of(row): row for row in rows if row is not None}
+    rows = {
+        kind.key(identifier): kind.row(image, identifier)
+        for kind in ROW_KINDS
+        for image in [_image(state, kind)]
+        for identifier in kind.ids(image)
+    }
+    return {key: row for key, row in rows.items() if row is not None}
 
 
 def changed_rows(before: State, after: State, events: Iterable[Event]) -> dict[str, Row | None]:
@@ -45,45 +30,18 @@ def changed_rows(before: State, after: State, events: Iterable[Event]) -> dict[s
 
     Its cost is that of the change, not of the table.
     """
-    touched: dict[str, None] = {}
+    touched: dict[tuple[AnyRowKind, Any], None] = {}
     for event in events:
-        touched.update(dict.fromkeys(_touched_keys(event)))
+        for kind in ROW_KINDS:
+            if isinstance(event, kind.events):
+                touched.update(((kind, identifier), None) for identifier in kind.touched(event))
     changed: dict[str, Row | None] = {}
-    for key in touched:
-        new = _row(after, key)
-        if new != _row(before, key):
-            changed[key] = new
+    for kind, identifier in touched:
+        new = kind.row(_image(after, kind), identifier)
+        if new != kind.row(_image(before, kind), identifier):
+            changed[kind.key(identifier)] = new
     return changed
 
 
-def _touched_keys(event: Event) -> Iterator[str]:
-    if isinstance(event, SlotEvent):
-        yield from map(slot_key, touched_slots(event))
-    elif isinstance(event, MembershipEvent):
-        yield from map(node_key, touched_nodes(event))
-    elif isinstance(event, BundleEvent):
-        yield from map(namespace_key, touched_namespaces(event))
-        yield from map(bundle_key, touched_bundles(event))
-    elif isinstance(event, ClusterEvent):
-        yield SETTINGS_KEY
-        if isinstance(event, ClusterCreated):
-            yield from map(slot_key, range(event.policy.slot_count))
-    elif isinstance(event, IntentEvent):
-        return  # intents have no rows
-    else:
-        assert_never(event)
-
-
-def _row(state: State, key: str) -> Row | None:
-    kind, identifier = split_key(key)
-    match kind:
-        case "table":
-            return table_settings(state.cluster.policy) if state.log_id else None
-        case "slot":
-            return state.slots.rows.get(int(identifier))
-        case "node":
-            return node_row(state.membership, identifier)
-        case "namespace":
-            return state.bundles.namespaces.get(identifier)
-        case _:
-            return state.bundles.by_id.get(identifier)
+def _image(state: State, kind: AnyRowKind) -> Any:  # noqa: ANN401 - the image is of the class that the kind names
+    return getattr(state, _FIELD_OF_IMAGE[kind.image])

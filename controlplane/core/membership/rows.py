@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never, get_args
 
 from controlplane.core.membership.events import (
     EvictionsFrozen,
@@ -20,6 +20,7 @@ from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.canonical import union_member
 from controlplane.core.values.identifiers import Incarnation, NodeId
+from controlplane.core.values.row_kind import RowKind
 
 
 @union_member
@@ -66,3 +67,17 @@ def touched_nodes(event: MembershipEvent) -> Iterable[NodeId]:
             return []
         case _:
             assert_never(event)
+
+
+NODE_ROWS: Final = RowKind(
+    name="node",
+    record=NodeRow,
+    image=MembershipImage,
+    ids=lambda image: image.nodes,
+    row=node_row,
+    events=get_args(MembershipEvent),
+    touched=touched_nodes,
+    id_of=lambda row: row.node_id,
+    id_in_key=str,
+)
+"""The rows of members, for example ``main/node/n1``."""

@@ -18,8 +18,9 @@ from functools import cached_property
 from itertools import accumulate
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.bundles.rows import BUNDLE_ROWS, NAMESPACE_ROWS
 from controlplane.core.cluster.rows import TableSettings
-from controlplane.core.membership.rows import NodeRow
+from controlplane.core.membership.rows import NODE_ROWS, NodeRow
 from controlplane.core.routing.decoded_rows import DecodedRows
 from controlplane.core.routing.hashing import bundle_hash, slot_of
 from controlplane.core.routing.rows import (
@@ -33,6 +34,7 @@ from controlplane.core.routing.rows import (
     slot_key,
 )
 from controlplane.core.routing.topic_image import MarkerOutcome, TopicImage, check_order
+from controlplane.core.slots.rows import SLOT_ROWS
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, NamespaceName, NodeId, Seq, Term
 from controlplane.errors import InvariantViolationError, LogContinuityError, NoRouteError
@@ -300,10 +302,10 @@ class TableReplica:
             seq=marker.seq,
             log_id=marker.log_id,
             settings=settings,
-            slots=keep.slots if keep and "slot" not in changed else rows.slots(settings.slot_count),
-            nodes=keep.nodes if keep and "node" not in changed else rows.nodes(),
-            bundles=keep.bundles if keep and "bundle" not in changed else rows.bundles(),
-            namespaces=keep.namespaces if keep and "namespace" not in changed else rows.namespaces(),
+            slots=keep.slots if keep and SLOT_ROWS not in changed else rows.slots(settings.slot_count),
+            nodes=keep.nodes if keep and NODE_ROWS not in changed else rows.of(NODE_ROWS),
+            bundles=keep.bundles if keep and BUNDLE_ROWS not in changed else rows.of(BUNDLE_ROWS),
+            namespaces=keep.namespaces if keep and NAMESPACE_ROWS not in changed else rows.of(NAMESPACE_ROWS),
             digest=marker.digest,
             unreadable=dict(rows.unreadable),
         )

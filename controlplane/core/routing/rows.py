@@ -4,19 +4,22 @@ The topic ``routing-table`` is compacted: the last value of a key is the row, a 
 ``<table>/<kind>/<id>``; only the id may contain a slash. The epoch marker closes each epoch and is not a row.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
-from controlplane.core.cluster.rows import TableSettings
-from controlplane.core.membership.rows import NodeRow
+from controlplane.core.bundles.rows import BUNDLE_ROWS, NAMESPACE_ROWS
+from controlplane.core.cluster.rows import SETTINGS_ID, SETTINGS_ROWS, TableSettings
+from controlplane.core.membership.rows import NODE_ROWS, NodeRow
+from controlplane.core.slots.rows import SLOT_ROWS
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.canonical import union_member
-from controlplane.core.values.identifiers import Epoch, NodeId, Seq, SlotId, Term
+from controlplane.core.values.identifiers import Epoch, Seq, Term
+from controlplane.core.values.row_kind import TABLE_ID, AnyRowKind
 
-TABLE_ID: Final = "main"
 MARKER_KEY: Final = f"{TABLE_ID}/epoch/marker"
-SETTINGS_KEY: Final = f"{TABLE_ID}/table/settings"
 
 
 @union_member
@@ -54,47 +57,35 @@ class UnreadableRow:
     problem: str
 
 
-Row: TypeAlias = TableSettings | Slot | NodeRow | Bundle | Namespace
+Row: TypeAlias = TableSettings | Slot | NodeRow | Namespace | Bundle
 TableValue: TypeAlias = Row | EpochMarker
-KINDS: Final = frozenset({"table", "slot", "node", "bundle", "namespace"})
-"""The kinds of rows that this version knows, as they stand in keys."""
+
+ROW_KINDS: Final[tuple[AnyRowKind, ...]] = (SETTINGS_ROWS, SLOT_ROWS, NODE_ROWS, NAMESPACE_ROWS, BUNDLE_ROWS)
+"""Every kind of rows that this version knows, each as its subject declares it. Rows are written in this order."""
+
+KINDS: Final[Mapping[str, AnyRowKind]] = MappingProxyType({kind.name: kind for kind in ROW_KINDS})
+"""The same by their names in keys."""
+
+_KIND_OF_RECORD: Final = {kind.record: kind for kind in ROW_KINDS}
+
+SETTINGS_KEY: Final = SETTINGS_ROWS.key(SETTINGS_ID)
+slot_key: Final = SLOT_ROWS.key
+node_key: Final = NODE_ROWS.key
+bundle_key: Final = BUNDLE_ROWS.key
+namespace_key: Final = NAMESPACE_ROWS.key
 
 
-def slot_key(slot_id: SlotId) -> str:
-    """The key of a slot's row, for example ``main/slot/17``."""
-    return f"{TABLE_ID}/slot/{slot_id}"
-
-
-def node_key(node_id: NodeId) -> str:
-    """The key of a node's row."""
-    return f"{TABLE_ID}/node/{node_id}"
-
-
-def bundle_key(bundle_id: str) -> str:
-    """The key of a bundle's row; its id contains a slash."""
-    return f"{TABLE_ID}/bundle/{bundle_id}"
-
-
-def namespace_key(name: str) -> str:
-    """The key of a namespace's row."""
-    return f"{TABLE_ID}/namespace/{name}"
+def kind_of(row: Row) -> AnyRowKind:
+    """The kind of a row."""
+    return _KIND_OF_RECORD[type(row)]
 
 
 def key_of(value: TableValue) -> str:
     """The key under which a row or the marker is written."""
-    match value:
-        case TableSettings():
-            return SETTINGS_KEY
-        case Slot(slot_id=slot_id):
-            return slot_key(slot_id)
-        case NodeRow(node_id=node_id):
-            return node_key(node_id)
-        case Bundle():
-            return bundle_key(value.bundle_id)
-        case Namespace(name=name):
-            return namespace_key(name)
-        case EpochMarker():
-            return MARKER_KEY
+    if isinstance(value, EpochMarker):
+        return MARKER_KEY
+    kind = kind_of(value)
+    return kind.key(kind.id_of(value))
 
 
 def key_text(key: bytes) -> str:

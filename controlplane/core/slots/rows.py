@@ -1,8 +1,9 @@
 """The rows of the slots in the routing table: those of the slot table."""
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Final, assert_never, get_args
 
+from controlplane.core.cluster.events import ClusterCreated
 from controlplane.core.slots.events import (
     PlanDropped,
     PlanMade,
@@ -18,12 +19,20 @@ from controlplane.core.slots.events import (
     SlotsSplit,
     SlotsUnpinned,
 )
+from controlplane.core.slots.image import SlotsImage
+from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import SlotId
+from controlplane.core.values.row_kind import RowKind
+
+_MOST_DIGITS: Final = 10
+"""Of a slot's number: there are far fewer slots, and Python refuses to read numbers of thousands of digits."""
 
 
-def touched_slots(event: SlotEvent) -> Iterable[SlotId]:
+def touched_slots(event: SlotEvent | ClusterCreated) -> Iterable[SlotId]:
     """The slots whose rows an event may change."""
     match event:
+        case ClusterCreated(policy=policy):
+            return range(policy.slot_count)
         case SlotsAssigned(slots=slots) | SlotsSplit(slots=slots):
             return [slot.slot_id for slot in slots]
         case SlotsPinned() | SlotsUnpinned() | SlotsExcluded() | SlotsIncluded():
@@ -34,3 +43,25 @@ def touched_slots(event: SlotEvent) -> Iterable[SlotId]:
             return []
         case _:
             assert_never(event)
+
+
+def slot_number(text: str) -> SlotId | None:
+    """The slot of a key; None where no slot's row has such a key: int() takes "05" and other scripts' digits, too."""
+    if len(text) > _MOST_DIGITS or not text.isdecimal():
+        return None
+    number = SlotId(int(text))
+    return number if str(number) == text else None
+
+
+SLOT_ROWS: Final = RowKind(
+    name="slot",
+    record=Slot,
+    image=SlotsImage,
+    ids=lambda image: image.rows,
+    row=lambda image, slot_id: image.rows.get(slot_id),
+    events=(*get_args(SlotEvent), ClusterCreated),
+    touched=touched_slots,
+    id_of=lambda slot: slot.slot_id,
+    id_in_key=slot_number,
+)
+"""The rows of slots, for example ``main/slot/17``."""
