@@ -93,14 +93,18 @@ def is_enum(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, enum.Enum)
 
 
-def _element_type(kind: object) -> Any:  # noqa: ANN401 - a type expression
+def is_map(kind: object) -> bool:
+    """Whether it is a mapping type."""
+    origin = typing.get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def element_type(kind: object) -> Any:  # noqa: ANN401 - a type expression
     """What a tuple or mapping holds; None if the type is neither."""
     origin = typing.get_origin(kind)
     if origin is tuple:
         return typing.get_args(kind)[0]
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return typing.get_args(kind)[1]
-    return None
+    return typing.get_args(kind)[1] if is_map(kind) else None
 
 
 # None stands for "as it is": most fields are numbers and texts, and calling nothing is quickest.
@@ -115,7 +119,7 @@ def _encoder(kind: Any) -> _Convert | None:  # noqa: ANN401 - a type expression
         return _union_encoder(members)
     if field_types(kind) is not None:
         return _record_encoder(kind)
-    element = _element_type(kind)
+    element = element_type(kind)
     if element is None:
         return None
     convert = _encoder(element)
@@ -135,12 +139,28 @@ def _record_encoder(kind: type) -> _Convert:
     names = [name for name, _ in fields]
     converts = [_encoder(hint) for _, hint in fields]
     take = _taker(attrgetter, names)
+    if defaults := later_defaults(kind):
+        return _growing_record_encoder(dict(zip(names, converts, strict=True)), defaults)
     if not any(converts):
         return lambda value: dict(zip(names, take(value), strict=True))
     return lambda value: {
         name: item if convert is None else convert(item)
         for name, convert, item in zip(names, converts, take(value), strict=True)
     }
+
+
+def _growing_record_encoder(converts: Mapping[str, _Convert | None], defaults: Mapping[str, Any]) -> _Convert:
+    """For a record that former schemas hold, too: later fields are left out where they have the schema's default."""
+
+    def encode(value: object) -> Datum:
+        items = {name: getattr(value, name) for name in converts}
+        return {
+            name: item if (convert := converts[name]) is None else convert(item)
+            for name, item in items.items()
+            if name not in defaults or item != defaults[name]
+        }
+
+    return encode
 
 
 def _taker(getter: Callable[..., _Convert], names: Sequence[str]) -> _Convert:
@@ -172,7 +192,7 @@ def _decoder(kind: Any, path: str) -> _Convert | None:  # noqa: ANN401 - a type 
         return _union_decoder(members, path)
     if field_types(kind) is not None:
         return _record_decoder(kind)
-    element = _element_type(kind)
+    element = element_type(kind)
     if element is None:
         return None
     convert = _decoder(element, path)

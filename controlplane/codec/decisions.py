@@ -17,13 +17,14 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, TypeAlias, cast, get_origin, get_type_hints
 
-from controlplane.codec.conversion import from_datum, to_datum
+from controlplane.codec.conversion import field_types, from_datum, is_map, to_datum
 from controlplane.codec.framing import Datum, Framing, default_framing, read_body
-from controlplane.codec.schema_levels import version_at
-from controlplane.core.cluster.events import ClusterCreated, FeatureLevelRaised, PolicyChanged, TermOpened
+from controlplane.codec.needed_level import needed_level
+from controlplane.codec.schema_levels import oldest_version_for, version_at
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.events import EVENT_TYPES, Event
+from controlplane.core.log.events import EVENT_TYPES
+from controlplane.core.slots.certificate import Certificate
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import (
     ConfigurationError,
@@ -53,9 +54,8 @@ CUT_LISTS: Final = {kind.__name__: field for kind in EVENT_TYPES if (field := _l
 """Events whose list may be cut between parts, with the list's field. Every other event stays whole."""
 
 _NAME: Final = Decision.__name__
-_WITH_POLICY: Final = (ClusterCreated, TermOpened, PolicyChanged)
-_CERTIFICATE_MAPS: Final = ("node_prices", "leader_prices", "node_shares", "leader_shares")
-_CERTIFICATE_LISTS: Final = ("lost_slots", "ready_heirs", "shortfalls", "rows_before_load")
+_CERTIFICATE_MAPS: Final = tuple(name for name, hint in field_types(Certificate) or () if is_map(hint))
+_CERTIFICATE_LISTS: Final = tuple(name for name, hint in field_types(Certificate) or () if get_origin(hint) is tuple)
 _WIDEST_PART_NUMBER: Final = 1 << 31
 """Stands for part numbers while sizes are tried, so that the real ones never take more bytes."""
 
@@ -96,13 +96,7 @@ def check_schema_level(decision: Decision) -> None:
 
 def _schema_version(decision: Decision) -> int:
     """The oldest version of the schema that holds all of a decision."""
-    return 2 if any(map(_is_of_version_2, decision.events)) else 1
-
-
-def _is_of_version_2(event: Event) -> bool:
-    if isinstance(event, FeatureLevelRaised) or (isinstance(event, TermOpened) and event.observed_from):
-        return True
-    return isinstance(event, _WITH_POLICY) and bool(event.policy.intent_rights)
+    return oldest_version_for(_NAME, needed_level(decision))
 
 
 def _framed(datum: Datum, version: int) -> bytes:

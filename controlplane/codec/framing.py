@@ -76,7 +76,7 @@ class Framing:
         buffer = BytesIO()
         buffer.write(SINGLE_OBJECT_MARKER + schema.fingerprint)
         try:
-            fastavro.schemaless_writer(buffer, schema.parsed, datum)
+            fastavro.schemaless_writer(buffer, schema.parsed, datum, strict_allow_default=True)
         except (TypeError, ValueError, OverflowError, KeyError, AttributeError) as error:
             raise InvalidInputError("unencodable", f"{schema.id} cannot hold the value: {error}") from error
         return buffer.getvalue()

@@ -45,3 +45,17 @@ def version_at(name: str, feature_level: int) -> int:
         message = f"no version of {name} may be written at feature level {feature_level}"
         raise InvariantViolationError(message)
     return max(versions)
+
+
+@functools.cache
+def oldest_version_for(name: str, needed_level: int) -> int:
+    """The oldest version of a record that holds what a feature level brought.
+
+    Raises:
+        InvariantViolationError: there is none (a defect: the level needs a new version of the schema).
+    """
+    versions = [each.version for each, level in SCHEMA_LEVELS.items() if each.name == name and level >= needed_level]
+    if not versions:
+        message = f"no version of {name} holds what feature level {needed_level} brought"
+        raise InvariantViolationError(message)
+    return min(versions)

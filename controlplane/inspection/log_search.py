@@ -3,15 +3,13 @@
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
-from controlplane.core.membership.events import NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained
+from controlplane.core.values.events import nodes_of
 from controlplane.core.verification.row_history import RowChange, RowHistory
 from controlplane.inspection.readers import LoggedDecision
-
-_OF_A_NODE: Final = (NodeDraining, NodeFenced, NodeOrdered, NodeRemoved, NodeUndrained)
 
 
 class ToldDecision(NamedTuple):
@@ -69,9 +67,9 @@ class LogFilter:
             return False
         if self.slot_id is not None:
             return bool(rows)
-        subjects = {cause.subject for cause in decision.causes}
-        subjects |= {event.node_id for event in decision.events if isinstance(event, _OF_A_NODE)}
-        return bool(rows) or self.node_id is None or self.node_id in subjects
+        if rows or self.node_id is None or self.node_id in {cause.subject for cause in decision.causes}:
+            return True
+        return any(self.node_id in nodes_of(event) for event in decision.events)
 
 
 def find_decisions(

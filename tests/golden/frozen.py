@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from controlplane.codec.conversion import from_datum, to_datum
+from controlplane.codec.conversion import from_datum
 from controlplane.codec.decisions import DecisionAssembler, encode_decision
 from controlplane.codec.framing import default_framing
 from controlplane.codec.inputs import TOPIC_TYPES, decode_input, encode_input
@@ -35,6 +35,9 @@ RECORDS = FOLDER / "records"
 DAMAGED_FILE = RECORDS / "damaged.json"
 RELEASED = FOLDER / "schemas" / "released"
 SUMS_FILE = FOLDER / "schemas" / "SHA256SUMS"
+
+_ONE_PART = 1 << 30
+"""More bytes than any value takes."""
 
 INPUT_TYPES = tuple(kind for kinds in TOPIC_TYPES.values() for kind in kinds)
 
@@ -83,7 +86,11 @@ def decode(records: list[bytes]) -> object:
 
 def plain(value: object) -> object:
     """A value as a golden file shows it: bytes are hexadecimal, members of unions are pairs of name and record."""
-    return json.loads(json.dumps(to_datum(value), default=bytes.hex))
+    (record,) = encode(value, _ONE_PART)
+    _, datum = default_framing().decode(record)
+    if isinstance(value, Decision):
+        datum = {name: item for name, item in datum.items() if name not in ("part", "part_count", "continues")}
+    return json.loads(json.dumps(datum, default=bytes.hex))
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON

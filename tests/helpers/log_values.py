@@ -136,3 +136,17 @@ DECISIONS: st.SearchStrategy[Decision] = values_of(Decision).map(
 
 ROWS = st.one_of(*(values_of(kind) for kind in ROW_TYPES))
 """Rows of the routing table and epoch markers."""
+
+
+def records_within(kind: object) -> set[type]:
+    """A record and all records that can stand in its fields."""
+    if isinstance(kind, typing.NewType):
+        return records_within(kind.__supertype__)
+    found: set[type] = set()
+    fields = field_types(kind) if isinstance(kind, type) and typing.get_origin(kind) is None else None
+    if fields is not None and isinstance(kind, type):
+        found.add(kind)
+        inner = [hint for _, hint in fields]
+    else:
+        inner = list(typing.get_args(kind))
+    return found.union(*map(records_within, inner))

@@ -4,29 +4,15 @@ import re
 import typing
 from pathlib import Path
 
-from controlplane.codec.conversion import field_types
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.slots.table import Slot
 from controlplane.core.values import canonical as plain
+from tests.helpers.log_values import records_within
 from tests.vectors import rewrite
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "protocol.md").read_text("utf-8")
-
-
-def records_within(kind: object) -> set[type]:
-    """A record and all records that can stand in its fields."""
-    if isinstance(kind, typing.NewType):
-        return records_within(kind.__supertype__)
-    found: set[type] = set()
-    fields = field_types(kind) if isinstance(kind, type) and typing.get_origin(kind) is None else None
-    if fields is not None and isinstance(kind, type):
-        found.add(kind)
-        inner = [hint for _, hint in fields]
-    else:
-        inner = list(typing.get_args(kind))
-    return found.union(*map(records_within, inner))
 
 
 def test_vectors_name_rules_of_the_page() -> None:

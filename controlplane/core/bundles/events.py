@@ -1,13 +1,19 @@
 """Events on namespaces and bundles."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.values.events import CallsFor, event
+from controlplane.core.values.identifiers import NodeId
 
 
-@event(calls_for=CallsFor.OWNERS)
+def _owners(bundles: Iterable[Bundle]) -> Iterator[NodeId]:
+    return (bundle.owner for bundle in bundles if bundle.owner is not None)
+
+
+@event(calls_for=CallsFor.OWNERS, nodes=lambda each: _owners(each.bundles))
 @dataclass(frozen=True, slots=True)
 class NamespaceCreated:
     """A namespace with its bundles."""
@@ -16,7 +22,7 @@ class NamespaceCreated:
     bundles: tuple[Bundle, ...]
 
 
-@event(calls_for=CallsFor.NOTHING)
+@event(calls_for=CallsFor.NOTHING, nodes=lambda each: _owners(each.bundles))
 @dataclass(frozen=True, slots=True)
 class BundlesAssigned:
     """Whole new rows of the bundle table."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from controlplane.core.cluster.policy import FormerSilenceLimit, Policy
-from controlplane.core.values.canonical import LATER
+from controlplane.core.values.canonical import later
 from controlplane.core.values.events import CallsFor, event
 from controlplane.core.values.identifiers import ControllerId, Term
 
@@ -39,10 +39,10 @@ class TermOpened:
     code_version: str
     feature_level: int
     policy: Policy
-    observed_from: Mapping[str, int] = field(default_factory=dict, metadata=LATER)
+    observed_from: Mapping[str, int] = field(default_factory=dict, metadata=later(since_level=2))
 
 
-@event(calls_for=CallsFor.NOTHING)
+@event(calls_for=CallsFor.NOTHING, since_level=2)
 @dataclass(frozen=True, slots=True)
 class FeatureLevelRaised:
     """From this decision on the log has another feature level; a reader that does not support it stops here.

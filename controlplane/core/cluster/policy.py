@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from controlplane.core.values.canonical import LATER, digest_hex
+from controlplane.core.values.canonical import digest_hex, later
 from controlplane.errors import ConfigurationError
 
 SILENCE_MARGIN_MS = 1_000
@@ -109,7 +109,7 @@ class Policy:
     moves_in_flight: int = 0
     cool_down_ms: int = 0
     return_window_ms: int = 60_000
-    intent_rights: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
+    intent_rights: Mapping[str, str] = field(default_factory=dict, metadata=later(since_level=2))
 
     def __post_init__(self) -> None:
         """Refuse values under which the cluster could not work."""

@@ -23,11 +23,12 @@ from controlplane.core.operations.asked import circumstances_of
 from controlplane.core.operations.intents import overrides_self_preservation, take_intents
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
+from controlplane.core.values.canonical import later_levels
 from controlplane.core.values.identifiers import ControllerId, NodeId, Term, TopicPartition
 from controlplane.core.values.inputs import InputRecord, Refusal
 from controlplane.core.values.positions import position_key
 
-OBSERVED_FROM_LEVEL: Final = 2
+_OBSERVED_FROM_LEVEL: Final = later_levels(TermOpened)["observed_from"]
 """From this feature level on *term opened* says from where its leader observed, and up to where."""
 
 
@@ -129,7 +130,7 @@ def open_term(
         draft.add(ClusterCreated(log_id, policy))
     level = state.cluster.feature_level or opening.first_feature_level
     observed_from = {position_key(place): offset for place, offset in sorted(opening.observed_from.items())}
-    recorded = observed_from if level >= OBSERVED_FROM_LEVEL else {}
+    recorded = observed_from if level >= _OBSERVED_FROM_LEVEL else {}
     draft.add(TermOpened(term, controller_id, code_version, level, draft.state.cluster.policy, recorded))
     now_ms = max(observations.now_ms or 0, state.decided_at_ms)
     positions = _positions_of_opening(state, observations, opening.observed_from) if recorded else {}

@@ -11,7 +11,7 @@ from controlplane.core.values.events import CallsFor, event
 from controlplane.core.values.identifiers import Incarnation, NodeId
 
 
-@event(calls_for=CallsFor.PLAN)
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeAdmitted:
     """A node becomes a member, for the first time or again. ``node`` is its whole row."""
@@ -19,7 +19,7 @@ class NodeAdmitted:
     node: Node
 
 
-@event(calls_for=CallsFor.PLAN)
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeDraining:
     """A node is being drained. ``leaving``: the node itself asked for it (True), or an operator (False)."""
@@ -30,7 +30,7 @@ class NodeDraining:
     leaving: bool = True
 
 
-@event(calls_for=CallsFor.PLAN)
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeUndrained:
     """An operator undoes a drain: the node is active again."""
@@ -49,7 +49,7 @@ class FencingCause(Enum):
     """A greater incarnation of the same node joined."""
 
 
-@event(calls_for=CallsFor.PLAN)
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeFenced:
     """A node is declared dead and loses what it held; ``silence_ms`` is the evidence."""
@@ -61,7 +61,7 @@ class NodeFenced:
     at_ms: int
 
 
-@event(calls_for=CallsFor.PLAN)
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeRemoved:
     """A node has left by itself."""
@@ -71,7 +71,7 @@ class NodeRemoved:
     at_ms: int
 
 
-@event(calls_for=CallsFor.PLAN)
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeOrdered:
     """The standing order for a node id, as a whole; an empty one removes it."""
@@ -80,7 +80,7 @@ class NodeOrdered:
     order: StandingOrder
 
 
-@event(calls_for=CallsFor.NOTHING)
+@event(calls_for=CallsFor.NOTHING, nodes=lambda each: each.silent)
 @dataclass(frozen=True, slots=True)
 class EvictionsFrozen:
     """Too many nodes fell silent at once: no node is fenced for silence until evictions are resumed."""

@@ -27,11 +27,9 @@ from controlplane.core.slots.pins import inherited_exclusions, inherited_pins
 from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.slots.policy_contract import OrderKind
 from controlplane.core.slots.table import split_parts
-from controlplane.core.values.canonical import Plain, from_plain, parsed_text, to_plain
+from controlplane.core.values.canonical import Plain, from_plain, later_fields_in_use, parsed_text, to_plain
 from controlplane.errors import ConfigurationError, InvalidInputError, UnknownSlotPolicyError
 
-RIGHTS_LEVEL: Final = 2
-"""From this feature level on the policy may say who may ask for what."""
 _OPTIONS: Final = "slot_policy_options"
 _MAPS: Final[Mapping[str, str]] = {_OPTIONS: "NAME", "intent_rights": "PATTERN"}
 """Fields whose entries are set one by one, with what names an entry."""
@@ -101,11 +99,12 @@ def _parsed(name: str, text: str, known: Plain) -> Plain:
 
 def _check_change(state: State, after: Policy, heartbeats_offset: int) -> None:
     before = state.cluster.policy
-    if after.intent_rights and state.cluster.feature_level < RIGHTS_LEVEL:
-        raise ConfigurationError(
-            f"intent_rights need feature level {RIGHTS_LEVEL}, the log has {state.cluster.feature_level}: "
-            "raise it first, when every controller supports it"
-        )
+    for name, level in later_fields_in_use(after).items():
+        if state.cluster.feature_level < level:
+            raise ConfigurationError(
+                f"{name} need feature level {level}, the log has {state.cluster.feature_level}: "
+                "raise it first, when every controller supports it"
+            )
     if heartbeats_offset == UNDATED_OFFSET and after.silence_limit_ms < before.silence_limit_ms:
         raise ConfigurationError(
             "silence_limit_ms cannot be shortened while the leader reads no ticks of heartbeats partition 0, which "

@@ -67,7 +67,7 @@ class TopicImage:
         self.last_marker: EpochMarker | None = None
         self.is_confirmed = False
         self.other_table: EpochMarker | None = None
-        # A plain dict and not RowHashes: nobody keeps an older image, and reading a record would take half as long again.
+        # A plain dict, not RowHashes: nothing keeps an older image, and reading a record would take half as long again.
         self._hashes: dict[str, int] = {}
         self._digest = 0
         self._has_rows_since_marker = False

@@ -1,5 +1,6 @@
 """Events on slots: pins and exclusions, pauses, plans, new rows, what a policy remembers."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -7,10 +8,18 @@ from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.plans import Departure
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.events import CallsFor, event
-from controlplane.core.values.identifiers import Seq
+from controlplane.core.values.identifiers import NodeId, Seq
 
 
-@event(calls_for=CallsFor.PLAN)
+def _holders(replicas: Iterable[Pin | Exclusion | Departure]) -> Iterator[NodeId]:
+    return (replica.node_id for replica in replicas)
+
+
+def _replicas(rows: Iterable[Slot]) -> Iterator[NodeId]:
+    return (node_id for row in rows for node_id in row.replicas)
+
+
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: _holders(each.pins))
 @dataclass(frozen=True, slots=True)
 class SlotsPinned:
     """New pins; an existing pin of the same slot and node is replaced."""
@@ -18,7 +27,7 @@ class SlotsPinned:
     pins: tuple[Pin, ...]
 
 
-@event(calls_for=CallsFor.PLAN)
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: _holders(each.pins))
 @dataclass(frozen=True, slots=True)
 class SlotsUnpinned:
     """Pins that are removed."""
@@ -26,7 +35,7 @@ class SlotsUnpinned:
     pins: tuple[Pin, ...]
 
 
-@event(calls_for=CallsFor.PLAN)
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: _holders(each.exclusions))
 @dataclass(frozen=True, slots=True)
 class SlotsExcluded:
     """New exclusions."""
@@ -34,7 +43,7 @@ class SlotsExcluded:
     exclusions: tuple[Exclusion, ...]
 
 
-@event(calls_for=CallsFor.PLAN)
+@event(calls_for=CallsFor.PLAN, nodes=lambda each: _holders(each.exclusions))
 @dataclass(frozen=True, slots=True)
 class SlotsIncluded:
     """Exclusions that are removed."""
@@ -58,7 +67,7 @@ class ReconciliationResumed:
     reason: str
 
 
-@event(calls_for=CallsFor.NOTHING)
+@event(calls_for=CallsFor.NOTHING, nodes=lambda each: _replicas(each.slots))
 @dataclass(frozen=True, slots=True)
 class SlotsSplit:
     """New rows because each slot was split, ascending by slot."""
@@ -66,7 +75,7 @@ class SlotsSplit:
     slots: tuple[Slot, ...]
 
 
-@event(calls_for=CallsFor.NOTHING)
+@event(calls_for=CallsFor.NOTHING, nodes=lambda each: _replicas(each.slots))
 @dataclass(frozen=True, slots=True)
 class SlotsAssigned:
     """Whole new rows of the slot table, ascending by slot."""
@@ -90,7 +99,7 @@ class PolicyRemembered:
     entries: tuple[MemoryEntry, ...]
 
 
-@event(calls_for=CallsFor.NOTHING)
+@event(calls_for=CallsFor.NOTHING, nodes=lambda each: _replicas(each.rows))
 @dataclass(frozen=True, slots=True)
 class PlanMade:
     """The rows of this decision's plan that are carried out later: ``rows`` as planned, ascending by slot.
@@ -113,7 +122,7 @@ class PlanDropped:
     reason: str
 
 
-@event(calls_for=CallsFor.NOTHING)
+@event(calls_for=CallsFor.NOTHING, nodes=lambda each: _holders(each.departures))
 @dataclass(frozen=True, slots=True)
 class ReplicasLeft:
     """Living nodes have given up replicas; departures outside the return window are removed."""

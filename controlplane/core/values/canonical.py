@@ -22,9 +22,19 @@ T = TypeVar("T")
 
 TYPE_FIELD = "type"
 """The key under which a union's member names its class."""
-LATER: Final = types.MappingProxyType({"later": True})
-"""Metadata of a dataclass's field that is younger than logs that are out there. It has a default, and canonical bytes
-leave it out while it has that value: so the digests of older logs hold. Where it is missing, it has its default."""
+_SINCE_LEVEL: Final = "since_level"
+
+
+def later(*, since_level: int) -> Mapping[str, int]:
+    """Metadata of a dataclass's field that is younger than logs that are out there.
+
+    It has a default, and canonical bytes leave it out while it has that value, so that the digests of older logs hold.
+    Where it is missing, it has its default.
+
+    Args:
+        since_level: the feature level below which no log may hold another value than the default.
+    """
+    return {_SINCE_LEVEL: since_level}
 
 
 def to_plain(value: object) -> Plain:
@@ -176,14 +186,30 @@ _JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_as
 
 @functools.cache
 def later_defaults(kind: type) -> Mapping[str, Any]:
-    """The fields of a class that are marked :data:`LATER`, with their defaults."""
+    """The fields of a class that are marked :func:`later`, with their defaults."""
     if not dataclasses.is_dataclass(kind):
         return {}
     return {
         field.name: field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         for field in dataclasses.fields(kind)
-        if field.metadata == LATER
+        if _SINCE_LEVEL in field.metadata
     }
+
+
+@functools.cache
+def later_levels(kind: type) -> Mapping[str, int]:
+    """The fields of a class that are marked :func:`later`, with the feature levels that bring them."""
+    if not dataclasses.is_dataclass(kind):
+        return {}
+    levels = {field.name: field.metadata.get(_SINCE_LEVEL) for field in dataclasses.fields(kind)}
+    return {name: level for name, level in levels.items() if level is not None}
+
+
+def later_fields_in_use(record: object) -> Mapping[str, int]:
+    """The later fields of a record that have another value than their default, with their feature levels."""
+    kind: Any = type(record)
+    defaults = later_defaults(kind)
+    return {name: level for name, level in later_levels(kind).items() if getattr(record, name) != defaults[name]}
 
 
 @functools.cache

@@ -93,6 +93,7 @@ def test_a_branch_that_does_not_exist_is_undecodable() -> None:
         {"controller_id": "\ud800", "sent_at_ms": 1},
         {"controller_id": "c"},
         {"controller_id": 5, "sent_at_ms": 1},
+        {"controller_id": "c", "sent_at_ms": 1, "zone": "a field that the schema lacks"},
     ],
 )
 def test_what_does_not_fit_the_schema_is_not_written(datum: dict[str, object]) -> None:

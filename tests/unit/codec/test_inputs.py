@@ -303,7 +303,8 @@ def test_heartbeats_of_an_older_schema_are_read(heartbeat: Heartbeat) -> None:
     older = parse_schema_text(json.dumps({**newest, "fields": fields}), SchemaVersion("Heartbeat", 1))
     newer = parse_schema_text(json.dumps(newest), SchemaVersion("Heartbeat", 2))
     others = [schema for schema in default_store().all() if schema.name != "Heartbeat"]
-    encoded = Framing(SchemaStore([older])).encode("Heartbeat", to_datum(heartbeat))
+    datum = {each["name"]: to_datum(heartbeat)[each["name"]] for each in fields}
+    encoded = Framing(SchemaStore([older])).encode("Heartbeat", datum)
     raw = _raw("heartbeats", encoded, heartbeat.node_id.encode())
     record = decode_input("heartbeats", raw, Framing(SchemaStore([*others, older, newer])))
     assert record.payload == heartbeat._replace(slot_settings=None, bundle_statuses=())

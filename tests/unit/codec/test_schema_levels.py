@@ -7,18 +7,24 @@ from typing import Any
 import pytest
 
 from controlplane.codec import table
+from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import check_schema_level, encode_decision
 from controlplane.codec.framing import Framing, default_framing
+from controlplane.codec.needed_level import needed_level
 from controlplane.codec.schema_levels import SCHEMA_LEVELS, version_at
 from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
 from controlplane.codec.table import ROW_TYPES, encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.decision import Decision
+from controlplane.core.log.events import EVENT_TYPES, Event
 from controlplane.core.slots.table import Slot
+from controlplane.core.values.canonical import later_defaults, later_fields_in_use, later_levels
+from controlplane.core.values.events import DECLARED
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import InvariantViolationError
+from controlplane.errors import InvalidInputError, InvariantViolationError
 from tests.golden.samples import SAMPLES
+from tests.helpers.log_values import records_within
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.world import World
 
@@ -93,3 +99,78 @@ def test_a_leader_refuses_to_write_a_decision_above_its_level() -> None:
     with pytest.raises(InvariantViolationError, match=r"feature level 1 needs schema Decision\.v2"):
         check_schema_level(replace(newest, feature_level=1))
     check_schema_level(replace(newest, feature_level=2))
+
+
+LATER_FIELDS = [(kind, name) for kind in records_within(Decision) for name in later_levels(kind)]
+LATER_EVENTS = [kind for kind in EVENT_TYPES if DECLARED[kind].since_level > 1]
+SAMPLED = [each.value for each in SAMPLES if isinstance(each.value, Decision)]
+
+
+def holding(decision: Decision, event: Event) -> Decision:
+    """A decision with this event alone."""
+    return replace(decision, events=(event,), certificate=None)
+
+
+def uses_within(value: Any) -> set[tuple[type, str]]:  # noqa: ANN401 - any value of the log
+    """The later fields that a value and the records in its fields use."""
+    if isinstance(value, tuple):
+        return set().union(*map(uses_within, value))
+    found = {(type(value), name) for name in later_fields_in_use(value)}
+    return found.union(*(uses_within(getattr(value, name)) for name in getattr(value, "__dataclass_fields__", ())))
+
+
+def check_refused_below(decision: Decision, level: int) -> None:
+    """It needs exactly this level, and no leader writes it below."""
+    assert needed_level(decision) == level
+    check_schema_level(replace(decision, feature_level=level))
+    with pytest.raises(InvariantViolationError, match=f"feature level {level - 1} needs schema"):
+        check_schema_level(replace(decision, feature_level=level - 1))
+
+
+@pytest.mark.parametrize(("kind", "name"), LATER_FIELDS, ids=lambda each: getattr(each, "__name__", each))
+def test_a_later_field_is_refused_below_its_level(kind: type, name: str) -> None:
+    """Readers of that level would not see it, and compute another digest."""
+    carriers = [
+        holding(each, event) for each in SAMPLED for event in each.events if uses_within(event) == {(kind, name)}
+    ]
+    assert carriers, (
+        f"add an event that uses {kind.__name__}.{name} and no other later field to tests/golden/samples.py"
+    )
+    for carrier in carriers:
+        check_refused_below(carrier, later_levels(kind)[name])
+
+
+@pytest.mark.parametrize("kind", LATER_EVENTS, ids=lambda kind: kind.__name__)
+def test_a_later_event_is_refused_below_its_level(kind: type[Event]) -> None:
+    """Readers of that level would stop at it."""
+    carriers = [holding(each, event) for each in SAMPLED for event in each.events if isinstance(event, kind)]
+    assert carriers, f"add a {kind.__name__} to tests/golden/samples.py"
+    for carrier in carriers:
+        check_refused_below(carrier, DECLARED[kind].since_level)
+
+
+def test_a_field_that_the_schema_lacks_is_an_error() -> None:
+    """Written in too old a version it would be dropped, and the log would not say what its leader decided."""
+    newest = next(each for each in SAMPLED if uses_within(each.events))
+    datum = {"part": 0, "part_count": 1, "continues": False, **to_datum(newest)}
+    with pytest.raises(InvalidInputError, match=r"Decision\.v1 cannot hold the value"):
+        default_framing().encode("Decision", datum, 1)
+
+
+@pytest.mark.parametrize(("kind", "name"), LATER_FIELDS, ids=lambda each: getattr(each, "__name__", each))
+def test_a_later_field_has_the_default_of_its_schema(kind: type, name: str) -> None:
+    """Where it has its default, it is left out when it is written, and the schema says what stands there instead."""
+    fields = fields_of(json.loads(default_store().current("Decision").text), kind.__name__)
+    (field,) = [each for each in fields if each["name"] == name]
+    assert field["default"] == later_defaults(kind)[name]
+
+
+def fields_of(schema: Any, name: str) -> list[Any]:  # noqa: ANN401 - JSON
+    """The fields of the record of this name within a schema."""
+    if isinstance(schema, list):
+        return [field for each in schema for field in fields_of(each, name)]
+    if not isinstance(schema, dict):
+        return []
+    if schema.get("name") == name and "fields" in schema:
+        return list(schema["fields"])
+    return [field for each in schema.values() for field in fields_of(each, name)]

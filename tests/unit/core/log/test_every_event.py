@@ -5,26 +5,29 @@ the union is asked for at each of these places, and by tests/simulation/test_see
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 import pytest
 
 from controlplane.codec.decisions import DecisionAssembler, encode_decision
+from controlplane.core.bundles.bundle import assign_orphans
 from controlplane.core.bundles.events import BundlesAssigned
 from controlplane.core.cluster.policy import Policy
+from controlplane.core.deciding.ownership import slot_request
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.apply import apply
 from controlplane.core.log.decision import Decision
+from controlplane.core.log.draft import Draft
 from controlplane.core.log.events import EVENT_TYPES, Event
 from controlplane.core.log.row_changes import changed_rows, rows_of
 from controlplane.core.log.snapshots.parts import pieces_of
 from controlplane.core.log.state import State, wrong_digests
 from controlplane.core.slots.events import PlanDropped, PlanMade, ReplicasLeft, SlotsAssigned
-from controlplane.core.values.canonical import canonical_bytes, from_plain
-from controlplane.core.values.events import DECLARED
+from controlplane.core.values.canonical import Plain, canonical_bytes, from_plain, to_plain
+from controlplane.core.values.events import DECLARED, CallsFor, nodes_of
 from controlplane.inspection.decisions import decision_documents
 from controlplane.inspection.readers import LoggedDecision
 from tests.golden.frozen import RECORDS, decode, read_json
@@ -73,6 +76,66 @@ EVERY_KIND = pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.
 def test_it_declares_what_it_calls_for(kind: type[Event]) -> None:
     """``@event(calls_for=...)`` stands at its class: planner and verification go by it."""
     assert kind in DECLARED
+
+
+class Planned(NamedTuple):
+    """Of what a slot policy is asked, all that a plan has to follow at once; rows and memory are its own answers."""
+
+    nodes: object
+    renewed: object
+    policy: object
+    pins: object
+    exclusions: object
+    paused: bool
+
+
+def planned_from(draft: Draft) -> Planned:
+    """What a plan after a draft's events would begin with."""
+    request = slot_request(draft, tour().observations, 0)
+    asked = (request.nodes, request.renewed, request.policy, request.pins, request.exclusions)
+    return Planned(*asked, draft.state.slots.paused)
+
+
+def lacks_owners(state: State) -> bool:
+    """Whether bundles would get other owners."""
+    return bool(assign_orphans(tuple(state.bundles.by_id.values()), tuple(sorted(state.membership.owner_ids))))
+
+
+@EVERY_KIND
+def test_it_calls_for_what_it_changes(kind: type[Event]) -> None:
+    """Whatever a plan would begin with otherwise has to be planned at once, and nothing is planned in vain."""
+    changes_plan = changes_owners = False
+    for step in of_kind(kind):
+        if not step.before.log_id:
+            continue  # the first event of a log, before which there is nobody to plan for
+        before, after = Draft(step.before), Draft(step.before)
+        after.add(step.event)
+        is_resumed = step.before.slots.paused > step.after.slots.paused
+        has_changed = planned_from(before)._replace(paused=False) != planned_from(after)._replace(paused=False)
+        changes_plan |= has_changed or is_resumed
+        changes_owners |= lacks_owners(step.after) and not lacks_owners(step.before)
+    wanted = DECLARED[kind].calls_for
+    assert changes_plan == (wanted is CallsFor.PLAN), f"@event(calls_for=...) of {kind.__name__}"
+    if wanted is not CallsFor.PLAN:
+        assert changes_owners == (wanted is CallsFor.OWNERS), f"@event(calls_for=...) of {kind.__name__}"
+
+
+@EVERY_KIND
+def test_it_says_which_nodes_it_is_about(kind: type[Event]) -> None:
+    """``log show --node`` finds it by ``@event(nodes=...)``: every node whose name stands in it."""
+    known = set(tour().state.membership.nodes)
+    for step in of_kind(kind):
+        named = set(texts_in(to_plain(step.event))) & known
+        assert nodes_of(step.event) == named, f"@event(nodes=...) of {kind.__name__}"
+
+
+def texts_in(plain: Plain) -> Iterator[str]:
+    """Every text of a plain form that is no key."""
+    if isinstance(plain, str):
+        yield plain
+    elif isinstance(plain, list | dict):
+        for each in plain.values() if isinstance(plain, dict) else plain:
+            yield from texts_in(each)
 
 
 @EVERY_KIND

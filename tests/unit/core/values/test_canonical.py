@@ -20,7 +20,7 @@ from controlplane.core.membership.events import NodeAdmitted, NodeDraining
 from controlplane.core.membership.node import Node, NodeRole, NodeStatus
 from controlplane.core.routing.rows import TableValue
 from controlplane.core.slots.events import SlotsAssigned
-from controlplane.core.values.canonical import LATER, Plain, canonical_bytes, digest_hex, from_plain, to_plain
+from controlplane.core.values.canonical import Plain, canonical_bytes, digest_hex, from_plain, later, to_plain
 from controlplane.core.values.identifiers import Term
 from controlplane.errors import InvalidInputError
 from tests.golden.frozen import RECORDS, decode, read_json
@@ -127,7 +127,7 @@ class Grown:
     """A record that got a field after its first values were written."""
 
     number: int
-    later: Mapping[str, str] = field(default_factory=dict, metadata=LATER)
+    later: Mapping[str, str] = field(default_factory=dict, metadata=later(since_level=2))
 
 
 def test_a_later_field_leaves_older_digests_as_they_are() -> None:
