@@ -11,12 +11,12 @@ from controlplane.codec.table import decode_row
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
 from controlplane.core.routing.rows import KINDS, MARKER_KEY, EpochMarker, Row, UnreadableRow, key_text, split_key
-from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.foreign_records import ForeignRecords
 from controlplane.ports import LogReader, RawRecord
 
-_PLACE: Final = TopicPartition(ROUTING_TABLE, 0)
+_PLACE: Final = TABLE_PLACE
 _MAX_RECORDS: Final = 2_000
 _AT_ONCE: Final = 3
 """So many rebuilds in a row need not wait."""

@@ -15,7 +15,8 @@ from controlplane.core.log.state import State
 from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
-from controlplane.core.values.identifiers import Seq, TopicPartition
+from controlplane.core.values.identifiers import Seq
+from controlplane.core.values.positions import DECISIONS_PLACE
 from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvariantViolationError, LogContinuityError, PrerequisiteError
 from controlplane.inspection import readers
 from controlplane.inspection.readers import LoggedDecision
@@ -163,7 +164,7 @@ def _early_enough(moment: Moment | None) -> Callable[[SnapshotPart], bool]:
 
 
 def _require_reached(source: LogSource, moment: Moment, state: State) -> None:
-    end_offset = source.reader.end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
+    end_offset = source.reader.end_offsets(DECISIONS)[DECISIONS_PLACE]
     what = f"{moment.measure.value} {moment.number}"
     if not moment.has_come(state, end_offset):
         newest = {Measure.EPOCH: state.epoch, Measure.SEQ: state.seq, Measure.OFFSET: end_offset - 1}

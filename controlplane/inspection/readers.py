@@ -17,6 +17,7 @@ from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId, Seq, TopicPartition
+from controlplane.core.values.positions import DECISIONS_PLACE
 from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.inspection.source import LogSource
@@ -29,7 +30,7 @@ _POLL_MS: Final = 200
 _REPAIR_MS: Final = 5_000
 """How long a command waits for the leader to repair the table."""
 _BATCH: Final = 2_000
-_DECISIONS_PLACE: Final = TopicPartition(DECISIONS, 0)
+_DECISIONS_PLACE: Final = DECISIONS_PLACE
 _FIRST_DECISIONS: Final = 64
 _FIRST_HEARTBEATS: Final = 256
 

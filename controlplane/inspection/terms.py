@@ -8,7 +8,8 @@ from typing import Final, cast
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
 from controlplane.core.cluster.events import TermOpened
-from controlplane.core.values.identifiers import Term, TopicPartition
+from controlplane.core.values.identifiers import Term
+from controlplane.core.values.positions import DECISIONS_PLACE
 from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.inspection.readers import LoggedDecision, decisions_backwards
@@ -16,7 +17,7 @@ from controlplane.inspection.source import LogSource
 from controlplane.log_reading.drain import drain
 from controlplane.ports import RawRecord
 
-_PLACE: Final = TopicPartition(DECISIONS, 0)
+_PLACE: Final = DECISIONS_PLACE
 _FIRST_STEP: Final = 64
 
 

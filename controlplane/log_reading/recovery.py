@@ -19,7 +19,8 @@ from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.parts import DAMAGED, restored
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
-from controlplane.core.values.identifiers import Seq, TopicPartition
+from controlplane.core.values.identifiers import Seq
+from controlplane.core.values.positions import DECISIONS_PLACE
 from controlplane.errors import (
     RESTORE_OR_BEGIN_ANEW,
     InvalidInputError,
@@ -30,7 +31,7 @@ from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
 from controlplane.log_reading.drain import ReadLimits, drain
 from controlplane.ports import Clock, LogReader, RawRecord
 
-_LOG: Final = TopicPartition(DECISIONS, 0)
+_LOG: Final = DECISIONS_PLACE
 _MAX_PARTS: Final = 16
 _MAX_RECORDS: Final = 32
 

@@ -12,7 +12,8 @@ from controlplane.config import DECISIONS
 from controlplane.core.log.apply import follow
 from controlplane.core.log.snapshots.log_point import LogPoint, asks_for_snapshot
 from controlplane.core.log.state import State
-from controlplane.core.values.identifiers import Seq, TopicPartition
+from controlplane.core.values.identifiers import Seq
+from controlplane.core.values.positions import DECISIONS_PLACE
 from controlplane.decision_stream import DecisionStream
 from controlplane.errors import StopError
 from controlplane.foreign_records import ForeignRecords
@@ -20,7 +21,7 @@ from controlplane.log_reading.deadlines import Patience
 from controlplane.log_reading.recovery import recover, require_kept, require_stands
 from controlplane.ports import Clock, LogReader, RawRecord
 
-_LOG: Final = TopicPartition(DECISIONS, 0)
+_LOG: Final = DECISIONS_PLACE
 _MAX_RECORDS: Final = 500
 _CONFIRM_INTERVAL_MS: Final = 10_000
 """Decisions of another log are a reason to look whether the own ones still stand, but a flood of them is one reason."""

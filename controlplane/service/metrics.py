@@ -1,6 +1,11 @@
 """The controller's Prometheus metrics; listed for users in ``docs/reference/metrics.md``."""
 
+from typing import Final
+
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
+
+STANDS_AFTER_MS: Final = 5_000
+"""Time of the controller's own clock without a tick after which time stands still in a partition of heartbeats."""
 
 _COMMIT_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
@@ -67,7 +72,8 @@ class ControllerMetrics:
         )
         self.partitions_without_ticks = Gauge(
             "controlplane_heartbeat_partitions_without_ticks",
-            "Partitions of heartbeats without ticks for 5 s; nodes with heartbeats there are not fenced",
+            f"Partitions of heartbeats without ticks for {STANDS_AFTER_MS // 1_000} s; "
+            "nodes with heartbeats there are not fenced",
             registry=registry,
         )
         self.inputs = Counter("controlplane_inputs", "Input records processed, by topic", ["topic"], registry=registry)

@@ -17,13 +17,14 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.log.state import State
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker
 from controlplane.core.routing.topic_image import REMEDY_FOR_FORGED_MARKER, TopicImage
-from controlplane.core.values.identifiers import Epoch, TopicPartition
+from controlplane.core.values.identifiers import Epoch
+from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.publisher import TablePublisher
 
-_TABLE: Final = TopicPartition(ROUTING_TABLE, 0)
+_TABLE: Final = TABLE_PLACE
 _MAX_RECORDS: Final = 5_000
 _INTERVAL_MS: Final = 200
 _FIRST_WAIT_MS: Final = 1_000

@@ -7,9 +7,8 @@ import structlog
 from controlplane.config import HEARTBEATS
 from controlplane.core.membership.observations import Observations
 from controlplane.ports import Clock
-from controlplane.service.metrics import ControllerMetrics
+from controlplane.service.metrics import STANDS_AFTER_MS, ControllerMetrics
 
-_STANDS_AFTER_MS: Final = 5_000
 _LOOK_EVERY_MS: Final = 1_000
 
 _log = structlog.get_logger(__name__)
@@ -38,7 +37,7 @@ class TickWatch:
             tick_ms = view.last_tick_ms if view else None
             if partition not in self._last_ticks or self._last_ticks[partition][0] != tick_ms:
                 self._last_ticks[partition] = tick_ms, now_ms
-        standing = [each for each in known if now_ms - self._last_ticks[each][1] >= _STANDS_AFTER_MS]
+        standing = [each for each in known if now_ms - self._last_ticks[each][1] >= STANDS_AFTER_MS]
         self._metrics.partitions_without_ticks.set(len(standing))
         if standing == self._standing:
             return

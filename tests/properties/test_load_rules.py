@@ -19,8 +19,8 @@ from controlplane.core.bundles.load.averages import (
     broker_averages,
     message_load,
 )
-from controlplane.core.bundles.load.resource_usage import ResourceWeights, percent_usage, weighted_usage
-from controlplane.core.bundles.load.shed_rule import BYTES_PER_MIB, LoadedNode, ShedBundle, ShedSettings, plan_shedding
+from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB, ResourceWeights, percent_usage, weighted_usage
+from controlplane.core.bundles.load.shed_rule import LoadedNode, ShedBundle, ShedSettings, plan_shedding
 from controlplane.core.bundles.load.split_rule import (
     MeasuredBundle,
     SplitLimit,

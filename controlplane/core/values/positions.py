@@ -1,9 +1,15 @@
-"""Positions: how decisions name input partitions."""
+"""Places in the log: where decisions and rows stand, and how decisions name input partitions."""
 
-from controlplane.core.values.identifiers import (
-    TopicPartition,
-)
+from typing import Final
+
+from controlplane.config import DECISIONS, ROUTING_TABLE
+from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
+
+DECISIONS_PLACE: Final = TopicPartition(DECISIONS, 0)
+"""Where decisions stand: one partition, so that they have one order."""
+TABLE_PLACE: Final = TopicPartition(ROUTING_TABLE, 0)
+"""Where the rows of the routing table stand: one partition, so that a marker comes after its rows."""
 
 
 def position_key(place: TopicPartition) -> str:

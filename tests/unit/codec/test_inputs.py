@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import example, given
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import encode_decision
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES, Framing, default_framing, framing_with
-from controlplane.codec.input_checks import MAX_INCARNATION, REASONS
+from controlplane.codec.input_checks import MAX_INCARNATION, REASONS, check_payload
 from controlplane.codec.inputs import MAX_RECORD_BYTES, TOPIC_TYPES, decode_input, encode_input
 from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
 from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
@@ -25,6 +25,7 @@ from controlplane.core.values.identifiers import Coordinates, Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import InvalidInputError
 from controlplane.ports import RawRecord
+from tests.golden.samples import SAMPLES
 from tests.helpers.log_values import DECISIONS, INPUTS
 
 TOPIC_OF = {kind: topic for topic, kinds in TOPIC_TYPES.items() for kind in kinds}
@@ -308,3 +309,14 @@ def test_heartbeats_of_an_older_schema_are_read(heartbeat: Heartbeat) -> None:
     raw = _raw("heartbeats", encoded, heartbeat.node_id.encode())
     record = decode_input("heartbeats", raw, Framing(SchemaStore([*others, older, newer])))
     assert record.payload == heartbeat._replace(slot_settings=None, bundle_statuses=())
+
+
+@pytest.mark.parametrize("kind", get_args(InputPayload), ids=lambda kind: kind.__name__)
+def test_every_kind_of_input_has_its_topic_and_its_check(kind: type[InputPayload]) -> None:
+    """A kind without a topic could never be read; one without a check ends in an error of the checks' table."""
+    assert [topic for topic, kinds in TOPIC_TYPES.items() if kind in kinds] == [TOPIC_OF[kind]]
+    assert kind in INPUTS, f"tests/helpers/log_values.py has no {kind.__name__}"
+    samples = [each.value for each in SAMPLES if isinstance(each.value, kind)]
+    assert samples, f"add a {kind.__name__} to tests/golden/samples.py"
+    for payload in samples:
+        check_payload(payload)

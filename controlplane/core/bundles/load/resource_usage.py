@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.errors import ConfigurationError
 
+BYTES_PER_MIB: Final = 1_048_576
 _GREATEST_FLOAT32: Final = (2 - 2**-23) * 2.0**127
 
 

@@ -9,11 +9,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB, ResourceWeights
 from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "pulsar-threshold-shedder"
-BYTES_PER_MIB: Final = 1_048_576
 _MARGIN: Final = 0.05
 """Give away this much more of the traffic than the excess, so that the node does not stand at the edge again."""
 _LOWER_BOUNDARY_FACTOR: Final = 0.5

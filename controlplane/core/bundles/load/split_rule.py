@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
 from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "pulsar-modular-split"
-BYTES_PER_MIB: Final = 1_048_576
 _MIN_TOPICS: Final = 2
 """A bundle of one topic cannot become smaller."""
 
