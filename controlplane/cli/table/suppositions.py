@@ -1,52 +1,38 @@
-"""The little language of ``controlplane table plan --with``: what is supposed to happen, in one line each."""
+"""The lines of ``controlplane table plan --with``: what is supposed to happen, one change in each.
 
+What operators ask for is written as its operation declares it; what nodes do by themselves is written here.
+"""
+
+import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from controlplane.cli.operations.asking import new_intent
 from controlplane.core.deciding.what_if import Change, NodeDies
-from controlplane.core.intents.intent import TRUE, IntentKind
+from controlplane.core.intents.intent import TRUE
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving
 from controlplane.core.membership.node import NodeRole
+from controlplane.core.operations.registry import OPERATIONS
+from controlplane.core.operations.weights import parse_weight
 from controlplane.errors import ConfigurationError
 
-GRAMMAR: Final = """\
-\b
-node N leaves | dies | joins [weight=W] [zone=Z]
-node N drains | undrains | excluded | included
-node N weight=W | zone=Z ...
-pin SLOTS N [leads]    unpin SLOTS N
-exclude SLOTS N        include SLOTS N
-policy NAME=VALUE ...
-pause                  resume
-"""
-"""For the command's help; SLOTS is written as 3,7-9."""
+_SUPPOSABLE: Final = [operation for operation in OPERATIONS.values() if operation.supposition]
+_SETTINGS: Final = "NAME=VALUE..."
+_OPTION: Final = re.compile(r"\[(\w+)(=\w+)?\]")
 
-_OF_NODES: Final[Mapping[str, IntentKind]] = {
-    "drains": IntentKind.DRAIN_NODE,
-    "undrains": IntentKind.UNDRAIN_NODE,
-    "excluded": IntentKind.EXCLUDE_NODE,
-    "included": IntentKind.INCLUDE_NODE,
-}
-_OF_SLOTS: Final[Mapping[str, IntentKind]] = {
-    "pin": IntentKind.PIN_SLOTS,
-    "unpin": IntentKind.UNPIN_SLOTS,
-    "exclude": IntentKind.EXCLUDE_SLOTS,
-    "include": IntentKind.INCLUDE_SLOTS,
-}
-_OF_THE_CLUSTER: Final[Mapping[str, IntentKind]] = {
-    "pause": IntentKind.PAUSE_RECONCILIATION,
-    "resume": IntentKind.RESUME_RECONCILIATION,
-}
+GRAMMAR: Final = "\n".join(
+    ["\b", "node NODE leaves | dies | joins [weight=WEIGHT] [zone=ZONE]", *(each.supposition for each in _SUPPOSABLE)]
+)
+"""For the command's help; SLOTS is written as 3,7-9."""
 
 
 def parse_supposition(text: str, state: State, principal: str) -> Change:
     """What a line supposes, asked for by this principal.
 
     Raises:
-        ConfigurationError: the line is not of the language; the message shows all of it.
+        ConfigurationError: the line has none of the forms, which the message lists, or no cluster could carry it out.
     """
     try:
         words = shlex.split(text)
@@ -54,44 +40,55 @@ def parse_supposition(text: str, state: State, principal: str) -> Change:
         words = []
     match words:
         case ["node", name, ("leaves" | "dies" | "joins") as what, *rest]:
-            return _membership(text, state, name, what, _settings(text, rest))
-        case ["node", name, what] if what in _OF_NODES:
-            return new_intent(_OF_NODES[what], {"node": name}, principal)
-        case ["node", name, _, *_]:
-            return new_intent(IntentKind.SET_NODE, {"node": name, **_settings(text, words[2:])}, principal)
-        case [what, slots, name] if what in _OF_SLOTS:
-            return new_intent(_OF_SLOTS[what], {"slots": slots, "node": name}, principal)
-        case ["pin", slots, name, "leads"]:
-            return new_intent(IntentKind.PIN_SLOTS, {"slots": slots, "node": name, "leads": TRUE}, principal)
-        case ["policy", _, *_]:
-            return new_intent(IntentKind.CHANGE_POLICY, _settings(text, words[1:], known=None), principal)
-        case [what] if what in _OF_THE_CLUSTER:
-            return new_intent(_OF_THE_CLUSTER[what], {}, principal)
+            return _membership(text, state, name, what, rest)
         case _:
-            raise _not_of_the_language(text)
+            for operation in _SUPPOSABLE:
+                arguments = _arguments(operation.supposition, words)
+                if arguments is not None:
+                    return new_intent(operation.kind, arguments, principal)
+            raise _not_understood(text)
 
 
-def _membership(text: str, state: State, name: str, what: str, settings: Mapping[str, str]) -> Change:
+def _arguments(form: str, words: Sequence[str]) -> dict[str, str] | None:
+    """The arguments that words give to a form; None if they are not of that form.
+
+    A form's words in capitals are arguments, ``[word]`` and ``[name=VALUE]`` are optional and come last, in any order;
+    a form that ends in them needs one of them if it would be incomplete without.
+    """
+    options = {match[1]: match[2] is not None for match in _OPTION.finditer(form)}
+    fixed = [word for word in _OPTION.sub("", form).split() if word != _SETTINGS]
+    if len(words) < len(fixed):
+        return None
+    arguments = {}
+    for expected, word in zip(fixed, words, strict=False):
+        if expected.isupper():
+            arguments[expected.lower()] = word
+        elif expected != word:
+            return None
+    rest = [word.partition("=") for word in words[len(fixed) :]]
+    free = form.endswith(_SETTINGS)
+    if any(not (free and equals) and options.get(name) != bool(equals) for name, equals, _ in rest):
+        return None
+    needs_one = free or any(options.values())
+    if needs_one and not rest:
+        return None
+    return arguments | {name: value if equals else TRUE for name, equals, value in rest}
+
+
+def _membership(text: str, state: State, name: str, what: str, rest: Sequence[str]) -> Change:
     node = state.membership.nodes.get(name)
     incarnation = node.incarnation if node else 0
     if what == "joins":
-        weight = settings.get("weight", "1")
-        if not (weight.isascii() and weight.isdigit()):
-            raise _not_of_the_language(text)
-        zone = settings.get("zone", "")
-        return NodeJoined(name, incarnation + 1, NodeRole.DATA, (), zone, int(weight), 0, "", 0)
-    if settings:
-        raise _not_of_the_language(text)
+        settings = _arguments("[weight=WEIGHT] [zone=ZONE]", rest) if rest else {}
+        if settings is None:
+            raise _not_understood(text)
+        weight = parse_weight(settings.get("weight", "1"))
+        return NodeJoined(name, incarnation + 1, NodeRole.DATA, (), settings.get("zone", ""), weight, 0, "", 0)
+    if rest:
+        raise _not_understood(text)
     return NodeDies(name) if what == "dies" else NodeLeaving(name, incarnation, "supposed")
 
 
-def _settings(text: str, words: Sequence[str], known: tuple[str, ...] | None = ("weight", "zone")) -> dict[str, str]:
-    pairs = [word.partition("=") for word in words]
-    if any(not equals or (known is not None and name not in known) for name, equals, _ in pairs):
-        raise _not_of_the_language(text)
-    return {name: value for name, _, value in pairs}
-
-
-def _not_of_the_language(text: str) -> ConfigurationError:
-    language = GRAMMAR.replace("\b\n", "")
-    return ConfigurationError(f"--with {text!r:.80} is not understood; write one of\n{language}")
+def _not_understood(text: str) -> ConfigurationError:
+    forms = GRAMMAR.replace("\b\n", "")
+    return ConfigurationError(f"--with {text!r:.80} is not understood; write one of\n{forms}")

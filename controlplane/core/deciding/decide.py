@@ -19,8 +19,8 @@ from controlplane.core.log.draft import Draft, SealedDecision
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.observations import Observations, SlotsAsked
-from controlplane.core.operations.asked import circumstances_of
-from controlplane.core.operations.intents import overrides_self_preservation, take_intents
+from controlplane.core.operations.intent_effects import overrides_self_preservation, take_intents
+from controlplane.core.operations.operation_context import operation_context
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.canonical import later_levels
@@ -184,7 +184,7 @@ def _take_pending(
     draft: Draft, observations: Observations, silent: dict[NodeId, int], policies: SlotPolicies, now_ms: int
 ) -> list[Refusal]:
     overridden = any(
-        overrides_self_preservation(record, draft.state.intents, draft.before.cluster.policy)
+        overrides_self_preservation(record, draft.state.intents, draft.before.cluster)
         for record in observations.pending
     )
     refusals = [
@@ -195,7 +195,7 @@ def _take_pending(
     if silent or draft.state.membership.evictions_frozen:
         take_expiries(draft, silent, now_ms, overridden=overridden)
     asked = [record for record in observations.pending if record.coordinates.topic == INTENTS]
-    intents = take_intents(draft, asked, circumstances_of(observations, policies, now_ms))
+    intents = take_intents(draft, asked, operation_context(observations, policies, now_ms))
     return [*(refusal for refusal in refusals if refusal is not None), *intents]
 
 

@@ -18,8 +18,9 @@ from controlplane.core.log.state import State
 from controlplane.core.membership.events import FencingCause, NodeFenced, renewed_by
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving
 from controlplane.core.membership.observations import Observations
-from controlplane.core.operations.asked import circumstances_of, unknown_node
-from controlplane.core.operations.intents import take_intents
+from controlplane.core.operations.answers import unknown_node
+from controlplane.core.operations.intent_effects import take_intents
+from controlplane.core.operations.operation_context import operation_context
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.slots.table import Slot, split_parts, without_nodes
@@ -117,7 +118,7 @@ def what_if(
                 record = InputRecord(Coordinates(MEMBERSHIP, 0, number, now_ms), change, b"")
                 refusal = take_membership(draft, record, observations, now_ms)
                 refusals += [refusal.detail] if refusal is not None else []
-    take_intents(draft, asked, circumstances_of(observations, policies, now_ms))
+    take_intents(draft, asked, operation_context(observations, policies, now_ms))
     if refusals or unwanted_answers(draft.events):
         return draft, tuple(refusals)
     if not changes:

@@ -1,4 +1,4 @@
-"""Events on intents: each is answered once."""
+"""Events on intents: every intent is answered once."""
 
 from dataclasses import dataclass
 from enum import Enum

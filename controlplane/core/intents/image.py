@@ -9,7 +9,7 @@ from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import IntentId
 
 ANSWERED_INTENTS_KEPT: Final = 10_000
-"""How many ids of answered intents are kept, so that none counts twice: far more than the topic keeps in practice."""
+"""How many ids of answered intents are kept, so that none is carried out twice: far more than the topic retains."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """Who may ask for what: the policy's ``intent_rights``.
 
 An entry is a pattern of principals as shells write it (``ops-*``), and the kinds of intents that it allows, separated
-by spaces or commas; ``*`` stands for every kind. A principal may ask for what any pattern that fits it allows. Without
-entries everybody may ask for everything.
+by spaces or commas; ``*`` stands for every kind. A principal has the rights of every pattern that matches it. Without
+entries every principal may ask for everything.
 
-The principal is the name that an intent carries. Kafka does not say who wrote a record, so the name is a claim of
-whoever may write to ``intents``; who may is the broker's to decide, by its access control lists.
+The principal is the name that an intent carries. A Kafka record does not say which login wrote it, so any client that
+may write to ``intents`` can claim any name; the broker's access control lists say which clients may write there.
 """
 
 from fnmatch import fnmatchcase
@@ -47,7 +47,7 @@ def refusal_of(policy: Policy, principal: str, kind: str) -> str | None:
 
 
 def check_kinds(policy: Policy) -> None:
-    """Refuse rights that name what nobody can ask for.
+    """Refuse rights that name unknown kinds of intents.
 
     Raises:
         ConfigurationError: an entry has no pattern, or names no kind or one that is unknown.
@@ -67,10 +67,10 @@ def check_kinds(policy: Policy) -> None:
 
 
 def check_rights(policy: Policy) -> None:
-    """Refuse rights that no intent could ever change again.
+    """Refuse rights under which no principal could change the rights again.
 
     Raises:
-        ConfigurationError: as :func:`check_kinds`, or nobody may ask for ``change_policy``.
+        ConfigurationError: as :func:`check_kinds`, or no pattern allows ``change_policy``.
     """
     check_kinds(policy)
     changing = {EVERY_KIND, IntentKind.CHANGE_POLICY.value}

@@ -1,5 +1,6 @@
-"""What operators can ask for: each intent's rules, its effect, and its answer in the log.
+"""What operators can ask for: the effect of each kind of intent, and its answer in the log.
 
-``intents`` takes up what was asked; the ``..._operations`` are the effects, by what they are about; ``wishes`` and
-``order_checks`` find what contradicts itself.
+``intent_effects`` takes up intents. Each ``..._operations`` declares the operations of one subject, ``operation`` says
+what has to be declared, ``registry`` has all of them by the kind of intent. ``intent_conflicts`` finds intents that
+contradict each other, ``order_checks`` standing orders that do.
 """

@@ -1,51 +1,60 @@
-"""What of an operator's arguments is wrong in every state of a cluster: asked before anything is sent, and again after.
+"""What is wrong with an intent's arguments in every state of a cluster.
 
-Whoever sends an intent refuses such a one at once, so that what cannot be meant does not stand in the log for ever.
-What depends on the state, for example how many slots there are, is the leader's to judge.
+A sender checks them before it sends anything, so that an intent that no cluster could carry out does not stand in the
+log for ever; the leader checks them again. What depends on the state only the operation itself can check.
 """
 
-import re
 from collections.abc import Mapping
-from typing import Final
 
-from controlplane.core.cluster.policy import MAX_SLOT_COUNT, Policy
 from controlplane.core.intents.intent import REASON, IntentKind
-from controlplane.core.operations.policy_operations import changed_policy
-from controlplane.core.operations.slot_numbers import parse_slots
-from controlplane.core.operations.weights import parse_weight
+from controlplane.core.operations.operation import Operation
+from controlplane.core.operations.registry import OPERATIONS
 from controlplane.errors import ConfigurationError
-
-_NEVER_EMPTY: Final = ("namespace", "node", "slots", "controller")
-_NAMESPACE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,126}\Z")
 
 
 def check_arguments(kind: IntentKind, arguments: Mapping[str, str]) -> None:
     """Refuse what no cluster could ever carry out.
 
     Raises:
-        ConfigurationError: an argument is empty, badly written, or outside of what is ever allowed.
+        ConfigurationError: an argument is missing, unknown, empty, badly written, or outside of what is ever allowed.
     """
-    for name in _NEVER_EMPTY:
-        if arguments.get(name) == "":
-            raise ConfigurationError(f"the {name} must not be empty")
-    if "namespace" in arguments:
-        check_namespace_name(arguments["namespace"])
-    if "slots" in arguments:
-        parse_slots(arguments["slots"], MAX_SLOT_COUNT)
-    if "weight" in arguments:
-        parse_weight(arguments["weight"])
-    if kind is IntentKind.CHANGE_POLICY:
-        # Names, types and ranges are those of every policy, whichever one is changed: the default one stands for it.
-        changed_policy(Policy(), {name: text for name, text in arguments.items() if name != REASON})
+    operation = OPERATIONS[kind]
+    _check_values(operation, arguments)
+    problem = _names_problem(operation, arguments)
+    if problem is not None:
+        raise ConfigurationError(problem)
+    if operation.check_settings is not None:
+        named = {argument.name for argument in operation.arguments}
+        operation.check_settings({name: text for name, text in arguments.items() if name not in {*named, REASON}})
 
 
-def check_namespace_name(name: str) -> None:
-    """Refuse a name that no namespace can bear.
+def argument_problem(operation: Operation, arguments: Mapping[str, str]) -> str | None:
+    """Why no cluster could carry out an operation with these arguments; None if one could.
 
-    Raises:
-        ConfigurationError: it is too long, or has a character that is not allowed.
+    Arguments whose names are free, such as fields of the policy, are left to the operation: it checks them against the
+    policy that they change.
     """
-    if not _NAMESPACE_NAME.match(name):
-        raise ConfigurationError(
-            f"namespace {name!r:.140}: take 1 to 127 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
-        )
+    problem = _names_problem(operation, arguments)
+    if problem is not None:
+        return problem
+    try:
+        _check_values(operation, arguments)
+    except ConfigurationError as error:
+        return str(error)
+    return None
+
+
+def _names_problem(operation: Operation, arguments: Mapping[str, str]) -> str | None:
+    missing = [each.name for each in operation.arguments if each.required and not arguments.get(each.name)]
+    if missing:
+        return f"{operation.kind.value} needs {', '.join(missing)}"
+    if operation.check_settings is not None:
+        return None
+    unknown = arguments.keys() - {REASON, *(each.name for each in operation.arguments)}
+    return f"{operation.kind.value} does not know {', '.join(sorted(unknown))}" if unknown else None
+
+
+def _check_values(operation: Operation, arguments: Mapping[str, str]) -> None:
+    for argument in operation.arguments:
+        if argument.name in arguments:
+            argument.check(arguments[argument.name])

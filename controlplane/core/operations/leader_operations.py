@@ -1,14 +1,20 @@
-"""What operators can ask of the leader itself: to hand over."""
+"""What operators can ask of the leader itself: to resign, and to write a snapshot."""
+
+from typing import Final
 
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import Draft
-from controlplane.core.operations.asked import Answer, Arguments, Circumstances, done, refused
+from controlplane.core.operations.answers import Answer, done, refused
+from controlplane.core.operations.arguments import Argument, check_name
+from controlplane.core.operations.intent_conflicts import no_goals
+from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation_context import Arguments, OperationContext
 
 
-def resign_leader(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
-    """The leader steps down when the answer is committed; one that was elected meanwhile was not meant."""
+def resign_leader(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
+    """The leader steps down when the answer is committed; a leader other than the named one stays."""
     name, leader = arguments["controller"], draft.state.leader
     if name != leader:
         return refused(f"{leader!r} leads, not {name!r}")
@@ -16,7 +22,7 @@ def resign_leader(draft: Draft, arguments: Arguments, _: Circumstances) -> Answe
 
 
 def resignation_in(decision: Decision) -> IntentAnswered | None:
-    """The answer by which the leader that made this decision has resigned, if it has."""
+    """The answer by which the leader that made this decision has resigned; None if it has not."""
     answers = [event for event in decision.events if isinstance(event, IntentAnswered)]
     return next(
         (
@@ -26,3 +32,44 @@ def resignation_in(decision: Decision) -> IntentAnswered | None:
         ),
         None,
     )
+
+
+def take_snapshot(draft: Draft, _: Arguments, __: OperationContext) -> Answer:
+    """The answer is the whole effect in the log: the leader that reads it there writes the snapshot."""
+    return done(f"a snapshot is written of decision {draft.before.seq + 1} or a later one")
+
+
+LEADER_OPERATIONS: Final = (
+    Operation(
+        kind=IntentKind.RESIGN_LEADER,
+        summary="Let the leader give its lease back at once, so that another controller can lead.",
+        carry_out=resign_leader,
+        arguments=(
+            Argument(
+                name="controller",
+                meaning="the controller that is to resign; refused if it does not lead",
+                required=True,
+                check=check_name("controller"),
+                order=None,
+            ),
+        ),
+        check_settings=None,
+        goals=no_goals,
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="leader resign [--controller CONTROLLER]",
+        supposition="",
+    ),
+    Operation(
+        kind=IntentKind.TAKE_SNAPSHOT,
+        summary="Let the leader write a snapshot of the state now.",
+        carry_out=take_snapshot,
+        arguments=(),
+        check_settings=None,
+        goals=no_goals,
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="snapshot now",
+        supposition="",
+    ),
+)

@@ -1,21 +1,29 @@
 """Raising the feature level of the log: from then on it may hold what older controllers cannot read."""
 
+from typing import Final
+
 from controlplane.core.cluster.events import FeatureLevelRaised
 from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.operations.asked import Answer, Arguments, Circumstances, done, refused, some_of
+from controlplane.core.operations.answers import Answer, done, refused, some_of
+from controlplane.core.operations.arguments import Argument, any_text
+from controlplane.core.operations.intent_conflicts import no_goals
+from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation_context import Arguments, OperationContext
+from controlplane.errors import ConfigurationError
+
+_DIGITS: Final = 9
+"""No feature level has more. Python refuses to read a number of thousands of them, and the leader would end."""
 
 
-def raise_feature_level(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
-    """Let the log have a greater level, if nobody is known who would have to stop.
+def raise_feature_level(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
+    """Raise the feature level, unless a controller that may lead next is not known to support it.
 
-    A controller that ticks may lead next. Ticks do not say which level it supports, so the operator names those that
-    he has upgraded; the leader speaks for itself.
+    Any controller that writes ticks may lead next. Ticks do not say which level a controller supports, so the intent
+    names the controllers that were upgraded; the leader knows its own level.
     """
-    text, known = arguments["level"], draft.state.cluster.feature_level
-    if not text.isascii() or not text.isdigit():
-        return refused(f"level is {text!r:.80}, expected a whole number")
-    level = int(text)
+    level, known = int(arguments["level"]), draft.state.cluster.feature_level
     if level == known:
         return done(f"the log has feature level {known} already")
     if level < known:
@@ -26,7 +34,7 @@ def raise_feature_level(draft: Draft, arguments: Arguments, circumstances: Circu
     if level > FEATURE_LEVEL:
         return refused(f"the leader supports feature level {FEATURE_LEVEL}, not {level}: upgrade the controllers first")
     upgraded = set(arguments.get("upgraded", "").replace(",", " ").split())
-    others = circumstances.ticking - upgraded - {draft.state.leader}
+    others = context.ticking - upgraded - {draft.state.leader}
     if others:
         return refused(
             f"{some_of(others)} may not support feature level {level} and would have to stop: upgrade the controllers, "
@@ -34,3 +42,44 @@ def raise_feature_level(draft: Draft, arguments: Arguments, circumstances: Circu
         )
     draft.add(FeatureLevelRaised(level))
     return done(f"feature level {known} -> {level}; controllers that do not support it stop")
+
+
+def check_level(text: str) -> None:
+    """Refuse a text that is no feature level.
+
+    Raises:
+        ConfigurationError: it is no whole number, or has too many digits.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+        raise ConfigurationError(f"level is {text!r:.80}, expected a whole number")
+
+
+LEVEL_OPERATIONS: Final = (
+    Operation(
+        kind=IntentKind.RAISE_FEATURE_LEVEL,
+        summary="Raise the feature level of the log for good; controllers that do not support it stop.",
+        carry_out=raise_feature_level,
+        arguments=(
+            Argument(
+                name="level",
+                meaning="the new feature level, a whole number",
+                required=True,
+                check=check_level,
+                order=None,
+            ),
+            Argument(
+                name="upgraded",
+                meaning="ids of the controllers, other than the leader, that support the level, separated by spaces",
+                required=False,
+                check=any_text,
+                order=None,
+            ),
+        ),
+        check_settings=None,
+        goals=no_goals,
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="feature-level raise LEVEL [--upgraded UPGRADED]",
+        supposition="",
+    ),
+)

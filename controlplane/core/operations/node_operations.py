@@ -1,16 +1,16 @@
-"""What operators can ask for a node: to be drained and back, to be excluded, to count with another weight or zone."""
+"""What operators can ask for nodes: drains, exclusions, other weights and zones, and to fence the silent ones."""
 
 from dataclasses import replace
+from typing import Final
 
+from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeDraining, NodeOrdered, NodeUndrained
 from controlplane.core.membership.node import Node, NodeRole, NodeStatus
 from controlplane.core.membership.standing_orders import NO_ORDER, StandingOrder
-from controlplane.core.operations.asked import (
+from controlplane.core.operations.answers import (
     Answer,
-    Arguments,
-    Circumstances,
     and_kept,
     done,
     refused,
@@ -19,27 +19,36 @@ from controlplane.core.operations.asked import (
     unknown_node,
     unless_contradicting,
 )
+from controlplane.core.operations.arguments import NODE, Argument, any_text
+from controlplane.core.operations.intent_conflicts import (
+    given_settings_of_node,
+    no_goals,
+    no_settings_of_node,
+    node_goal,
+)
+from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation_context import Arguments, OperationContext
 from controlplane.core.operations.slot_numbers import counted
 from controlplane.core.operations.weights import parse_weight
+from controlplane.core.slots.policy_contract import OrderKind
 from controlplane.core.values.identifiers import NodeId
-from controlplane.errors import ConfigurationError
 
 
-def drain_node(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
-    """Relieve a node of what it holds; it goes on living."""
+def drain_node(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
+    """Give what a node holds to others; its process goes on."""
     node = draft.state.membership.nodes.get(arguments["node"])
     if node is None:
         return unknown_node(draft.state, arguments["node"])
     if not node.lives:
         return refused(f"node {node.node_id!r} is {node.status.value}: it holds nothing")
     if node.status is NodeStatus.DRAINING:
-        return done(f"node {node.node_id!r} drains already; {_what_remains(draft.state, node.node_id, circumstances)}")
-    draft.add(NodeDraining(node.node_id, node.incarnation, circumstances.now_ms, leaving=False))
-    return done(f"node {node.node_id!r} drains; {_what_remains(draft.state, node.node_id, circumstances)}")
+        return done(f"node {node.node_id!r} drains already; {_what_remains(draft.state, node.node_id, context)}")
+    draft.add(NodeDraining(node.node_id, node.incarnation, context.now_ms, leaving=False))
+    return done(f"node {node.node_id!r} drains; {_what_remains(draft.state, node.node_id, context)}")
 
 
-def undrain_node(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
-    """Take an operator's drain back."""
+def undrain_node(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
+    """End a drain that an operator has ordered."""
     node = draft.state.membership.nodes.get(arguments["node"])
     if node is None:
         return unknown_node(draft.state, arguments["node"])
@@ -49,12 +58,12 @@ def undrain_node(draft: Draft, arguments: Arguments, circumstances: Circumstance
         return done(f"node {node.node_id!r} does not drain")
     if node.leaving:
         return refused(f"node {node.node_id!r} asked to leave itself: let it go, and start it again to have it back")
-    draft.add(NodeUndrained(node.node_id, node.incarnation, circumstances.now_ms))
+    draft.add(NodeUndrained(node.node_id, node.incarnation, context.now_ms))
     return done(f"node {node.node_id!r} is active again")
 
 
-def exclude_node(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
-    """Give a node nothing from now on, whichever process bears its name."""
+def exclude_node(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
+    """Give a node nothing from now on, over all its restarts."""
     name = arguments["node"]
     order = draft.state.membership.order(name)
     if order.excluded:
@@ -68,11 +77,11 @@ def exclude_node(draft: Draft, arguments: Arguments, circumstances: Circumstance
     else:
         detail += sleeping_pins(draft.state, name, "included again")
     answer = unless_contradicting(draft, [NodeOrdered(name, replace(order, excluded=True))], detail)
-    return and_kept(answer, draft.state, name, circumstances)
+    return and_kept(answer, draft.state, name, context)
 
 
-def include_node(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
-    """Let a node be given slots and bundles again."""
+def include_node(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
+    """End an exclusion: the node may be given slots and bundles again."""
     name = arguments["node"]
     order = draft.state.membership.order(name)
     if order.excluded:
@@ -85,24 +94,21 @@ def include_node(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer
     return refused(f"node {name!r} is not excluded; excluded are {some_of(excluded)}")
 
 
-def set_node(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
-    """Let a node count with another weight or zone than it says itself."""
+def set_node(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
+    """Set the weight or the zone that counts for a node, in place of those that it joined with."""
     name = arguments["node"]
     order = draft.state.membership.order(name)
     if not arguments.keys() & {"weight", "zone"}:
         return refused("say what to set: weight, zone or both")
     if "weight" in arguments:
-        try:
-            order = replace(order, weight=parse_weight(arguments["weight"]))
-        except ConfigurationError as error:
-            return refused(str(error))
+        order = replace(order, weight=parse_weight(arguments["weight"]))
     if "zone" in arguments:
         order = replace(order, zone=arguments["zone"])
     return _say(draft, name, order, f"node {name!r} counts with {_spoken(order)}")
 
 
-def reset_node(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
-    """Let a node's own weight and zone count again."""
+def reset_node(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
+    """Let the weight and the zone count again that the node joined with."""
     name = arguments["node"]
     order = draft.state.membership.order(name)
     if order.weight is None and order.zone is None and name not in draft.state.membership.nodes:
@@ -111,6 +117,19 @@ def reset_node(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
         ]
         return refused(f"nothing is set for node {name!r}; something is for {some_of(said)}")
     return _say(draft, name, replace(order, weight=None, zone=None), f"node {name!r} counts with what it says itself")
+
+
+def override_self_preservation(draft: Draft, _: Arguments, __: OperationContext) -> Answer:
+    """Answer which nodes the decision has fenced: silent nodes are fenced before intents are carried out."""
+    before = draft.before.membership.nodes
+    fenced = [
+        node_id
+        for node_id, node in draft.state.membership.nodes.items()
+        if node.status is NodeStatus.FENCED and node_id in before and before[node_id].lives
+    ]
+    if not fenced:
+        return done("nobody was silent: nobody is fenced")
+    return done(f"{counted(len(fenced), 'silent node')} fenced: {some_of(fenced)}")
 
 
 _KEEPS = "there is no other node to take over what it holds: it keeps that until one joins"
@@ -130,7 +149,7 @@ def _spoken(order: StandingOrder) -> str:
     return " and ".join(parts)
 
 
-def _what_remains(state: State, name: NodeId, circumstances: Circumstances) -> str:
+def _what_remains(state: State, name: NodeId, context: OperationContext) -> str:
     slots = sum(1 for slot in state.slots.table if name in slot.replicas)
     bundles = sum(1 for bundle in state.bundles.by_id.values() if bundle.owner == name)
     held = f"it has {counted(slots, 'slot')} and {counted(bundles, 'bundle')} to give away"
@@ -139,4 +158,108 @@ def _what_remains(state: State, name: NodeId, circumstances: Circumstances) -> s
         return f"{held}; {_KEEPS}"
     if state.slots.paused:
         return f"{held}; its slots stay until reconciliation is resumed"
-    return and_kept(done(held + sleeping_pins(state, name, "undrained")), state, name, circumstances).detail
+    return and_kept(done(held + sleeping_pins(state, name, "undrained")), state, name, context).detail
+
+
+NODE_OPERATIONS: Final = (
+    Operation(
+        kind=IntentKind.OVERRIDE_SELF_PRESERVATION,
+        summary="Fence the silent nodes although evictions are frozen.",
+        carry_out=override_self_preservation,
+        arguments=(),
+        check_settings=None,
+        goals=no_goals,
+        turn=Turn.BEFORE_EXPIRY,
+        feature_level=FIRST_LEVEL,
+        command="intents override-self-preservation",
+        supposition="",
+    ),
+    Operation(
+        kind=IntentKind.DRAIN_NODE,
+        summary="Give the slots and bundles of a node to others while its process goes on, until it restarts.",
+        carry_out=drain_node,
+        arguments=(NODE,),
+        check_settings=None,
+        goals=node_goal("drained", value=True),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="nodes drain NODE",
+        supposition="node NODE drains",
+    ),
+    Operation(
+        kind=IntentKind.UNDRAIN_NODE,
+        summary="End a drain that an operator has ordered.",
+        carry_out=undrain_node,
+        arguments=(NODE,),
+        check_settings=None,
+        goals=node_goal("drained", value=False),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="nodes undrain NODE",
+        supposition="node NODE undrains",
+    ),
+    Operation(
+        kind=IntentKind.EXCLUDE_NODE,
+        summary="Give a node nothing, over all its restarts, until it is included again.",
+        carry_out=exclude_node,
+        arguments=(NODE,),
+        check_settings=None,
+        goals=node_goal("excluded", value=True),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="nodes exclude NODE",
+        supposition="node NODE excluded",
+    ),
+    Operation(
+        kind=IntentKind.INCLUDE_NODE,
+        summary="End the exclusion of a node.",
+        carry_out=include_node,
+        arguments=(NODE,),
+        check_settings=None,
+        goals=node_goal("excluded", value=False),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="nodes include NODE",
+        supposition="node NODE included",
+    ),
+    Operation(
+        kind=IntentKind.SET_NODE,
+        summary="Set the weight or the zone that counts for a node, in place of those that it joined with.",
+        carry_out=set_node,
+        arguments=(
+            NODE,
+            Argument(
+                name="weight",
+                meaning="its share of slots relative to other nodes, a whole number from 1",
+                required=False,
+                check=parse_weight,
+                order=OrderKind.WEIGHTS,
+            ),
+            Argument(
+                name="zone",
+                meaning="its failure domain; an empty text for none",
+                required=False,
+                check=any_text,
+                order=OrderKind.ZONES,
+            ),
+        ),
+        check_settings=None,
+        goals=given_settings_of_node,
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="nodes set NODE [--weight WEIGHT] [--zone ZONE]",
+        supposition="node NODE [weight=WEIGHT] [zone=ZONE]",
+    ),
+    Operation(
+        kind=IntentKind.RESET_NODE,
+        summary="Let the weight and the zone count again that a node joined with.",
+        carry_out=reset_node,
+        arguments=(NODE,),
+        check_settings=None,
+        goals=no_settings_of_node,
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="nodes set NODE --reset",
+        supposition="",
+    ),
+)

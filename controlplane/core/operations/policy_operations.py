@@ -5,22 +5,23 @@ from typing import Final
 
 from controlplane.core.cluster.events import PolicyChanged
 from controlplane.core.cluster.policy import FormerSilenceLimit, Policy
-from controlplane.core.intents.intent import REASON
+from controlplane.core.intents.intent import REASON, IntentKind
 from controlplane.core.intents.rights import check_kinds, check_rights
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.membership.observations import UNDATED_OFFSET
-from controlplane.core.operations.asked import (
+from controlplane.core.operations.answers import (
     Answer,
-    Arguments,
-    Circumstances,
     done,
     refused,
     some_of,
     unheeded,
     unless_contradicting,
 )
+from controlplane.core.operations.intent_conflicts import policy_fields
+from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation_context import Arguments, OperationContext
 from controlplane.core.operations.slot_numbers import named_slots
 from controlplane.core.slots.events import SlotsExcluded, SlotsPinned, SlotsSplit
 from controlplane.core.slots.pins import inherited_exclusions, inherited_pins
@@ -35,22 +36,22 @@ _MAPS: Final[Mapping[str, str]] = {_OPTIONS: "NAME", "intent_rights": "PATTERN"}
 """Fields whose entries are set one by one, with what names an entry."""
 
 
-def change_policy(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
-    """Let another policy rule from now on: the present one with the named fields changed, in one event."""
+def change_policy(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
+    """Change the named fields of the policy, in one event."""
     settings = {name: text for name, text in arguments.items() if name != REASON}
     before = draft.state.cluster.policy
     try:
         after = changed_policy(before, settings)
-        check_slot_policy(circumstances.policies, after, draft.state.slots.table)
-        _check_change(draft.state, after, circumstances.heartbeats_offset)
+        check_slot_policy(context.policies, after, draft.state.slots.table)
+        _check_change(draft.state, after, context.heartbeats_offset)
     except (ConfigurationError, UnknownSlotPolicyError) as error:
         return refused(str(error))
     if after == before:
         return done("the policy says so already")
-    events = _events(draft, after, circumstances.heartbeats_offset)
+    events = _events(draft, after, context.heartbeats_offset)
     detail = f"{_difference(before, after)}{_waiting(draft.state, after)}"
     if after.slot_policy != before.slot_policy:
-        detail += _ignored(draft.state, after, circumstances)
+        detail += _ignored(draft.state, after, context)
     return unless_contradicting(draft, events, detail)
 
 
@@ -88,6 +89,15 @@ def changed_policy(policy: Policy, settings: Mapping[str, str]) -> Policy:
         raise ConfigurationError(error.detail.removeprefix(f"{Policy.__name__}.")) from error
     check_kinds(changed)
     return changed
+
+
+def check_settings(settings: Mapping[str, str]) -> None:
+    """Refuse settings that no policy can have; names, types and ranges of fields are the same whatever is changed.
+
+    Raises:
+        ConfigurationError: as :func:`changed_policy`.
+    """
+    changed_policy(Policy(), settings)
 
 
 def _parsed(name: str, text: str, known: Plain) -> Plain:
@@ -163,8 +173,8 @@ def _waiting(state: State, after: Policy) -> str:
     return f"; {longest_ms} ms go on to fence until every node that may still rely on them has stopped"
 
 
-def _ignored(state: State, after: Policy, circumstances: Circumstances) -> str:
-    """The orders that stand and at which the new slot policy does not look; empty if there are none."""
+def _ignored(state: State, after: Policy, context: OperationContext) -> str:
+    """The standing orders of which the new slot policy takes no account, for an answer; empty without any."""
     weighed = [name for name, order in state.membership.orders.items() if order.weight is not None]
     zoned = [name for name, order in state.membership.orders.items() if order.zone is not None]
     standing = {
@@ -179,8 +189,24 @@ def _ignored(state: State, after: Policy, circumstances: Circumstances) -> str:
         OrderKind.WEIGHTS: (weighed, f"weights of {some_of(weighed)}"),
         OrderKind.ZONES: (zoned, f"zones of {some_of(zoned)}"),
     }
-    ignored = unheeded(circumstances.policies, after.slot_policy, [kind for kind in standing if standing[kind][0]])
+    ignored = unheeded(context.policies, after.slot_policy, [kind for kind in standing if standing[kind][0]])
     if not ignored:
         return ""
     words = "; ".join(standing[kind][1] for kind in ignored)
     return f"; slot policy {after.slot_policy!r} does not look at what stands: {words}"
+
+
+POLICY_OPERATIONS: Final = (
+    Operation(
+        kind=IntentKind.CHANGE_POLICY,
+        summary="Change fields of the policy in one decision; each argument is a field with its new value.",
+        carry_out=change_policy,
+        arguments=(),
+        check_settings=check_settings,
+        goals=policy_fields,
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="policy set NAME=VALUE...",
+        supposition="policy NAME=VALUE...",
+    ),
+)

@@ -1,20 +1,25 @@
 """What operators can ask for the slot table: pins and exclusions, a new plan at once, a pause."""
 
-from controlplane.core.intents.intent import REASON, TRUE
+from dataclasses import replace
+from typing import Final
+
+from controlplane.core.intents.intent import FALSE, REASON, TRUE, IntentKind
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State
 from controlplane.core.membership.node import NodeStatus
-from controlplane.core.operations.asked import (
+from controlplane.core.operations.answers import (
     Answer,
-    Arguments,
-    Circumstances,
     and_kept,
     done,
     refused,
     unknown_node,
     unless_contradicting,
 )
+from controlplane.core.operations.arguments import NODE, SLOTS, Argument, check_one_of
+from controlplane.core.operations.intent_conflicts import cluster_goal, no_goals, slot_goals
+from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation_context import Arguments, OperationContext
 from controlplane.core.operations.slot_numbers import named_slots, parse_slots
 from controlplane.core.slots.events import (
     PlanDropped,
@@ -26,10 +31,11 @@ from controlplane.core.slots.events import (
     SlotsUnpinned,
 )
 from controlplane.core.slots.pins import Exclusion, Pin
+from controlplane.core.slots.policy_contract import OrderKind
 from controlplane.errors import ConfigurationError
 
 
-def pin_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
+def pin_slots(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
     """Keep replicas of some slots on a node."""
     state, name = draft.state, arguments["node"]
     if name not in state.membership.nodes:
@@ -50,8 +56,8 @@ def pin_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
     return unless_contradicting(draft, [SlotsPinned(tuple(pins))], detail)
 
 
-def unpin_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
-    """Take pins back."""
+def unpin_slots(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
+    """End pins of slots to a node."""
     state, name = draft.state, arguments["node"]
     try:
         slots = set(parse_slots(arguments["slots"], len(state.slots.table)))
@@ -66,7 +72,7 @@ def unpin_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
     return done(f"{named_slots(pin.slot_id for pin in pins)} {are} no longer pinned to {name!r}")
 
 
-def exclude_slots(draft: Draft, arguments: Arguments, circumstances: Circumstances) -> Answer:
+def exclude_slots(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
     """Forbid a node to hold some slots."""
     state, name = draft.state, arguments["node"]
     if name not in state.membership.nodes:
@@ -81,11 +87,11 @@ def exclude_slots(draft: Draft, arguments: Arguments, circumstances: Circumstanc
     if not exclusions:
         return done(f"{detail} already")
     answer = unless_contradicting(draft, [SlotsExcluded(tuple(exclusions))], detail)
-    return and_kept(answer, draft.state, name, circumstances)
+    return and_kept(answer, draft.state, name, context)
 
 
-def include_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
-    """Take exclusions of slots back."""
+def include_slots(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
+    """End exclusions of slots."""
     state, name = draft.state, arguments["node"]
     try:
         slots = set(parse_slots(arguments["slots"], len(state.slots.table)))
@@ -99,7 +105,7 @@ def include_slots(draft: Draft, arguments: Arguments, _: Circumstances) -> Answe
     return done(f"{name!r} may hold {named_slots(each.slot_id for each in taken)} again")
 
 
-def refresh_table(draft: Draft, _: Arguments, __: Circumstances) -> Answer:
+def refresh_table(draft: Draft, _: Arguments, __: OperationContext) -> Answer:
     """Plan at once, and write every row of the routing table again."""
     if not draft.refresh:
         draft.because(CauseKind.TABLE_REPUBLISHED, draft.state.log_id, "an operator asks for it")
@@ -108,8 +114,8 @@ def refresh_table(draft: Draft, _: Arguments, __: Circumstances) -> Answer:
     return done(f"{detail}; nothing is planned: reconciliation is paused" if draft.state.slots.paused else detail)
 
 
-def pause_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
-    """Move no slot until this is taken back."""
+def pause_reconciliation(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
+    """Move no slot until it is resumed."""
     if draft.state.slots.paused:
         return done("reconciliation is paused already")
     draft.add(ReconciliationPaused(arguments.get(REASON, "")))
@@ -118,7 +124,7 @@ def pause_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) -
     return done("reconciliation is paused: no slot moves; the dead are taken out of the table all the same")
 
 
-def resume_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) -> Answer:
+def resume_reconciliation(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
     """Plan slots again, at once."""
     if not draft.state.slots.paused:
         return done("reconciliation is not paused")
@@ -127,7 +133,7 @@ def resume_reconciliation(draft: Draft, arguments: Arguments, _: Circumstances) 
 
 
 def _asleep(state: State, name: str) -> str:
-    """Why pins on a node do nothing yet, to be added to an answer; empty if they do."""
+    """Why pins to a node have no effect yet, to be added to an answer; empty if they have."""
     node = state.membership.nodes[name]
     if not node.lives:
         return f"; it is {node.status.value}: the pins sleep until it joins again"
@@ -141,8 +147,106 @@ def _asleep(state: State, name: str) -> str:
 
 
 def _nothing_stands(state: State, name: str, detail: str, what: str, known: list[int]) -> Answer:
-    """Nothing to take back: right if the node is known, else the name is likely a wrong one."""
+    """The answer where nothing is to be ended: done if the node is known, else refused, as a mistyped name."""
     if name in state.membership.nodes:
         return done(detail)
     verb = "is" if len(set(known)) == 1 else "are"
     return refused(f"{detail}; {what} {verb} {named_slots(known) if known else 'none'}")
+
+
+TABLE_OPERATIONS: Final = (
+    Operation(
+        kind=IntentKind.PIN_SLOTS,
+        summary="Keep a replica of each of some slots on a node.",
+        carry_out=pin_slots,
+        arguments=(
+            replace(SLOTS, order=OrderKind.PINS),
+            NODE,
+            Argument(
+                name="leads",
+                meaning="`true` if the node also has to lead the slots",
+                required=False,
+                check=check_one_of("leads", TRUE, FALSE),
+                order=None,
+            ),
+        ),
+        check_settings=None,
+        goals=slot_goals("pinned", value=True, excludes="barred"),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="table pin SLOTS NODE [--leads]",
+        supposition="pin SLOTS NODE [leads]",
+    ),
+    Operation(
+        kind=IntentKind.UNPIN_SLOTS,
+        summary="End pins of slots to a node.",
+        carry_out=unpin_slots,
+        arguments=(SLOTS, NODE),
+        check_settings=None,
+        goals=slot_goals("pinned", value=False, excludes=None),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="table unpin SLOTS NODE",
+        supposition="unpin SLOTS NODE",
+    ),
+    Operation(
+        kind=IntentKind.EXCLUDE_SLOTS,
+        summary="Forbid a node to hold some slots.",
+        carry_out=exclude_slots,
+        arguments=(replace(SLOTS, order=OrderKind.SLOT_EXCLUSIONS), NODE),
+        check_settings=None,
+        goals=slot_goals("barred", value=True, excludes="pinned"),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="table exclude SLOTS NODE",
+        supposition="exclude SLOTS NODE",
+    ),
+    Operation(
+        kind=IntentKind.INCLUDE_SLOTS,
+        summary="End such exclusions.",
+        carry_out=include_slots,
+        arguments=(SLOTS, NODE),
+        check_settings=None,
+        goals=slot_goals("barred", value=False, excludes=None),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="table include SLOTS NODE",
+        supposition="include SLOTS NODE",
+    ),
+    Operation(
+        kind=IntentKind.REFRESH_TABLE,
+        summary="Plan at once, and write every row of the routing table again under a new epoch.",
+        carry_out=refresh_table,
+        arguments=(),
+        check_settings=None,
+        goals=no_goals,
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="table refresh",
+        supposition="",
+    ),
+    Operation(
+        kind=IntentKind.PAUSE_RECONCILIATION,
+        summary="Move no slot until it is resumed; only dead nodes are taken out of the table.",
+        carry_out=pause_reconciliation,
+        arguments=(),
+        check_settings=None,
+        goals=cluster_goal("paused", value=True),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="table pause",
+        supposition="pause",
+    ),
+    Operation(
+        kind=IntentKind.RESUME_RECONCILIATION,
+        summary="End a pause.",
+        carry_out=resume_reconciliation,
+        arguments=(),
+        check_settings=None,
+        goals=cluster_goal("paused", value=False),
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="table resume",
+        supposition="resume",
+    ),
+)

@@ -78,7 +78,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "counts an intent again that was answered",
-        "controlplane.core.operations.intents:take_intents",
+        "controlplane.core.operations.intent_effects:take_intents",
         "not draft.state.intents.has_answered(intent.intent_id)",
         "intent.intent_id",
     ),

@@ -52,6 +52,10 @@ class SofaOptions:
         return ArrangeSettings(slot_count, replicas, self.protected_nodes, numbers)
 
 
+_DIGITS: Final = 18
+"""No option has more. Python refuses to read a number of thousands of digits, and the leader would end."""
+
+
 def sofa_options(texts: Mapping[str, str]) -> SofaOptions:
     """The options that a policy names.
 
@@ -63,9 +67,12 @@ def sofa_options(texts: Mapping[str, str]) -> SofaOptions:
         if name not in known:
             raise ConfigurationError(f"slot_policy_options.{name}: sofa knows {', '.join(known)}")
         least, most = _LEAST.get(name, 0), _MOST.get(name)
-        if not text.isascii() or not text.isdigit() or int(text) < least or (most is not None and int(text) > most):
-            bounds = f"from {least} on" if most is None else f"between {least} and {most}"
-            raise ConfigurationError(f"slot_policy_options.{name} is {text!r}: take a whole number {bounds}")
+        written = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+        if not written or int(text) < least or (most is not None and int(text) > most):
+            bounds = (
+                f"from {least} on, with at most {_DIGITS} digits" if most is None else f"between {least} and {most}"
+            )
+            raise ConfigurationError(f"slot_policy_options.{name} is {text!r:.80}: take a whole number {bounds}")
     return SofaOptions(**{name: int(text) for name, text in texts.items()})
 
 

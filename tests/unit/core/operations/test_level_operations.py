@@ -74,6 +74,7 @@ def test_a_controller_that_ticks_has_to_be_named(world: World) -> None:
         (FEATURE_LEVEL + 1, f"the leader supports feature level {FEATURE_LEVEL}, not {FEATURE_LEVEL + 1}"),
         ("two", "level is 'two', expected a whole number"),
         ("-1", "level is '-1', expected a whole number"),
+        ("9" * 5_000, "expected a whole number"),  # more digits than Python reads
     ],
 )
 def test_a_level_that_nobody_supports_is_refused(world: World, level: object, sentence: str) -> None:

@@ -70,6 +70,7 @@ def test_options_have_sofaregistrys_names_and_defaults() -> None:
         ({"threshold_percent": "-1"}, "is '-1': take a whole number between 0 and 100"),
         ({"max_leader_moves": "0"}, "max_leader_moves is '0': take a whole number from 1 on"),
         ({"protected_nodes": "two"}, "protected_nodes is 'two': take a whole number from 0 on"),
+        ({"protected_nodes": "9" * 5_000}, "take a whole number from 0 on, with at most 18 digits"),
         ({"max_sync_gap_ms": "1.5"}, "max_sync_gap_ms is '1.5': take a whole number from 1 on"),
     ],
 )

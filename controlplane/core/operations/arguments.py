@@ -1,0 +1,93 @@
+"""Arguments of operations: what each is for, and what no cluster could ever accept as its value.
+
+A check here looks at the text alone. What depends on the state, for example how many slots there are, is checked by the
+operation itself when the leader carries it out.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.core.cluster.policy import MAX_SLOT_COUNT
+from controlplane.core.operations.slot_numbers import parse_slots
+from controlplane.core.slots.policy_contract import OrderKind
+from controlplane.errors import ConfigurationError
+
+_NAMESPACE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,126}\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """An argument of an operation. Every field has to be given, so that a new argument leaves nothing unsaid.
+
+    Attributes:
+        name: under which an intent carries it.
+        meaning: what it says, for the reference; a phrase that begins in lower case, without a full stop.
+        required: whether an intent without it, or with an empty text, is refused.
+        check: raises :class:`~controlplane.errors.ConfigurationError` for a text that no cluster could accept.
+        order: the kind of order that it gives, of which a slot policy may take no account; None if it gives none.
+    """
+
+    name: str
+    meaning: str
+    required: bool
+    check: Callable[[str], object]
+    order: OrderKind | None
+
+
+def any_text(_: str) -> None:
+    """The check of an argument whose every text is allowed."""
+
+
+def check_name(what: str) -> Callable[[str], None]:
+    """The check of a name that may have any characters, but not be empty; ``what`` it names stands in the error."""
+
+    def check(text: str) -> None:
+        if not text:
+            raise ConfigurationError(f"the {what} must not be empty")
+
+    return check
+
+
+def check_slots(text: str) -> None:
+    """Refuse a text that is no list of slots in any cluster.
+
+    Raises:
+        ConfigurationError: it is empty, badly written, or names a slot that no cluster has.
+    """
+    check_name("slots")(text)
+    parse_slots(text, MAX_SLOT_COUNT)
+
+
+def check_namespace_name(name: str) -> None:
+    """Refuse a name that no namespace can have.
+
+    Raises:
+        ConfigurationError: it is empty or too long, or has a character that is not allowed.
+    """
+    check_name("namespace")(name)
+    if not _NAMESPACE_NAME.match(name):
+        raise ConfigurationError(
+            f"namespace {name!r:.140}: take 1 to 127 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
+        )
+
+
+def check_one_of(name: str, *texts: str) -> Callable[[str], None]:
+    """The check of an argument that has one of these texts."""
+
+    def check(text: str) -> None:
+        if text not in texts:
+            raise ConfigurationError(f"{name} is {text!r:.80}, expected {' or '.join(texts)}")
+
+    return check
+
+
+NODE: Final = Argument(name="node", meaning="the name of a node", required=True, check=check_name("node"), order=None)
+SLOTS: Final = Argument(
+    name="slots",
+    meaning="slot numbers and ranges as in `3,7-9`, or `all`",
+    required=True,
+    check=check_slots,
+    order=None,
+)

@@ -1,0 +1,48 @@
+"""What operators can ask for namespaces: to create one."""
+
+from typing import Final
+
+from controlplane.core.bundles.bundle import Namespace, equal_bundles
+from controlplane.core.bundles.events import NamespaceCreated
+from controlplane.core.intents.intent import IntentKind
+from controlplane.core.log.draft import Draft
+from controlplane.core.operations.answers import Answer, done, refused
+from controlplane.core.operations.arguments import Argument, check_namespace_name
+from controlplane.core.operations.intent_conflicts import no_goals
+from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation_context import Arguments, OperationContext
+from controlplane.core.operations.slot_numbers import counted
+
+
+def create_namespace(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
+    """Create a namespace whose hash space is divided evenly into as many bundles as the policy says."""
+    name = arguments["namespace"]
+    if name in draft.state.bundles.namespaces:
+        return refused(f"namespace {name!r} exists already")
+    bundles = equal_bundles(name, draft.state.cluster.policy.bundles_per_namespace)
+    draft.add(NamespaceCreated(Namespace(name, len(bundles)), bundles))
+    return done(f"namespace {name!r} with {counted(len(bundles), 'bundle')}")
+
+
+NAMESPACE_OPERATIONS: Final = (
+    Operation(
+        kind=IntentKind.CREATE_NAMESPACE,
+        summary="Create a namespace, with as many bundles as the policy's `bundles_per_namespace`.",
+        carry_out=create_namespace,
+        arguments=(
+            Argument(
+                name="namespace",
+                meaning="its name: 1 to 127 of a-z, 0-9, `.`, `_` and `-`",
+                required=True,
+                check=check_namespace_name,
+                order=None,
+            ),
+        ),
+        check_settings=None,
+        goals=no_goals,
+        turn=Turn.IN_ORDER,
+        feature_level=FIRST_LEVEL,
+        command="namespaces create NAMESPACE",
+        supposition="",
+    ),
+)
