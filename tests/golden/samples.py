@@ -224,6 +224,30 @@ _FULL_HEARTBEAT = Heartbeat(
     bundle_statuses=(BundleStatus(_BUNDLE_ID, ReplicaStatus.HEALTHY),),
 )
 
+_INTENTS: dict[str, dict[str, str]] = {
+    "create_namespace": {"namespace": "kv"},
+    "override_self_preservation": {},
+    "drain_node": {"node": "n1"},
+    "undrain_node": {"node": "n1"},
+    "exclude_node": {"node": "n1"},
+    "include_node": {"node": "n1"},
+    "set_node": {"node": "n1", "weight": "3", "zone": "zone-b"},
+    "reset_node": {"node": "n1"},
+    "pin_slots": {"slots": "3,7-9", "node": "n1", "leads": "true"},
+    "unpin_slots": {"slots": "3,7-9", "node": "n1"},
+    "exclude_slots": {"slots": "3,7-9", "node": "n1"},
+    "include_slots": {"slots": "3,7-9", "node": "n1"},
+    "refresh_table": {},
+    "pause_reconciliation": {},
+    "resume_reconciliation": {},
+    "change_policy": {"tolerance_percent": "5", "zone_rule": "hard"},
+    "change_policy to the contrary": {"tolerance_percent": "6", "zone_rule": "ignored"},
+    "raise_feature_level": {"level": "2", "upgraded": "c2 c3"},
+    "resign_leader": {"controller": "c1"},
+    "take_snapshot": {},
+}
+"""By the kind's name: an intent of every kind, with all the arguments that its operation declares."""
+
 SAMPLES: tuple[Sample, ...] = (
     Sample("plain", Heartbeat("node-1", _STARTED_MS, _STARTED_MS + 1, Epoch(0), NodeRole.DATA)),
     Sample("full", _FULL_HEARTBEAT),
@@ -256,6 +280,7 @@ SAMPLES: tuple[Sample, ...] = (
     Sample("plain", NodeLeft("node-1", _STARTED_MS, "")),
     Sample("full", Intent("intent-1", "create_namespace", "ada", {"namespace": "kv", "comment": "für alle"})),
     Sample("plain", Intent("intent-2", "override_self_preservation", "", {})),
+    *(Sample(name, Intent(f"intent-{name}", name.split()[0], "ada", given)) for name, given in _INTENTS.items()),
     Sample("everything", _EVERYTHING),
     Sample("everything in parts", _EVERYTHING, max_part_bytes=700),
     Sample("rights", _RIGHTS),

@@ -14,10 +14,7 @@ import pytest
 from controlplane.codec.decisions import DecisionAssembler, encode_decision
 from controlplane.core.bundles.bundle import assign_orphans
 from controlplane.core.bundles.events import BundlesAssigned
-from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.ownership import slot_request
-from controlplane.core.intents.events import IntentAnswered, IntentOutcome
-from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.apply import apply
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import Draft
@@ -34,7 +31,6 @@ from tests.golden.frozen import RECORDS, decode, read_json
 from tests.helpers.logs import complaints_of
 from tests.helpers.recorded_log import RecordedLog
 from tests.helpers.tour import tour
-from tests.helpers.world import World
 
 PACING = {PlanDropped, PlanMade, SlotsAssigned, ReplicasLeft, BundlesAssigned}
 
@@ -215,15 +211,3 @@ def test_what_an_intent_does_is_what_what_if_foretells() -> None:
             {type(event) for event in events} - PACING for events in (asked.decision.events, asked.foretold)
         )
         assert done == foretold, asked.intent
-
-
-@pytest.mark.parametrize("kind", IntentKind, ids=lambda kind: kind.value)
-def test_an_intent_without_the_right_to_it_leads_to_no_event(kind: IntentKind) -> None:
-    """Whatever its arguments are: the answer is all that the decision holds."""
-    world = World(Policy(slot_count=8, intent_rights={"ada": "*"}))
-    world.admit("n1", "n2")
-    world.principal = "mallory"
-    asked = next((each.intent for each in tour().asked if each.intent.kind == kind.value), None)
-    answer = world.ask(kind.value, **(asked.arguments if asked else {}))
-    assert answer.outcome is IntentOutcome.REFUSED
-    assert [type(event) for event in world.decisions[-1].events] == [IntentAnswered]

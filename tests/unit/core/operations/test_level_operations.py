@@ -1,5 +1,8 @@
 """Raising the feature level: who has to support it, and that there is no way back."""
 
+from dataclasses import replace
+from typing import cast
+
 import pytest
 
 from controlplane.codec.decisions import encode_decision
@@ -8,6 +11,8 @@ from controlplane.core.cluster.events import FeatureLevelRaised, TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
+from controlplane.core.operations import registry
+from controlplane.core.operations.operation import Operation
 from tests.helpers.logs import complaints_of
 from tests.helpers.world import World
 
@@ -102,3 +107,15 @@ def test_rights_wait_for_the_level_that_has_them(world: World) -> None:
     assert "intent_rights need feature level 2, the log has 1" in answer.detail
     ask(world, 2)
     assert world.ask("change_policy", **rights).outcome is DONE
+
+
+def test_an_operation_waits_for_its_feature_level(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its events might be unknown to older controllers, so a log of a lower level does not get them."""
+    paused = registry.OPERATIONS[IntentKind.PAUSE_RECONCILIATION]
+    by_name = cast("dict[str, Operation]", registry._BY_NAME)  # noqa: SLF001 - every operation is of level 1 so far
+    monkeypatch.setitem(by_name, paused.kind.value, replace(paused, feature_level=2))
+    answer = world.ask("pause_reconciliation")
+    assert (answer.outcome, world.state.slots.paused) == (REFUSED, False)
+    assert answer.detail.startswith("pause_reconciliation needs feature level 2, the log has 1: raise it first")
+    ask(world, 2)
+    assert world.ask("pause_reconciliation").outcome is DONE
