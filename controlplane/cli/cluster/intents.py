@@ -5,7 +5,7 @@ import click
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option
-from controlplane.cli.operations.asking import ask, wait_option
+from controlplane.cli.intent_commands.sending import ask, wait_option
 from controlplane.core.intents.intent import IntentKind
 
 

@@ -3,7 +3,7 @@
 import uuid
 
 from controlplane.adapters.kafka_admin import apply_topics
-from controlplane.bootstrap import connections, operators
+from controlplane.bootstrap import connections
 from controlplane.bootstrap.members import routing_client
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.cli.demo.checks import StepFailedError
@@ -12,6 +12,7 @@ from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.values.identifiers import ControllerId, NodeId
 from controlplane.inspection.answers import AnswerWatch
+from controlplane.intents_client import submit_intent
 from controlplane.ports import LogReader
 from controlplane.routing import RoutingClient
 
@@ -116,7 +117,7 @@ class Cast:
             intent = Intent(
                 f"demo-{uuid.uuid4().hex[:12]}", IntentKind.CREATE_NAMESPACE.value, "demo", {"namespace": name}
             )
-            operators.submit_intent(writer, intent)
+            submit_intent(writer, intent)
             answer = watch.wait(intent.intent_id, _ANSWER_TIMEOUT_MS)
         finally:
             writer.close()

@@ -10,7 +10,7 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_result, print_rows
 from controlplane.cli.common.reading import reading, say_that_nobody_led
-from controlplane.cli.operations.operating import Manner, operate, operation_options
+from controlplane.cli.intent_commands.operating import Manner, operate, operation_options
 from controlplane.config import SofaLeaseConfig
 from controlplane.core.election.contenders import Contending
 from controlplane.core.election.lock_record import LockReading

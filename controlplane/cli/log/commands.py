@@ -21,8 +21,8 @@ from controlplane.cli.common.output import (
 )
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.common.suggestions import did_you_mean
+from controlplane.cli.intent_commands.operating import slot_policy_files_option
 from controlplane.cli.log.rendering import verification_line
-from controlplane.cli.operations.operating import slot_policy_files_option
 from controlplane.core.log.state import State
 from controlplane.core.verification.log_verification import Complaint, LogVerification
 from controlplane.errors import LogContinuityError, PrerequisiteError

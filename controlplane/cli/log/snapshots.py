@@ -6,7 +6,7 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_result
 from controlplane.cli.common.reading import reading
-from controlplane.cli.operations.asking import ask, wait_option
+from controlplane.cli.intent_commands.sending import ask, wait_option
 from controlplane.core.intents.intent import IntentKind
 from controlplane.inspection.snapshots import SNAPSHOT_FIELDS, read_snapshots, snapshot_row
 

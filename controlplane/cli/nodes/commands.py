@@ -7,10 +7,10 @@ from controlplane.cli.common.holds import hold_lines
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.intent_commands.known_names import even_unknown_option
+from controlplane.cli.intent_commands.operating import Manner, operate, operation_options
 from controlplane.cli.nodes.drain_watch import wait_until_drained
 from controlplane.cli.nodes.rendering import headlines, shown_rows
-from controlplane.cli.operations.known_names import even_unknown_option
-from controlplane.cli.operations.operating import Manner, operate, operation_options
 from controlplane.core.intents.intent import IntentKind
 from controlplane.errors import ConfigurationError
 from controlplane.inspection import members, readers, states

@@ -8,7 +8,7 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.reading import reading, say_that_nobody_led
-from controlplane.cli.operations.operating import Manner, operate, operation_options
+from controlplane.cli.intent_commands.operating import Manner, operate, operation_options
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.state import State
 from controlplane.core.values.canonical import to_plain

@@ -11,8 +11,8 @@ from controlplane.cli.common.holds import hold_lines
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.reading import reading, say_that_nobody_led
-from controlplane.cli.operations.known_names import even_unknown_option
-from controlplane.cli.operations.operating import (
+from controlplane.cli.intent_commands.known_names import even_unknown_option
+from controlplane.cli.intent_commands.operating import (
     Manner,
     operate,
     operation_options,

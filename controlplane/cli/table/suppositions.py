@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final
 
-from controlplane.cli.operations.asking import new_intent
+from controlplane.cli.intent_commands.sending import new_intent
 from controlplane.core.deciding.what_if import Change, NodeDies
 from controlplane.core.intents.intent import TRUE
 from controlplane.core.log.state import State

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from controlplane.bootstrap import connections, operators
+from controlplane.bootstrap import connections
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation
 from controlplane.cli.common.output import OutputFormat, print_result
@@ -16,6 +16,7 @@ from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.operations.argument_checks import check_arguments
 from controlplane.inspection.answers import AnswerWatch
 from controlplane.inspection.rows import empty_row
+from controlplane.intents_client import submit_intent
 
 COLUMNS = ("intent_id", "kind", "outcome", "detail", "seq", "epoch")
 
@@ -65,7 +66,7 @@ def ask(
         watch = AnswerWatch(source)
         writer = connections.open_event_writer(invocation.cluster, invocation.kafka)
         try:
-            operators.submit_intent(writer, intent)
+            submit_intent(writer, intent)
         finally:
             writer.close()
         answer = watch.wait(intent.intent_id, round(wait_s * 1_000)) if wait_s else None

@@ -14,9 +14,9 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json
 from controlplane.cli.common.reading import reading
-from controlplane.cli.operations.asking import ask, new_intent, wait_option
-from controlplane.cli.operations.effects import print_effect, print_refusal
-from controlplane.cli.operations.known_names import refuse_unknown_names
+from controlplane.cli.intent_commands.effects import print_effect, print_refusal
+from controlplane.cli.intent_commands.known_names import refuse_unknown_names
+from controlplane.cli.intent_commands.sending import ask, new_intent, wait_option
 from controlplane.core.deciding.what_if import Change, effect_of, what_if
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import REASON, Intent, IntentKind

@@ -1,4 +1,4 @@
-"""Asking a cluster for something as an operator: the intent goes in here; inspection finds its answer in the log."""
+"""The client of intents: it sends what an operator asks for; inspection finds the answer in the decision log."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ SEND_TIMEOUT_MS: Final = 10_000
 
 
 def submit_intent(writer: EventWriter, intent: Intent) -> Delivery:
-    """Append an intent; returns where it stands.
+    """Append an intent to its topic and wait for the acknowledgement; returns topic, partition and offset.
 
     Raises:
-        ConfigurationError: this user may not write intents.
-        LogUnavailableError: Kafka did not acknowledge it; it may have been taken all the same, or still arrive.
+        ConfigurationError: the broker does not let this client write intents.
+        LogUnavailableError: Kafka did not acknowledge it; it may have been written all the same.
     """
     deliveries: list[Delivery] = []
     writer.send(OutgoingRecord(INTENTS, intent.intent_id.encode(), encode_input(intent)), deliveries.append)

@@ -1,1 +1,0 @@
-"""Asking the leader for an operation: the options, the answer, and what it would do."""
