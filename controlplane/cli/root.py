@@ -208,7 +208,7 @@ def run(arguments: Sequence[str]) -> ExitStatus:
         return ExitStatus(end.exit_code)
     except click.ClickException as error:
         shown = io.StringIO()
-        error.show(file=shown)
+        (_with_suggestions(error) if isinstance(error, click.NoSuchOption) else error).show(file=shown)
         text = shown.getvalue()
         for theirs, ours in _CLICK_WORDS.items():
             text = text.replace(theirs, ours)
@@ -221,6 +221,13 @@ def run(arguments: Sequence[str]) -> ExitStatus:
         click.echo(f"controlplane: {sentence_of(error)}", err=True)
         return exit_status_of(error)
     return outcome if isinstance(outcome, ExitStatus) else ExitStatus.DONE
+
+
+def _with_suggestions(error: click.NoSuchOption) -> click.NoSuchOption:
+    """The error with the options that may be meant: those of the command, and the global ones, which stand anywhere."""
+    commands = [root, *([error.ctx.command] if error.ctx else [])]
+    known = {name for command in commands for option in command.params for name in option.opts}
+    return click.NoSuchOption(error.option_name, possibilities=sorted(known), ctx=error.ctx)
 
 
 for _command in (

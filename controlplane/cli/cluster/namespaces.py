@@ -4,7 +4,7 @@ import click
 
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
-from controlplane.cli.common.output import OutputFormat, format_option, print_result
+from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.intent_commands.sending import ask, wait_option
 from controlplane.core.intents.intent import IntentKind
@@ -28,13 +28,18 @@ def create(invocation: Invocation, name: str, wait_s: float, output_format: Outp
 
 
 @namespaces.command("list")
+@limit_option
 @format_option
 @pass_invocation
-def list_namespaces(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
+def list_namespaces(invocation: Invocation, *, limit: int, output_format: OutputFormat) -> ExitStatus:
     """Print the namespaces and the owners of their bundles."""
     with reading(invocation) as source:
         table = readers.read_routing_table(source)
     if table is None:
         say_that_nobody_led(invocation, "routing table")
-    print_result([] if table is None else namespace_rows(table), NAMESPACE_FIELDS, output_format)
+    rows = [] if table is None else namespace_rows(table)
+    if output_format is OutputFormat.JSON:
+        print_json(list(rows))
+    else:
+        print_first_rows(rows, NAMESPACE_FIELDS, limit)
     return ExitStatus.DONE

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from controlplane.cli.common.suggestions import suggestion
 from controlplane.core.values.canonical import Plain, from_plain, parsed_text, to_plain
 from controlplane.errors import ConfigurationError, InvalidInputError
 
@@ -32,7 +33,10 @@ def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
         elif equals and known.get(name, {}) != {}:
             _put(plain, name.split("."), _parsed(option, name, text, known[name]))
         else:
-            names = (f"{name}.NAME" if value == {} else name for name, value in known.items())
+            names = [f"{name}.NAME" if value == {} else name for name, value in known.items()]
+            similar = suggestion(name, names) if equals else ""
+            if similar:
+                raise ConfigurationError(f"{option} {setting!r}: there is no {name!r}: {similar}")
             raise ConfigurationError(f"{option} {setting!r}: write NAME=VALUE with a name of {', '.join(names)}")
     try:
         return from_plain(type(defaults), plain)

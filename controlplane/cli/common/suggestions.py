@@ -1,4 +1,4 @@
-"""What a mistyped name may stand for."""
+"""Suggestions for a mistyped name."""
 
 import difflib
 from collections.abc import Collection
@@ -7,13 +7,19 @@ from typing import Final
 _MOST_LISTED: Final = 10
 
 
+def suggestion(name: str, known: Collection[str]) -> str:
+    """The known names that are similar to this one, as a question; empty if none is."""
+    similar = difflib.get_close_matches(name, sorted(known), n=3)
+    return f"did you mean {' or '.join(repr(each) for each in similar)}?" if similar else ""
+
+
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """The known names that are like this one, as a question; or else, of a cluster, the names that it knows."""
-    alike = difflib.get_close_matches(name, sorted(known), n=3)
-    if alike:
-        return f"did you mean {' or '.join(repr(each) for each in alike)}?"
+    """The known names that are similar to this one; without any, the names that the cluster knows."""
+    similar = suggestion(name, known)
+    if similar:
+        return similar
     if not known:
         return "it knows none yet."
     if len(known) <= _MOST_LISTED:
         return f"it knows {', '.join(sorted(known))}."
-    return f"of the {len(known):,} that it knows none is like it."
+    return f"none of the {len(known):,} that it knows is similar."

@@ -5,7 +5,7 @@ import click
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.holds import hold_lines
 from controlplane.cli.common.invocation import Invocation, pass_invocation
-from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.intent_commands.known_names import even_unknown_option
 from controlplane.cli.intent_commands.operating import Manner, operate, operation_options
@@ -24,9 +24,10 @@ def nodes() -> None:
 
 
 @nodes.command("list")
+@limit_option
 @format_option
 @pass_invocation
-def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
+def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputFormat) -> ExitStatus:
     """Print every member: what it owns, which epoch it works with, when it was last heard.
 
     Above stand frozen evictions and a paused reconciliation, with who did it, since when and why. A node is live if it
@@ -50,7 +51,7 @@ def list_nodes(invocation: Invocation, output_format: OutputFormat) -> ExitStatu
     else:
         for line in (*hold_lines(holds), *headlines(table, found)):
             click.echo(line)
-        print_rows(shown_rows(rows), members.MEMBER_FIELDS)
+        print_first_rows(shown_rows(rows), members.MEMBER_FIELDS, limit)
     return ExitStatus.DONE
 
 

@@ -1,6 +1,7 @@
 """``controlplane policy``: how the cluster decides."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import click
 
@@ -8,7 +9,9 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.common.suggestions import suggestion
 from controlplane.cli.intent_commands.operating import Manner, operate, operation_options
+from controlplane.core.cluster.policy import Policy
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.state import State
 from controlplane.core.values.canonical import to_plain
@@ -66,11 +69,15 @@ def policy_rows(state: State) -> list[Row]:
 
 
 def _pairs(settings: Sequence[str]) -> dict[str, str]:
-    pairs = {}
+    pairs: dict[str, str] = {}
+    known = [field.name for field in fields(Policy)]
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name:
             raise ConfigurationError(f"{setting!r} is not NAME=VALUE; 'controlplane policy show' has the names")
+        field = name.partition(".")[0]
+        if field not in known and suggestion(field, known):
+            raise ConfigurationError(f"the policy has no field {field!r:.80}: {suggestion(field, known)}")
         if name in pairs:
             raise ConfigurationError(f"{name} is given twice")
         pairs[name] = value

@@ -9,7 +9,14 @@ from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.holds import hold_lines
 from controlplane.cli.common.invocation import Invocation, pass_invocation
-from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
+from controlplane.cli.common.output import (
+    OutputFormat,
+    format_option,
+    limit_option,
+    print_first_rows,
+    print_json,
+    print_rows,
+)
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.intent_commands.known_names import even_unknown_option
 from controlplane.cli.intent_commands.operating import (
@@ -45,6 +52,7 @@ def table() -> None:
 @click.option(
     "--as-of-offset", type=click.IntRange(min=0), metavar="N", help="As it was at this offset of the topic decisions."
 )
+@limit_option
 @format_option
 @pass_invocation
 def show(
@@ -54,6 +62,7 @@ def show(
     as_of_epoch: int | None,
     as_of_seq: int | None,
     as_of_offset: int | None,
+    limit: int,
     output_format: OutputFormat,
 ) -> ExitStatus:
     """Print the newest epoch of the routing table, or what it was at a moment of the past.
@@ -80,9 +89,9 @@ def show(
         print_json(tables.table_document(current, state, "nodes" if by_node else "slots", rows))
         return ExitStatus.DONE
     click.echo(headline(current, state))
-    print_rows(rows, tables.NODE_FIELDS if by_node else tables.SLOT_FIELDS)
+    print_first_rows(rows, tables.NODE_FIELDS if by_node else tables.SLOT_FIELDS, limit)
     if not by_node:
-        print_rows(tables.bundle_rows(current), tables.BUNDLE_FIELDS)
+        print_first_rows(tables.bundle_rows(current), tables.BUNDLE_FIELDS, limit)
     return ExitStatus.DONE
 
 
@@ -96,9 +105,12 @@ def _moment(asked: Mapping[Measure, int | None]) -> Moment | None:
 
 @table.command("status")
 @slot_policy_files_option
+@limit_option
 @format_option
 @pass_invocation
-def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_format: OutputFormat) -> ExitStatus:
+def status(
+    invocation: Invocation, *, slot_policy_files: tuple[Path, ...], limit: int, output_format: OutputFormat
+) -> ExitStatus:
     """Say how the slots stand: balanced, whole, stable, how many each node leads and follows, and what waits.
 
     Balanced is what the cluster's slot policy calls so: its plan would move nothing. Replicas are missing where slots
@@ -132,7 +144,7 @@ def status(invocation: Invocation, slot_policy_files: tuple[Path, ...], output_f
     print_rows(status_rows(found), STATUS_COLUMNS)
     for line in table_standing.waiting_lines(found.waiting):
         click.echo(line)
-    print_rows(table_standing.count_rows(found), table_standing.COUNT_FIELDS)
+    print_first_rows(table_standing.count_rows(found), table_standing.COUNT_FIELDS, limit)
     return ExitStatus.DONE
 
 

@@ -73,6 +73,29 @@ def test_table_text_has_a_line_for_each_slot(cluster_command: RunCommand, played
     assert lines[1].split() == ["slot", "leader", "followers", "leader", "epoch", "orders"]
 
 
+@pytest.mark.parametrize(
+    ("words", "shown", "left_out"),
+    [
+        (("table", "show"), 2, 14),
+        (("table", "show", "--by", "node"), 2, 1),
+        (("table", "status"), 1, 1),
+        (("nodes", "list"), 2, 1),
+        (("namespaces", "list"), 1, 1),
+    ],
+)
+def test_long_tables_are_cut_and_say_so(
+    cluster_command: RunCommand, played: PublishedWorld, words: tuple[str, ...], shown: int, left_out: int
+) -> None:
+    """A cluster may have a thousand nodes and a million slots; JSON has all of them."""
+    played.ask("create_namespace", namespace="other")
+    ran = cluster_command(*words, "--limit", str(shown))
+    assert played.state.slots.table
+    assert f"... and {left_out} more: --limit 0 prints all" in ran.out.splitlines()
+    assert "more: --limit" not in cluster_command(*words, "--limit", "0").out
+    whole = cluster_command(*words, "--format", "json").out
+    assert cluster_command(*words, "--format", "json", "--limit", str(shown)).out == whole
+
+
 def test_no_namespaces_before_a_table_is_said(cluster_command: RunCommand, world: PublishedWorld) -> None:
     """No namespace was created, or no controller ever ran: the list alone looks the same."""
     world.broker.create_topic("local.routing-table")

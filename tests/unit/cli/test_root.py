@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 import pytest
+import structlog
 
 from controlplane import errors
 from controlplane.bootstrap import connections
@@ -204,6 +205,9 @@ def test_a_command_that_asks_says_only_what_matters(
         (("nods", "list"), "'nodes'"),
         (("nodes", "drian", "n1"), "'drain'"),
         (("nodes", "list", "--formt"), "'--format'"),
+        (("nodes", "list", "--bootstrap-server", "k:1"), "'--bootstrap-servers'"),
+        (("policy", "set", "replica_cuont=2"), "'replica_count'"),
+        (("controller", "run", "--policy", "slot_cuont=2"), "'slot_count'"),
     ],
 )
 def test_mistyped_commands_and_options_are_answered_with_what_may_be_meant(
@@ -212,8 +216,38 @@ def test_mistyped_commands_and_options_are_answered_with_what_may_be_meant(
     """A newcomer types them by heart."""
     ran = command(*words)
     assert ran.status == ExitStatus.CALLED_WRONGLY
-    assert "Did you mean" in ran.err
+    assert "did you mean" in ran.err.lower()
     assert meant in ran.err
+
+
+def _commands(group: click.Group, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], click.Command]]:
+    found: list[tuple[tuple[str, ...], click.Command]] = []
+    for name, command in group.commands.items():
+        found.append(((*path, name), command))
+        if isinstance(command, click.Group):
+            found.extend(_commands(command, (*path, name)))
+    return found
+
+
+def _log_a_warning() -> None:
+    structlog.get_logger("test").warning("trouble", topic="t")
+
+
+@pytest.mark.parametrize(
+    ("path", "leaf"),
+    [(path, leaf) for path, leaf in _commands(root.root, ()) if not isinstance(leaf, click.Group)],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_only_services_write_log_lines_as_json(
+    command: RunCommand, monkeypatch: pytest.MonkeyPatch, path: tuple[str, ...], leaf: click.Command
+) -> None:
+    """Every other command's standard error is read by a person: a warning there is a sentence."""
+    monkeypatch.setattr(leaf, "params", [])
+    monkeypatch.setattr(leaf, "callback", _log_a_warning)
+    ran = command(*path)
+    service = path[-1] in {"up", "run"}
+    assert ran.status == ExitStatus.DONE
+    assert ran.err.startswith("{" if service else "warning: trouble (topic: t)"), ran
 
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,15 +273,6 @@ def test_reading_closes_its_reader(cluster_command: RunCommand, monkeypatch: pyt
     monkeypatch.setattr(connections, "open_reader", lambda *_: Silent())
     assert cluster_command("table", "show", "--connect-timeout", "0").status == ExitStatus.UNREACHABLE
     assert closed == [True]
-
-
-def _commands(group: click.Group, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], click.Command]]:
-    found: list[tuple[tuple[str, ...], click.Command]] = []
-    for name, command in group.commands.items():
-        found.append(((*path, name), command))
-        if isinstance(command, click.Group):
-            found.extend(_commands(command, (*path, name)))
-    return found
 
 
 @pytest.mark.parametrize(
