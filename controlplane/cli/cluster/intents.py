@@ -1,4 +1,4 @@
-"""``controlplane intents``: what an operator can ask the leader for."""
+"""``controlplane intents``: intents that belong to no other command."""
 
 import click
 
@@ -11,7 +11,7 @@ from controlplane.core.intents.intent import IntentKind
 
 @click.group()
 def intents() -> None:
-    """What an operator asks the leader for; the answers stand in the decision log."""
+    """Intents that belong to no other command; the answers stand in the decision log."""
 
 
 @intents.command("override-self-preservation")

@@ -1,4 +1,4 @@
-"""Refusing names that the cluster does not know, before a mistyped one becomes a decision."""
+"""Refusing nodes and slots that the cluster does not know, before an intent with a mistyped name is sent."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ def even_unknown_option(command: _Command) -> _Command:
     return click.option(
         "--even-unknown",
         is_flag=True,
-        help="Ask also for a name that the cluster does not know yet; without it such a name is refused as mistyped.",
+        help="Allow a node that the cluster does not know yet; otherwise its name is refused as mistyped.",
     )(command)
 
 
@@ -47,5 +47,5 @@ def refuse_unknown_names(invocation: Invocation, arguments: Mapping[str, str]) -
     if name is not None and name not in known:
         raise ConfigurationError(
             f"cluster {cluster!r} knows no node {name!r}: {did_you_mean(name, known)} Nothing was sent; "
-            "--even-unknown asks all the same"
+            "--even-unknown sends it all the same"
         )

@@ -1,4 +1,4 @@
-"""What commands that operate the cluster have in common: their options, asking the leader, and trying out first."""
+"""The options of commands that change the cluster, and how their intents are sent or only tried out."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,11 +36,11 @@ class Manner:
 
     Attributes:
         wait_s: how long to wait for the leader's answer; 0 only sends.
-        reason: why it is asked; stands in the log with the answer.
+        reason: why, for people; the answer in the log repeats it.
         dry_run: only show what would happen.
         output_format: a table or JSON.
         slot_policy_files: where the cluster's own slot policies are, for a dry run.
-        even_unknown: ask also for a node that the cluster does not know.
+        even_unknown: send the intent even if the cluster does not know the node.
     """
 
     wait_s: float
@@ -59,7 +59,7 @@ def slot_policy_files_option(command: _Command) -> _Command:
         type=click.Path(path_type=Path),
         multiple=True,
         metavar="FILE.py",
-        help="A Python file with slot policies of your own, for a cluster that uses one; repeatable.",
+        help="A Python file with slot policies of your own, if the cluster uses one of them; repeatable.",
     )(command)
 
 
@@ -80,21 +80,21 @@ def operation_options(command: _Command) -> Callable[..., Any]:
         manner = Manner(wait_s, reason, dry_run, output_format, slot_policy_files, even_unknown)
         return command(*arguments, manner=manner, **options)
 
-    dry = click.option("--dry-run", is_flag=True, help="Only show what would happen.")
+    dry = click.option("--dry-run", is_flag=True, help="Only print what would happen; nothing is sent.")
     why = click.option(
-        "--reason", default="", metavar="TEXT", help="Why it is asked; stands in the log with the answer."
+        "--reason", default="", metavar="TEXT", help="The reason, for people; the answer in the log repeats it."
     )
     return wait_option(why(dry(slot_policy_files_option(format_option(with_manner)))))
 
 
 def operate(invocation: Invocation, kind: IntentKind, arguments: Mapping[str, str], manner: Manner) -> ExitStatus:
-    """Ask the leader for an operation, or only show what it would do.
+    """Send an intent and print its answer, or only print what it would do.
 
     Returns:
         done; failed if it was refused or superseded; unreachable if nobody answered.
 
     Raises:
-        ConfigurationError: no cluster could carry it out, or this one does not know the node or slot.
+        ConfigurationError: no cluster could carry it out, or this cluster does not know the node or slot.
     """
     asked = {**arguments, **({REASON: manner.reason} if manner.reason else {})}
     check_arguments(kind, asked)
@@ -147,7 +147,7 @@ def show_effect(
 
 
 def _in_words(answer: IntentAnswered, supposed: Sequence[Change]) -> IntentAnswered:
-    """The answer with what the others ask for in place of their ids, which nobody has ever seen."""
+    """The answer with kinds and arguments in place of the ids of supposed intents, which only this command knows."""
     detail = answer.detail
     for change in supposed:
         if isinstance(change, Intent):

@@ -31,7 +31,7 @@ def wait_option(command: _Command) -> _Command:
         type=click.FloatRange(min=0),
         default=10.0,
         metavar="SECONDS",
-        help="How long to wait for the leader's answer in the log; 0 only sends.",
+        help="How long to wait for the leader's answer in the log; 0 sends without waiting.",
     )(command)
 
 

@@ -41,9 +41,19 @@ def log() -> None:
 @log.command("show")
 @click.option("--last", "count", type=click.IntRange(min=1), default=20, metavar="N", help="How many decisions.")
 @click.option("--seq", type=click.IntRange(min=1), metavar="N", help="Only this decision, with the rows it changed.")
-@click.option("--epoch", type=click.IntRange(min=0), metavar="N", help="Only those of this epoch, with their rows.")
-@click.option("--slot", "slot_id", type=click.IntRange(min=0), metavar="N", help="Only what changed this slot's row.")
-@click.option("--node", "node_id", metavar="NAME", help="Only what is about this node, with the rows it was or is in.")
+@click.option(
+    "--epoch", type=click.IntRange(min=0), metavar="N", help="Only the decisions of this epoch, with their rows."
+)
+@click.option(
+    "--slot",
+    "slot_id",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Only the decisions that changed the row of this slot.",
+)
+@click.option(
+    "--node", "node_id", metavar="NAME", help="Only the decisions about this node, with the rows that it was or is in."
+)
 @limit_option
 @format_option
 @pass_invocation
@@ -58,12 +68,12 @@ def show(
     limit: int,
     output_format: OutputFormat,
 ) -> ExitStatus:
-    """Print the last decisions, oldest first: causes, moves, certificate, what was wished and could not be, answers.
+    """Print the last decisions, oldest first: causes, moves, certificate, shortfalls and answers to intents.
 
-    Planned are the moves of the whole plan, and the least possible; carried out are those of the decision itself, and
-    left those that the plan in flight has still to make. With --seq, --epoch, --slot or --node the whole log is read,
-    and each row that was changed is printed with its holders before and after, the slot leader first, and the cause.
-    Exits with 1 if the log holds no such decision.
+    "moves planned" and "least moves" are those of the whole plan; "moves carried out" are those of the decision itself,
+    "moves left" those that the plan has still to make. A shortfall is a requirement that the plan cannot meet, with
+    the reason. With --seq, --epoch, --slot or --node the whole log is read, and each changed row is printed with its
+    holders before and after, the slot leader first, and the cause. Exits with 1 if the log holds no such decision.
     """
     wanted = LogFilter(seq, epoch, slot_id, node_id)
     if wanted.is_set:
@@ -82,7 +92,7 @@ def show(
 def _show_rows(
     invocation: Invocation, wanted: LogFilter, count: int, limit: int, output_format: OutputFormat
 ) -> ExitStatus:
-    """Print the last decisions that are wanted, with the rows that each changed."""
+    """Print the last decisions that match, with the rows that each changed."""
     with reading(invocation) as source:
         found, state = find_decisions(readers.read_decisions(source), wanted, count)
     if output_format is OutputFormat.JSON:
@@ -101,7 +111,7 @@ def _show_rows(
 
 
 def _why_none(wanted: LogFilter, state: State) -> str:
-    """What is wrong with what was asked for, where the cluster knows no such slot or node."""
+    """That the cluster knows no such slot or node, to be added to a message; empty if it knows them."""
     known = known_nodes(state)
     if wanted.slot_id is not None and wanted.slot_id >= len(state.slots.table):
         return f": there is no slot {wanted.slot_id}, the cluster's slots are 0 to {len(state.slots.table) - 1}"
@@ -118,10 +128,10 @@ def _why_none(wanted: LogFilter, state: State) -> str:
 def replay(
     invocation: Invocation, *, to_seq: int | None, from_snapshot: bool, output_format: OutputFormat
 ) -> ExitStatus:
-    """Fold the log again, and print the state that it leads to, by its digest, and how fast that went.
+    """Replay the log, and print the digest of the state that it leads to, and the speed of the replay.
 
-    Each decision has to continue the one before and to lead to the state that it names; the first one that does not
-    ends the command. Both ways of beginning lead to the same digest.
+    Each decision has to continue the one before and to lead to the state digest that it carries; the command ends at
+    the first one that does not. A replay from the start and one from a snapshot lead to the same digest.
     """
     began_s = time.monotonic()
     progress = _Progress("folded")
@@ -140,7 +150,7 @@ def replay(
 
 
 class _Progress:
-    """Says every two seconds how far a long log is."""
+    """Prints every two seconds how many decisions of a long log are done."""
 
     def __init__(self, done: str) -> None:
         """``done`` is what happens to decisions, for example ``folded``."""
@@ -160,7 +170,7 @@ class _Progress:
 @click.option(
     "--epoch",
     type=click.IntRange(min=1),
-    help="Tell only of the decisions of this epoch; all are checked all the same.",
+    help="Print only complaints about this epoch; the whole log is checked all the same.",
 )
 @slot_policy_files_option
 @limit_option
@@ -174,10 +184,10 @@ def verify(
     limit: int,
     output_format: OutputFormat,
 ) -> ExitStatus:
-    """Check the whole log from outside: the chain of digests, every rule, and the proof in every certificate.
+    """Check the whole log: the chain of digests, the rules, and the proof in every certificate.
 
-    A slot policy of your own has to be named only if it may leave dead nodes in the table. Exits with 1 if anything is
-    wrong.
+    Give --slot-policy-file only for a slot policy of your own that may leave dead nodes in the table. Exits with 1 if
+    anything is wrong.
     """
     verification = LogVerification(load_slot_policies(slot_policy_files))
     with reading(invocation, work="") as source:
@@ -213,7 +223,7 @@ def _say_what_was_not_known(verification: LogVerification) -> None:
 
 
 def _complaints(source: LogSource, verification: LogVerification) -> list[Complaint]:
-    """Judge the log to its end, or to where it breaks; long logs show how far that is."""
+    """The complaints about the log, checked to its end or to the place where it breaks."""
     complaints: list[Complaint] = []
     progress = _Progress("checked")
     try:

@@ -28,10 +28,11 @@ def nodes() -> None:
 @format_option
 @pass_invocation
 def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputFormat) -> ExitStatus:
-    """Print every member: what it owns, which epoch it works with, when it was last heard.
+    """Print every member: what it owns, the epoch that it works with, and its last heartbeat.
 
-    Above stand frozen evictions and a paused reconciliation, with who did it, since when and why. A node is live if it
-    was heard within the silence limit, in log time; where log time stands still, by this machine's clock.
+    The lines above the table report frozen evictions and a paused reconciliation: by whom, since when and why. A node
+    is live if its last heartbeat is within the silence limit, in log time; where log time stands still, by this
+    machine's clock.
     """
     with reading(invocation) as source:
         table = readers.read_routing_table(source)
@@ -70,9 +71,9 @@ def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputForma
 @operation_options
 @pass_invocation
 def drain(invocation: Invocation, *, name: str, no_wait: bool, drain_timeout_s: float, manner: Manner) -> ExitStatus:
-    """Relieve a node of what it holds, and wait until it holds nothing; it goes on living.
+    """Move everything that a node holds to other nodes, and wait until it holds nothing; its process goes on.
 
-    Its next process starts undrained. Exits with 1 if the node has to keep what it holds.
+    A drain ends when the node restarts. Exits with 1 if the node has to keep something.
     """
     status = operate(invocation, IntentKind.DRAIN_NODE, {"node": name}, manner)
     if status is not ExitStatus.DONE or no_wait or manner.dry_run or not manner.wait_s:
@@ -86,7 +87,7 @@ def drain(invocation: Invocation, *, name: str, no_wait: bool, drain_timeout_s: 
 @operation_options
 @pass_invocation
 def undrain(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
-    """Take a drain back. A node that asked to leave itself cannot be kept."""
+    """End a drain. A node that is leaving by itself cannot be undrained."""
     return operate(invocation, IntentKind.UNDRAIN_NODE, {"node": name}, manner)
 
 
@@ -96,7 +97,7 @@ def undrain(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 @operation_options
 @pass_invocation
 def exclude(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
-    """Give a node nothing, over all its restarts, until it is included again. It may be one that has still to join."""
+    """Assign nothing to a node, over all its restarts, until it is included again. It need not have joined yet."""
     return operate(invocation, IntentKind.EXCLUDE_NODE, {"node": name}, manner)
 
 
@@ -106,7 +107,7 @@ def exclude(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 @operation_options
 @pass_invocation
 def include(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
-    """Let an excluded node be given slots and bundles again."""
+    """End the exclusion of a node: it may be assigned slots and bundles again."""
     return operate(invocation, IntentKind.INCLUDE_NODE, {"node": name}, manner)
 
 
@@ -114,14 +115,14 @@ def include(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 @click.argument("name")
 @click.option("--weight", metavar="NUMBER", help="Its share of slots relative to other nodes.")
 @click.option("--zone", help="Its failure domain; an empty text for none.")
-@click.option("--reset", is_flag=True, help="Let what the node says itself count again.")
+@click.option("--reset", is_flag=True, help="Use the weight and zone again that the node joined with.")
 @even_unknown_option
 @operation_options
 @pass_invocation
 def set_node(
     invocation: Invocation, *, name: str, weight: str | None, zone: str | None, reset: bool, manner: Manner
 ) -> ExitStatus:
-    """Let a node count with another weight or zone than it says itself, over all its restarts, until a reset."""
+    """Set the weight or zone of a node, in place of what it joins with, over all its restarts until --reset."""
     settings = {} if weight is None else {"weight": weight}
     settings |= {} if zone is None else {"zone": zone}
     if reset == bool(settings):

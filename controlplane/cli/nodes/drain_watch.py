@@ -1,7 +1,7 @@
-"""Waiting until a node that drains holds nothing any more: showing how far it is, what it waits for, and why it ends.
+"""Waiting until a draining node holds nothing: progress, what it waits for, and how the drain ends.
 
-What a node holds is read from the decision log, whose end already has the decision that answered the order: of the
-routing table's topic a reader would first see epochs from long before.
+What a node holds is read from the decision log, whose end already has the decision that answered the intent. A reader
+of the topic of the routing table would first see old epochs.
 """
 
 import time
@@ -28,11 +28,11 @@ _LINES_SHOWN: Final = 3
 
 
 def wait_until_drained(invocation: Invocation, node_id: NodeId, timeout_s: float) -> ExitStatus:
-    """Follow the decision log until the node holds nothing, telling on standard error what it still holds, and why.
+    """Follow the decision log until the node holds nothing, printing on standard error what it still holds, and why.
 
     Returns:
-        done when it holds nothing; failed if it drains no more, or never gives everything away as things stand;
-        unreachable when the time is over.
+        done when it holds nothing; failed if the drain has ended otherwise, or cannot end as things stand; unreachable
+        at the timeout.
 
     Raises:
         LogUnavailableError: Kafka does not answer any more; the message says that the drain goes on all the same.

@@ -1,4 +1,4 @@
-"""``controlplane node``: a member without a service of its own, to see what a node is told."""
+"""``controlplane node``: a member without a service of its own, which prints its assignments."""
 
 import socket
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""``controlplane table``: the routing table as it stands, and what operators order for it."""
+"""``controlplane table``: the routing table as it stands, and the operations on it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,10 +65,10 @@ def show(
     limit: int,
     output_format: OutputFormat,
 ) -> ExitStatus:
-    """Print the newest epoch of the routing table, or what it was at a moment of the past.
+    """Print the routing table of the newest epoch, or of a moment of the past.
 
-    The past is rebuilt from the decision log, from the nearest snapshot before that moment on, or from the start; seq
-    and term are then those of the moment.
+    A table of the past is rebuilt from the decision log, beginning at the nearest snapshot before that moment or at the
+    log's start; seq and term are those of the moment.
     """
     moment = _moment({Measure.EPOCH: as_of_epoch, Measure.SEQ: as_of_seq, Measure.OFFSET: as_of_offset})
     with reading(invocation) as source:
@@ -111,15 +111,15 @@ def _moment(asked: Mapping[Measure, int | None]) -> Moment | None:
 def status(
     invocation: Invocation, *, slot_policy_files: tuple[Path, ...], limit: int, output_format: OutputFormat
 ) -> ExitStatus:
-    """Say how the slots stand: balanced, whole, stable, how many each node leads and follows, and what waits.
+    """Print the status of the slots: balance, missing replicas, stability, counts for each node, and rows that wait.
 
-    Balanced is what the cluster's slot policy calls so: its plan would move nothing. Replicas are missing where slots
-    have fewer than wished; the shortfalls say why that cannot be helped now.
+    Balanced: the plan of the cluster's slot policy would move nothing. Replicas missing: how many replicas the slots
+    have less than the policy's replica_count; the shortfalls give the reasons.
 
-    Stable: every slot leader says in its last heartbeat that it has its data, and every follower that it was in sync
-    lately. Protected: so few nodes are left that the slot policy leaves the table as it is (only 'sofa' does that).
-    Evictions frozen: so many nodes fell silent at once that no node is fenced for it until most are heard again, or
-    'controlplane intents override-self-preservation'.
+    Stable: every slot leader reported in its last heartbeat that it has its data, and every follower that it was in
+    sync lately. Protected: so few nodes are left that the slot policy leaves the table as it is (only 'sofa' does).
+    Evictions frozen: so many nodes fell silent at once that none is fenced until most of them are heard again, or an
+    operator runs 'controlplane intents override-self-preservation'.
     """
     policies = load_slot_policies(slot_policy_files)
     with reading(invocation) as source:
@@ -132,8 +132,8 @@ def status(
     found = table_status(state, observations, policies)
     if found.slot_policy not in policies:
         click.echo(
-            f"slot policy {found.slot_policy!r} is not known here: name its file with --slot-policy-file to hear what "
-            "it says of the table",
+            f"slot policy {found.slot_policy!r} is not known here: name its file with --slot-policy-file to see "
+            "whether it calls the table balanced",
             err=True,
         )
     if output_format is OutputFormat.JSON:
@@ -154,9 +154,9 @@ def status(
 @format_option
 @pass_invocation
 def route(invocation: Invocation, *, key: str, namespace: str | None, output_format: OutputFormat) -> ExitStatus:
-    """Print where the newest table sends a KEY: its slot or bundle, the owner, and how they follow from the key's hash.
+    """Print the slot or bundle of a KEY by the newest table, its owner, and the hash that they follow from.
 
-    A client in another language has to come to the same numbers. Exits with 1 if nobody serves the key now.
+    Use it to check a client in another language. Exits with 1 if no node serves the key now.
     """
     try:
         key.encode()
@@ -180,7 +180,7 @@ def route(invocation: Invocation, *, key: str, namespace: str | None, output_for
     else:
         print_rows(routes.route_rows(found), STATUS_COLUMNS)
     if found[served] is None:
-        click.echo(f"nobody serves this key in epoch {current.epoch}: wait for a later epoch", err=True)
+        click.echo(f"no node serves this key in epoch {current.epoch}: wait for a later epoch", err=True)
         return ExitStatus.FAILED
     return ExitStatus.DONE
 
@@ -203,12 +203,12 @@ class _SlotsCommand(click.Command):
 @table.command("pin", cls=_SlotsCommand)
 @click.argument("slots")
 @click.argument("node")
-@click.option("--leads", is_flag=True, help="The node also has to lead them.")
+@click.option("--leads", is_flag=True, help="The node has to lead the slots as well.")
 @even_unknown_option
 @operation_options
 @pass_invocation
 def pin(invocation: Invocation, *, slots: str, node: str, leads: bool, manner: Manner) -> ExitStatus:
-    """Keep a replica of each of the SLOTS (as in 3,7-9) on a node. Pins have no effect while the node does not live."""
+    """Pin SLOTS (as in 3,7-9) to a node: it keeps a replica of each. A pin has no effect while the node is not live."""
     arguments = {"slots": slots, "node": node, **({"leads": TRUE} if leads else {})}
     return operate(invocation, IntentKind.PIN_SLOTS, arguments, manner)
 
@@ -220,7 +220,7 @@ def pin(invocation: Invocation, *, slots: str, node: str, leads: bool, manner: M
 @operation_options
 @pass_invocation
 def unpin(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:
-    """Take the pins of SLOTS (as in 3,7-9, or all) to a node back."""
+    """Remove the pins of SLOTS (as in 3,7-9, or all) to a node."""
     return operate(invocation, IntentKind.UNPIN_SLOTS, {"slots": slots, "node": node}, manner)
 
 
@@ -231,7 +231,7 @@ def unpin(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> E
 @operation_options
 @pass_invocation
 def exclude(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:
-    """Let a node hold none of these SLOTS (as in 3,7-9)."""
+    """Forbid a node to hold SLOTS (as in 3,7-9)."""
     return operate(invocation, IntentKind.EXCLUDE_SLOTS, {"slots": slots, "node": node}, manner)
 
 
@@ -242,7 +242,7 @@ def exclude(invocation: Invocation, *, slots: str, node: str, manner: Manner) ->
 @operation_options
 @pass_invocation
 def include(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:
-    """Take the exclusion of a node from SLOTS (as in 3,7-9, or all) back."""
+    """Allow a node again to hold SLOTS (as in 3,7-9, or all)."""
     return operate(invocation, IntentKind.INCLUDE_SLOTS, {"slots": slots, "node": node}, manner)
 
 
@@ -258,7 +258,7 @@ def refresh(invocation: Invocation, *, manner: Manner) -> ExitStatus:
 @operation_options
 @pass_invocation
 def pause(invocation: Invocation, *, manner: Manner) -> ExitStatus:
-    """Move no slot until 'resume'; only the dead are taken out of the table, and survivors lead."""
+    """Move no slot until 'resume'; only dead nodes are taken out of the table, and surviving replicas lead."""
     return operate(invocation, IntentKind.PAUSE_RECONCILIATION, {}, manner)
 
 
@@ -266,13 +266,17 @@ def pause(invocation: Invocation, *, manner: Manner) -> ExitStatus:
 @operation_options
 @pass_invocation
 def resume(invocation: Invocation, *, manner: Manner) -> ExitStatus:
-    """Take a pause back: slots are planned again, at once."""
+    """End a pause: slots are planned again at once."""
     return operate(invocation, IntentKind.RESUME_RECONCILIATION, {}, manner)
 
 
-@table.command("plan", epilog=f"What may be supposed:\n\n{GRAMMAR}")
+@table.command("plan", epilog=f"Forms of --with:\n\n{GRAMMAR}")
 @click.option(
-    "--with", "suppositions", multiple=True, metavar="TEXT", help="What is supposed to happen; repeatable. See below."
+    "--with",
+    "suppositions",
+    multiple=True,
+    metavar="TEXT",
+    help="A supposed change, in one of the forms below; repeatable.",
 )
 @click.option("--rows", "row_count", type=click.IntRange(min=0), default=10, help="How many changed slots to print.")
 @slot_policy_files_option
@@ -286,10 +290,10 @@ def plan(
     slot_policy_files: tuple[Path, ...],
     output_format: OutputFormat,
 ) -> ExitStatus:
-    """Show what would happen to the slot table, and touch nothing.
+    """Print how supposed changes would change the slot table; nothing is sent.
 
-    Without --with: what a plan would change now. Several suppositions are taken up together, in one decision. Exits
-    with 1 if some of it could not happen.
+    Without --with: what a plan would change now. Several changes are supposed together, in one decision. Exits with 1
+    if one of them would be refused.
     """
     return show_effect(
         invocation,

@@ -29,7 +29,7 @@ GRAMMAR: Final = "\n".join(
 
 
 def parse_supposition(text: str, state: State, principal: str) -> Change:
-    """What a line supposes, asked for by this principal.
+    """The change that a line supposes; if it is an intent, it is one of this principal.
 
     Raises:
         ConfigurationError: the line has none of the forms, which the message lists, or no cluster could carry it out.

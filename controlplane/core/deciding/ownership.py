@@ -1,4 +1,4 @@
-"""Who is to own what after members or operators' wishes changed: slots by the slot policy, bundles by the fewest."""
+"""Who is to own what after members or standing orders changed: slots by the slot policy, bundles by the fewest."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import replace

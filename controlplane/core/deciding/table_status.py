@@ -40,8 +40,8 @@ class TableStatus:
         plan: the decision whose plan is being carried out; None if there is none.
         plan_age_ms: how much log time ago that was; None if there is no plan.
         waiting: the rows that are left of it, with what each waits for.
-        shortfalls: what was wished of the table and cannot be, and slots that nobody else may hold: a sentence each.
-        replicas_missing: wished replicas that no living node holds.
+        shortfalls: requirements that cannot be met now, and slots that no other node may hold: a sentence each.
+        replicas_missing: replicas that the policy requires and no living node holds.
         slots_without_a_node: slots that no living node holds.
         paused: reconciliation is paused: no slot is planned.
         nodes: what each living data node, and everybody whom the table names, leads and follows, by name.

@@ -64,12 +64,12 @@ def unless_contradicting(draft: Draft, events: Iterable[Event], detail: str) -> 
     return done(detail)
 
 
-def sleeping_pins(state: State, name: NodeId, until: str) -> str:
+def idle_pins(state: State, name: NodeId, until: str) -> str:
     """That the pins of a node have no effect while it is relieved, to be added to an answer; empty if it has none."""
     slots = {pin.slot_id for pin in state.slots.pins if pin.node_id == name}
     if not slots:
         return ""
-    return f"; its pins of {named_slots(slots)} sleep until it is {until} or they are unpinned"
+    return f"; its pins of {named_slots(slots)} have no effect until it is {until} or they are unpinned"
 
 
 def unheeded(policies: SlotPolicies, name: str, ordered: Collection[OrderKind]) -> list[OrderKind]:

@@ -1,4 +1,4 @@
-"""The slots that a node keeps although it is to be relieved of them, because no other node may hold them."""
+"""Slots that a node has to keep although it is drained or excluded, because no other node may hold them."""
 
 from collections.abc import Collection
 
@@ -8,12 +8,12 @@ from controlplane.core.values.identifiers import NodeId, SlotId
 
 
 def kept_slots(state: State, node_id: NodeId, *, heeds_exclusions: bool) -> tuple[SlotId, ...]:
-    """The slots that a node keeps although it is to be relieved of them, because they can be given to nobody.
+    """The slots that a node would keep if it were drained or excluded, because no other node may hold them.
 
     Args:
-        state: with the orders that stand.
-        node_id: of whom.
-        heeds_exclusions: whether the slot policy looks at exclusions of slots.
+        state: the state with its standing orders.
+        node_id: the node.
+        heeds_exclusions: whether the slot policy takes account of exclusions of slots.
     """
     living = frozenset(node.node_id for node in state.membership.data_nodes)
     weighing = [node.node_id for node in state.membership.data_nodes if _weighs(state, node.node_id)]
@@ -24,12 +24,12 @@ def kept_slots(state: State, node_id: NodeId, *, heeds_exclusions: bool) -> tupl
 
 
 def kept_text(slot_ids: Collection[SlotId]) -> str:
-    """What a node keeps, for people; empty if it is nothing."""
+    """The sentence about the slots that a node keeps; empty without any."""
     them = "it" if len(slot_ids) == 1 else "them"
     return f"keeps {slots_text(slot_ids)}: no other node may hold {them}" if slot_ids else ""
 
 
 def _weighs(state: State, node_id: NodeId) -> bool:
-    """Whether a node has a weight of its own, or by an order, whether it is excluded or not."""
+    """Whether the weight that counts for a node is greater than 0; an exclusion does not matter here."""
     weight = state.membership.order(node_id).weight
     return (state.membership.nodes[node_id].weight if weight is None else weight) > 0

@@ -13,8 +13,8 @@ from controlplane.core.operations.answers import (
     Answer,
     and_kept,
     done,
+    idle_pins,
     refused,
-    sleeping_pins,
     some_of,
     unknown_node,
     unless_contradicting,
@@ -75,7 +75,7 @@ def exclude_node(draft: Draft, arguments: Arguments, context: OperationContext) 
     elif node.lives and not draft.state.membership.can_relieve(name):
         detail += f"; {_KEEPS}"
     else:
-        detail += sleeping_pins(draft.state, name, "included again")
+        detail += idle_pins(draft.state, name, "included again")
     answer = unless_contradicting(draft, [NodeOrdered(name, replace(order, excluded=True))], detail)
     return and_kept(answer, draft.state, name, context)
 
@@ -158,7 +158,7 @@ def _what_remains(state: State, name: NodeId, context: OperationContext) -> str:
         return f"{held}; {_KEEPS}"
     if state.slots.paused:
         return f"{held}; its slots stay until reconciliation is resumed"
-    return and_kept(done(held + sleeping_pins(state, name, "undrained")), state, name, context).detail
+    return and_kept(done(held + idle_pins(state, name, "undrained")), state, name, context).detail
 
 
 NODE_OPERATIONS: Final = (

@@ -1,4 +1,4 @@
-"""What operators' standing orders must not say together; found before an order is taken up, whatever the order is."""
+"""Standing orders that contradict each other, found before an operation adds another one."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class OrderProblem(NamedTuple):
 
 
 def new_problems(before: State, after: State) -> list[str]:
-    """The contradictions that stand after something and did not before, or were smaller, in sentences."""
+    """The contradictions of a state that an earlier state does not have, or has in a smaller number, in sentences."""
     known = {problem[:3]: problem.excess for problem in order_problems(before)}
     return [problem.sentence for problem in order_problems(after) if problem.excess > known.get(problem[:3], 0)]
 
@@ -38,13 +38,13 @@ def new_problems(before: State, after: State) -> list[str]:
 def order_problems(state: State) -> Iterator[OrderProblem]:
     """Each contradiction between pins, exclusions of slots and the policy.
 
-    An exclusion of a whole node is none: the node's pins sleep, as those of a draining or a dead node do.
+    An exclusion of a whole node contradicts no pin: pins to an excluded, draining or dead node have no effect.
     """
     excluded_pairs = {(each.slot_id, each.node_id) for each in state.slots.exclusions}
     by_slot: dict[SlotId, list[Pin]] = defaultdict(list)
     for pin in state.slots.pins:
         by_slot[pin.slot_id].append(pin)
-        # What was asked for last may be either half: the sentence says only that both cannot be.
+        # Either of the two orders may be the later one: the sentence only says that both cannot stand.
         where = f"slot {pin.slot_id} cannot be pinned to {pin.node_id!r}"
         if (pin.slot_id, pin.node_id) in excluded_pairs:
             sentence = f"{where} and excluded from it at once"

@@ -14,7 +14,7 @@ def parse_slots(text: str, slot_count: int) -> tuple[SlotId, ...]:
     """The slots of a text such as ``3,7-9``, ascending, each once; ``all`` means every slot.
 
     Raises:
-        ConfigurationError: the text is none, or names a slot that there is not.
+        ConfigurationError: the text is not of this form, or names a slot that does not exist.
     """
     if text.strip() == "all":
         return tuple(range(slot_count))
@@ -50,5 +50,5 @@ def named_slots(slots: Iterable[SlotId]) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """So many of something whose plural ends with s: ``1 slot``, ``2 slots``."""
+    """A number with its noun, in the plural with s: ``1 slot``, ``2 slots``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

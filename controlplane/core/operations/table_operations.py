@@ -52,7 +52,7 @@ def pin_slots(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer
     detail += f", which leads {'it' if one else 'them'}" if leads else ""
     if not pins:
         return done(f"{detail} already")
-    detail += _asleep(state, name)
+    detail += _why_idle(state, name)
     return unless_contradicting(draft, [SlotsPinned(tuple(pins))], detail)
 
 
@@ -132,17 +132,17 @@ def resume_reconciliation(draft: Draft, arguments: Arguments, _: OperationContex
     return done("reconciliation goes on")
 
 
-def _asleep(state: State, name: str) -> str:
+def _why_idle(state: State, name: str) -> str:
     """Why pins to a node have no effect yet, to be added to an answer; empty if they have."""
     node = state.membership.nodes[name]
     if not node.lives:
-        return f"; it is {node.status.value}: the pins sleep until it joins again"
+        return f"; it is {node.status.value}: the pins have no effect until it joins again"
     if name in state.membership.owner_ids:
         return ""
     if state.membership.order(name).excluded:
-        return "; it is excluded: the pins sleep until it is included again"
+        return "; it is excluded: the pins have no effect until it is included again"
     if node.status is NodeStatus.DRAINING:
-        return "; it drains: the pins sleep until it is undrained"
+        return "; it drains: the pins have no effect until it is undrained"
     return ""
 
 

@@ -6,14 +6,14 @@ from controlplane.core.membership.standing_orders import MAX_WEIGHT
 from controlplane.errors import ConfigurationError
 
 _DIGITS: Final = len(str(MAX_WEIGHT))
-"""No weight has more."""
+"""No weight has more digits."""
 
 
 def parse_weight(text: str) -> int:
     """A node's weight, a whole number from 1.
 
     Raises:
-        ConfigurationError: the text is none, or the weight is out of range.
+        ConfigurationError: the text is no whole number, or out of range.
     """
     # Digits are counted first: Python refuses to read a number of thousands of them.
     if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS and 1 <= int(text) <= MAX_WEIGHT):

@@ -1,9 +1,9 @@
 """The slot policy: the part that decides who holds and leads which slot, and that a user can write himself.
 
-Inherit :class:`SlotPolicy` and override what your policy has to say otherwise. It is asked whenever the members or an
-operator's wishes have changed, and, if it wants to be, again after each ``interval_ms`` without a decision. It is pure:
-equal requests get equal answers. What it has to remember from one answer to the next is written into the decision and
-comes back as ``memory``.
+Inherit :class:`SlotPolicy` and override what your policy has to say otherwise. It is asked whenever the members or the
+standing orders of operators have changed, and, if it wants to be, again after each ``interval_ms`` without a decision.
+It is pure: equal requests get equal answers. What it has to remember from one answer to the next is written into the
+decision and comes back as ``memory``.
 """
 
 from abc import ABC, abstractmethod

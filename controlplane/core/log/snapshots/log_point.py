@@ -20,7 +20,7 @@ class LogPoint:
         last_decision_offset: where that decision's first record stands; -1 before the first decision.
         next_offset: where the next decision's first record can stand at the earliest.
         read_bytes: how much of the log the reader has read by then, counted from wherever it began.
-        asked_for: the newest decision that answers a wish for a snapshot; 0 if there is none.
+        asked_for: the newest decision that answers an intent to take a snapshot; 0 without any.
     """
 
     state: State
@@ -31,7 +31,7 @@ class LogPoint:
 
 
 def asks_for_snapshot(decision: Decision) -> bool:
-    """Whether an operator's wish for a snapshot was granted by this decision."""
+    """Whether an intent to take a snapshot was answered *done* by this decision."""
     return any(
         isinstance(event, IntentAnswered)
         and event.kind == IntentKind.TAKE_SNAPSHOT.value

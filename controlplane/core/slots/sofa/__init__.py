@@ -12,7 +12,7 @@ assigner          gives slots without leader or followers to nodes (DefaultSlotA
 balancer          moves slots between nodes in five stages (DefaultSlotBalancer)
 leader_only       moves slots that have no followers (LeaderOnlyBalancer)
 arranger          one tick: which of these runs, and what is published (ScheduledSlotArranger)
-force_refresh     a new table at an operator's wish (BalanceTask)
+force_refresh     a new table on an operator's request (BalanceTask)
 
 Whether all slots are in sync, which balancing waits for (SlotTableMonitor), is `controlplane.core.slots.sync`: other
 policies ask it too.

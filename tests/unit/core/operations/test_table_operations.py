@@ -60,7 +60,7 @@ def test_orders_on_slots_are_kept_to() -> None:
     assert all(len(slot.replicas) == 2 for slot in world.state.slots.table)
 
 
-def test_pin_of_a_dead_node_sleeps() -> None:
+def test_pin_of_a_dead_node_has_no_effect() -> None:
     """It is not asked for while the node does not live or drains, and is again when it is back."""
     world, policy = asked_world()
     world.ask("pin_slots", slots="3", node="n1")
@@ -73,42 +73,44 @@ def test_pin_of_a_dead_node_sleeps() -> None:
     assert policy.last.pins == (Pin(3, "n1"),)
 
 
-def test_pinned_node_is_excluded_and_its_pins_sleep() -> None:
+def test_pinned_node_is_excluded_and_its_pins_have_no_effect() -> None:
     """An exclusion is for emergencies: nobody has to look for pins first. The answer says what becomes of them."""
     world, policy = asked_world()
     world.ask("pin_slots", slots="3,7-9", node="n1", leads="true")
     answer = world.ask("exclude_node", node="n1")
     assert answer.outcome is DONE
     assert answer.detail == (
-        "node 'n1' is excluded; its pins of slots 3, 7-9 sleep until it is included again or they are unpinned"
+        "node 'n1' is excluded; its pins of slots 3, 7-9 have no effect until it is included again or they are unpinned"
     )
     assert (policy.last.pins, world.held("n1")) == ((), set())
     answer = world.ask("pin_slots", slots="4", node="n1")
     assert answer.outcome is DONE
-    assert answer.detail == "slot 4 is pinned to 'n1'; it is excluded: the pins sleep until it is included again"
+    assert (
+        answer.detail == "slot 4 is pinned to 'n1'; it is excluded: the pins have no effect until it is included again"
+    )
     assert policy.last.pins == ()
-    assert "sleep" not in world.ask("include_node", node="n1").detail
+    assert "no effect" not in world.ask("include_node", node="n1").detail
     assert {3, 4, 7, 8, 9} <= world.held("n1")
     assert complaints_of(world.decisions) == []
 
 
-def test_drained_node_says_that_its_pins_sleep() -> None:
+def test_drained_node_says_that_its_pins_have_no_effect() -> None:
     """The same as for an exclusion."""
     world, _ = asked_world()
     world.ask("pin_slots", slots="3", node="n1")
     answer = world.ask("drain_node", node="n1")
-    assert answer.detail.endswith("; its pins of slot 3 sleep until it is undrained or they are unpinned")
+    assert answer.detail.endswith("; its pins of slot 3 have no effect until it is undrained or they are unpinned")
     assert world.ask("pin_slots", slots="4", node="n1").detail.endswith(
-        "; it drains: the pins sleep until it is undrained"
+        "; it drains: the pins have no effect until it is undrained"
     )
-    assert "sleep" not in world.ask("drain_node", node="n2").detail
+    assert "no effect" not in world.ask("drain_node", node="n2").detail
 
 
 def test_dead_node_may_be_pinned() -> None:
     """Somebody prepares for its return."""
     world, _ = asked_world()
     world.run(4_000, ("n2", "n3"))
-    assert "sleep until it joins" in world.ask("pin_slots", slots="3", node="n1").detail
+    assert "have no effect until it joins" in world.ask("pin_slots", slots="3", node="n1").detail
 
 
 REFUSALS = {
