@@ -92,7 +92,7 @@ def test_what_has_no_owner_fails(cluster_command: RunCommand, world: PublishedWo
     """A script that asks where to go must not take nobody for a node."""
     ran = cluster_command("table", "route", "a", "--format", "json")
     assert (ran.status, json.loads(ran.out)["leader"]) == (ExitStatus.FAILED, None)
-    assert f"nobody serves this key in epoch {world.state.epoch}" in ran.err
+    assert f"no node serves this key in epoch {world.state.epoch}" in ran.err
     ran = cluster_command("table", "route", "a", "--namespace", "none")
     assert (ran.status, ran.out) == (ExitStatus.FAILED, "")
     assert "'none'" in ran.err
