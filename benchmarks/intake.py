@@ -25,10 +25,10 @@ from controlplane.codec.inputs import decode_input, encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP, ClusterConfig, KafkaConfig
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.decide import Opening, decide, open_term
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.slots.reports import SlotStatus
 from controlplane.core.values.identifiers import Coordinates, Epoch, Term
 from controlplane.core.values.inputs import InputRecord

@@ -16,13 +16,13 @@ from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.decide import Opening, decide, open_term
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import Cause, CauseKind, Decision
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined, Tick
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.slots.events import SlotsAssigned
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.canonical import canonical_bytes

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.core.values.canonical import Plain
-from controlplane.core.verification.audit import Difference, LogAudit
 from controlplane.inspection.rows import Row, Rows
 
 DIFFERENCE_FIELDS = ("seq", "epoch", "field", "recorded", "retaken", "causes", "inputs")

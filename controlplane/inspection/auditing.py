@@ -11,14 +11,14 @@ from typing import Final
 
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.deciding.decide import settle
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.decision import Decision
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.values.inputs import InputRecord
 from controlplane.core.values.positions import place_of, position_key
-from controlplane.core.verification.audit import Difference, LogAudit
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.inspection import readers
 from controlplane.inspection.source import LogSource

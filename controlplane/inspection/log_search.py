@@ -8,8 +8,8 @@ from typing import NamedTuple
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.values.events import nodes_of
-from controlplane.core.verification.row_history import RowChange, RowHistory
 from controlplane.inspection.readers import LoggedDecision
+from controlplane.inspection.row_history import RowChange, RowHistory
 
 
 class ToldDecision(NamedTuple):

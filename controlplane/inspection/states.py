@@ -3,8 +3,9 @@
 from typing import Final
 
 from controlplane.config import HEARTBEATS
+from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.state import State
-from controlplane.core.membership.observations import Heard, Observations, PartitionView
+from controlplane.core.membership.log_time import Heard, PartitionView
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.inspection import readers
 from controlplane.inspection.past_states import replay

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from controlplane.core.deciding.pacing import Waiting
-from controlplane.core.deciding.table_status import TableStatus
 from controlplane.core.operations.slot_numbers import slot_ranges
+from controlplane.core.slots.pacing import Waiting
 from controlplane.core.values.canonical import Plain
 from controlplane.core.values.identifiers import SlotId
 from controlplane.inspection.holds import Hold
 from controlplane.inspection.rows import Row, Rows
+from controlplane.inspection.table_status import TableStatus
 
 COUNT_FIELDS = ("node", "status", "leads", "follows")
 

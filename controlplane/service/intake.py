@@ -12,8 +12,8 @@ from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.deciding.decide import settle
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.state import State
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.values.inputs import InputRecord, Refusal
 from controlplane.core.values.positions import place_of, position_key

@@ -8,11 +8,11 @@ import structlog
 
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.deciding.decide import decide, repair_table
+from controlplane.core.deciding.observations import Observations, SlotsAsked
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import EvictionsFrozen, FencingCause, NodeFenced
-from controlplane.core.membership.observations import Observations, SlotsAsked
 from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.core.routing.rows import Row
 from controlplane.core.routing.topic_image import TopicImage

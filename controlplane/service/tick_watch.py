@@ -5,7 +5,7 @@ from typing import Final
 import structlog
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.membership.observations import Observations
+from controlplane.core.deciding.observations import Observations
 from controlplane.ports import Clock
 from controlplane.service.metrics import STANDS_AFTER_MS, ControllerMetrics
 

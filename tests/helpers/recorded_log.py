@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS
+from controlplane.core.audit.log_audit import LogAudit
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.core.verification.audit import LogAudit
 from controlplane.errors import LogContinuityError
 from controlplane.inspection.auditing import Audited, Auditor
 from controlplane.ports import PolledBatch, RawRecord

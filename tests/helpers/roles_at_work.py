@@ -30,11 +30,11 @@ from controlplane.config import (
 from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.decide import Opening, open_term
+from controlplane.core.deciding.observations import Observations
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined
-from controlplane.core.membership.observations import Observations
 from controlplane.core.values.identifiers import Term
 from controlplane.node import Access, NodeAgent, NodeLoad
 from controlplane.ports import CommitOutcome, OutgoingRecord, RawRecord

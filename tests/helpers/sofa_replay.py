@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.events import TermOpened
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Tick
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.slots.policies.sofa_memory import arranged_at, sofa_table, with_ranks
 from controlplane.core.slots.sofa.arranger import Tick as ArrangerTick

@@ -5,6 +5,7 @@ from collections import defaultdict
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
 from controlplane.core.deciding.decide import Opening, decide, open_term, settle
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.apply import follow
@@ -14,7 +15,6 @@ from controlplane.core.log.inputs import InputPayload
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.addresses import Address

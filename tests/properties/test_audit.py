@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS
+from controlplane.core.audit.log_audit import Difference
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.membership.events import NodeAdmitted
-from controlplane.core.verification.audit import Difference
 from tests.helpers.histories import History, operations, play
 from tests.helpers.logs import resealed
 from tests.helpers.recorded_log import DECISIONS_PLACE, RecordedLog

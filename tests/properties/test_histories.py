@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.decide import Opening, decide, open_term
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.apply import follow
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.row_changes import changed_rows, rows_of
 from controlplane.core.log.state import State
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.routing.rows import Row
 from controlplane.core.values.canonical import from_plain, to_plain
 from controlplane.core.values.identifiers import Seq, Term, TopicPartition

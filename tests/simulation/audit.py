@@ -1,7 +1,7 @@
 """After a run every decision is taken again from the inputs that the run has left in the log."""
 
 from controlplane.adapters.memory import MemoryLogReader
-from controlplane.core.verification.audit import LogAudit
+from controlplane.core.audit.log_audit import LogAudit
 from controlplane.inspection.auditing import Auditor
 from tests.helpers.sources import source_of
 from tests.simulation.world import World

@@ -22,12 +22,12 @@ from controlplane.adapters.memory import MemoryLogReader
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import TOPIC_TYPES, decode_input, encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
+from controlplane.core.audit.log_audit import LogAudit
 from controlplane.core.log.apply import apply_all, stamp
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.values.canonical import from_plain, to_plain
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.core.verification.audit import LogAudit
 from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError
 from controlplane.inspection.auditing import Auditor

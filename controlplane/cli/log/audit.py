@@ -14,7 +14,7 @@ from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.intent_commands.operating import slot_policy_files_option
-from controlplane.core.verification.audit import Difference, LogAudit
+from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.inspection.audit_findings import DIFFERENCE_FIELDS, audit_document, difference_rows
 from controlplane.inspection.auditing import Auditor
 

@@ -12,7 +12,6 @@ import click
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation
 from controlplane.cli.common.reading import reading
-from controlplane.core.deciding.table_status import rows_that_wait
 from controlplane.core.values.identifiers import NodeId
 from controlplane.errors import LogUnavailableError, RetryableError
 from controlplane.inspection import readers, states
@@ -20,6 +19,7 @@ from controlplane.inspection.drains import DrainProgress
 from controlplane.inspection.readers import DecisionFollower
 from controlplane.inspection.source import LogSource
 from controlplane.inspection.table_standing import waiting_lines
+from controlplane.inspection.table_status import rows_that_wait
 
 _POLL_MS: Final = 200
 _TELL_AT_MOST_EVERY_S: Final = 1.0

@@ -29,13 +29,13 @@ from controlplane.cli.intent_commands.operating import (
 from controlplane.cli.table.rendering import STATUS_COLUMNS, headline, status_rows
 from controlplane.cli.table.suppositions import GRAMMAR, parse_supposition
 from controlplane.config import ROUTING_TABLE
-from controlplane.core.deciding.table_status import table_status
 from controlplane.core.intents.intent import TRUE, IntentKind
 from controlplane.core.log.state import State
 from controlplane.errors import ConfigurationError, NoRouteError
 from controlplane.inspection import readers, routes, states, table_standing, tables
 from controlplane.inspection.holds import read_holds
 from controlplane.inspection.past_states import Measure, Moment, refuse_lost_log, replay, table_of
+from controlplane.inspection.table_status import table_status
 
 
 @click.group()

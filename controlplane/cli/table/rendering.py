@@ -1,10 +1,10 @@
 """The routing table, and how it stands, for people."""
 
-from controlplane.core.deciding.table_status import TableStatus
 from controlplane.core.log.state import State
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.inspection.rows import Row, Rows
 from controlplane.inspection.table_standing import status_document
+from controlplane.inspection.table_status import TableStatus
 
 STATUS_COLUMNS = ("property", "value")
 

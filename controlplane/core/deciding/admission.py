@@ -1,11 +1,11 @@
 """What join, leaving and left records do to the membership."""
 
+from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
 from controlplane.core.membership.node import Node, NodeStatus
-from controlplane.core.membership.observations import Observations
 from controlplane.core.values.inputs import InputRecord, Refusal
 
 

@@ -13,14 +13,13 @@ from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
 from controlplane.core.deciding.admission import take_membership
 from controlplane.core.deciding.expiry import settle_silence_limit, silent_nodes, take_expiries
 from controlplane.core.deciding.heartbeat_validation import judge_heartbeats
-from controlplane.core.deciding.ownership import plan_what_is_due
+from controlplane.core.deciding.observations import Observations, SlotsAsked, operation_context
+from controlplane.core.deciding.planning import plan_what_is_due
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft, SealedDecision
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined
-from controlplane.core.membership.observations import Observations, SlotsAsked
 from controlplane.core.operations.intent_effects import overrides_self_preservation, take_intents
-from controlplane.core.operations.operation_context import operation_context
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.canonical import later_levels

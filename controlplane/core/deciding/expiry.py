@@ -2,12 +2,12 @@
 
 from controlplane.core.cluster.events import SilenceLimitSettled
 from controlplane.core.cluster.policy import SILENCE_MARGIN_MS
+from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import EvictionsFrozen, EvictionsResumed, FencingCause, NodeFenced
 from controlplane.core.membership.node import Node, NodeStatus
-from controlplane.core.membership.observations import Observations
 from controlplane.core.values.identifiers import NodeId
 
 

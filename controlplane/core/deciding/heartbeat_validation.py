@@ -3,10 +3,11 @@
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
+from controlplane.core.membership.log_time import MEMORY_MS, PartitionView
 from controlplane.core.membership.node import NodeStatus
-from controlplane.core.membership.observations import MEMORY_MS, Observations, PartitionView
 from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.core.values.inputs import InputRecord, Refusal
 

@@ -8,7 +8,8 @@ from typing import Final, TypeAlias
 from controlplane.config import INTENTS, MEMBERSHIP
 from controlplane.core.deciding.admission import take_membership
 from controlplane.core.deciding.expiry import settle_silence_limit
-from controlplane.core.deciding.ownership import plan_ownership, plan_what_is_due
+from controlplane.core.deciding.observations import Observations, operation_context
+from controlplane.core.deciding.planning import plan_ownership, plan_what_is_due
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import CauseKind
@@ -17,10 +18,8 @@ from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import FencingCause, NodeFenced, renewed_by
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving
-from controlplane.core.membership.observations import Observations
 from controlplane.core.operations.answers import unknown_node
 from controlplane.core.operations.intent_effects import take_intents
-from controlplane.core.operations.operation_context import operation_context
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.slots.table import Slot, split_parts, without_nodes

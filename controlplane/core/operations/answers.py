@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.events import Event
+from controlplane.core.log.order_checks import new_problems
 from controlplane.core.log.state import State
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.kept_slots import kept_slots, kept_text
 from controlplane.core.operations.operation_context import OperationContext
-from controlplane.core.operations.order_checks import new_problems
 from controlplane.core.operations.slot_numbers import named_slots
 from controlplane.core.slots.policy_contract import OrderKind, SlotPolicies, heeds
 from controlplane.core.values.identifiers import NodeId

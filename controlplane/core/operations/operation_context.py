@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from controlplane.core.membership.observations import Observations
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import ControllerId
 
@@ -27,8 +26,3 @@ class OperationContext:
     now_ms: int
     heartbeats_offset: int
     ticking: frozenset[ControllerId]
-
-
-def operation_context(observations: Observations, policies: SlotPolicies, now_ms: int) -> OperationContext:
-    """What an operation may know at these observations."""
-    return OperationContext(policies, now_ms, observations.dating_offset, observations.ticking)

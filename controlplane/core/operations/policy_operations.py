@@ -10,7 +10,7 @@ from controlplane.core.intents.rights import check_kinds, check_rights
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
-from controlplane.core.membership.observations import UNDATED_OFFSET
+from controlplane.core.membership.log_time import UNDATED_OFFSET
 from controlplane.core.operations.answers import (
     Answer,
     done,

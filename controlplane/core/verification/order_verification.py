@@ -9,6 +9,7 @@ from dataclasses import replace
 from controlplane.core.cluster.events import PolicyChanged, SilenceLimitSettled
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
+from controlplane.core.log.order_checks import new_problems
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import (
     NodeAdmitted,
@@ -16,7 +17,6 @@ from controlplane.core.membership.events import (
     NodeUndrained,
     renewed_by,
 )
-from controlplane.core.operations.order_checks import new_problems
 from controlplane.core.slots.events import (
     SlotsAssigned,
     SlotsExcluded,

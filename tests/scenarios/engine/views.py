@@ -1,12 +1,12 @@
 """Commands that show how things stand, and change nothing."""
 
-from controlplane.core.deciding.table_status import table_status
 from controlplane.core.deciding.what_if import Change, NodeDies, effect_of, what_if
 from controlplane.core.intents.intent import Intent
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving
 from controlplane.core.membership.node import Node, NodeRole
 from controlplane.core.membership.standing_orders import StandingOrder
 from controlplane.core.slots.table import NodeSlots, by_node
+from controlplane.inspection.table_status import table_status
 from tests.scenarios.engine.call import Call
 from tests.scenarios.engine.cluster import Cluster
 from tests.scenarios.engine.printing import (

@@ -92,7 +92,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "counts a gap between two ticks in full",
-        "controlplane.core.membership.observations:_gap_ms",
+        "controlplane.core.membership.log_time:_gap_ms",
         "min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)",
         "max(append_time_ms - last_tick_ms, 0)",
         scene=the_brokers_clock_is_set_forward,
@@ -102,7 +102,7 @@ MUTANTS: Final = (
         "controlplane.service.takeover:TakeOver.catch_up",
         "parts.intake.catch_up(ends)",
         "parts.intake.catch_up(ends)\n"
-        "    from controlplane.core.membership.observations import Observations\n"
+        "    from controlplane.core.deciding.observations import Observations\n"
         "    parts.intake.observations = Observations(positions=parts.intake.observations.positions)",
     ),
     Mutant(

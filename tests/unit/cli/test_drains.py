@@ -6,10 +6,10 @@ import pytest
 
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import MEMBERSHIP
+from controlplane.core.deciding.observations import Observations
 from controlplane.core.membership.events import NodeUndrained
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.membership.observations import Observations
 from controlplane.errors import LogUnavailableError
 from controlplane.inspection import states
 from controlplane.inspection.readers import DecisionFollower, LoggedDecision

@@ -3,12 +3,12 @@
 import pytest
 
 from controlplane.config import HEARTBEATS
+from controlplane.core.audit.log_audit import LogAudit, retake
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.decide import repair_table
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.slots.policies.sofa import POLICY_NAME as SOFA
-from controlplane.core.verification.audit import LogAudit, retake
 from controlplane.core.verification.log_verification import LogVerification
 from tests.helpers.world import World
 

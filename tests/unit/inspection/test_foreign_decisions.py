@@ -10,11 +10,11 @@ from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, Memory
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS, ClusterConfig
+from controlplane.core.audit.log_audit import LogAudit
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.values.identifiers import Seq, Term
-from controlplane.core.verification.audit import LogAudit
 from controlplane.core.verification.log_verification import LogVerification
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
 from controlplane.inspection import readers

@@ -1,7 +1,7 @@
 """What somebody outside finds of a cluster: its nodes' last words, as old as they are."""
 
 from controlplane.config import ClusterConfig
-from controlplane.core.deciding.ownership import slot_request
+from controlplane.core.deciding.planning import slot_request
 from controlplane.core.log.draft import Draft
 from controlplane.inspection import states
 from tests.helpers.published_world import PublishedWorld

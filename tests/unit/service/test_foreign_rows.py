@@ -7,12 +7,12 @@ from functools import partial
 from controlplane.adapters.memory import MemoryEventWriter, MemoryLogReader
 from controlplane.codec.table import decode_row, encode_row
 from controlplane.config import ROUTING_TABLE
+from controlplane.core.audit.log_audit import LogAudit
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_of
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
-from controlplane.core.verification.audit import LogAudit
 from controlplane.core.verification.log_verification import LogVerification
 from controlplane.errors import LogContinuityError
 from controlplane.inspection.auditing import Auditor

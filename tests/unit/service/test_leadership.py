@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL
+from controlplane.core.deciding.observations import observe
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
-from controlplane.core.membership.observations import observe
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.values.identifiers import Term
 from controlplane.service.leadership import Leadership

@@ -6,8 +6,8 @@ from structlog.testing import capture_logs
 
 from controlplane.adapters.memory import VirtualClock
 from controlplane.config import HEARTBEATS
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.membership.inputs import Tick
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.values.identifiers import Coordinates
 from controlplane.core.values.inputs import InputRecord
 from controlplane.service.metrics import ControllerMetrics

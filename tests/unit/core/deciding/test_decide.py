@@ -4,13 +4,13 @@ import pytest
 
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.decide import decide, settle
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.membership.events import FencingCause, NodeFenced
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole, NodeStatus
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.slots.table import by_node
 from controlplane.core.values.identifiers import TopicPartition
 from tests.helpers.world import World

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from controlplane.core.cluster.policy import Policy
-from controlplane.core.deciding.table_status import table_status
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.slots.answers import ask
@@ -19,6 +18,7 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicy, SlotRequest
 from controlplane.core.slots.survivors import stranded_slots
 from controlplane.core.slots.table import Slot
+from controlplane.inspection.table_status import table_status
 from tests.helpers.asked_policy import AskedPolicy
 from tests.helpers.logs import complaints_of, resealed
 from tests.helpers.world import World

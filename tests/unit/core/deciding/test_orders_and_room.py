@@ -2,9 +2,9 @@
 
 from controlplane.config import MEMBERSHIP
 from controlplane.core.cluster.policy import Policy
-from controlplane.core.deciding.table_status import table_status
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole
+from controlplane.inspection.table_status import table_status
 from tests.helpers.logs import complaints_of
 from tests.helpers.world import World
 

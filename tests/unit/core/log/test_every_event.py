@@ -14,7 +14,7 @@ import pytest
 from controlplane.codec.decisions import DecisionAssembler, encode_decision
 from controlplane.core.bundles.bundle import assign_orphans
 from controlplane.core.bundles.events import BundlesAssigned
-from controlplane.core.deciding.ownership import slot_request
+from controlplane.core.deciding.planning import slot_request
 from controlplane.core.log.apply import apply
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import Draft

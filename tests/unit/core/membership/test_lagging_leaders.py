@@ -4,10 +4,10 @@ import pytest
 
 from controlplane.config import INTENTS
 from controlplane.core.deciding.decide import decide
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeStatus
-from controlplane.core.membership.observations import Observations, observe
 from tests.helpers.world import World
 
 

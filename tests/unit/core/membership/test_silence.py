@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS, MAX_TICK_GAP_MS
 from controlplane.core.cluster.policy import Policy
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.membership.inputs import Heartbeat, Tick
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.membership.observations import Observations, observe
 from controlplane.core.values.identifiers import Coordinates, Epoch
 from controlplane.core.values.inputs import InputRecord
 from tests.helpers.world import World

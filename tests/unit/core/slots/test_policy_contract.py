@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pytest
 
 from controlplane.core.cluster.policy import Policy
-from controlplane.core.deciding.table_status import table_status
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.slots.policies.minimal import MinimalPolicy
@@ -15,6 +14,7 @@ from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import ConfigurationError
+from controlplane.inspection.table_status import table_status
 from tests.helpers.world import World
 
 REPORT = SlotReport((SlotStatus(0, 1, True, ReplicaStatus.HEALTHY, 0),), Epoch(1), 0, 0)

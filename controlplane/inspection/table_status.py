@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controlplane.core.deciding.ownership import slot_request
-from controlplane.core.deciding.pacing import Waiting, waiting_rows
+from controlplane.core.deciding.observations import Observations
+from controlplane.core.deciding.planning import holdings_of, slot_request
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State
-from controlplane.core.membership.observations import Observations
 from controlplane.core.slots.answers import Answered, ask
+from controlplane.core.slots.pacing import Waiting, waiting_rows
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import (
     OrderKind,
@@ -88,7 +88,7 @@ def table_status(state: State, observations: Observations, policies: SlotPolicie
         refusal=refusal or "",
         plan=state.slots.plan.plan_id if state.slots.plan else None,
         plan_age_ms=now_ms - state.slots.plan.made_at_ms if state.slots.plan else None,
-        waiting=waiting_rows(state, request),
+        waiting=waiting_rows(holdings_of(state), request),
         shortfalls=_shortfalls(policy, request, answer),
         replicas_missing=sum(max(0, state.cluster.policy.replica_count - count) for count in living),
         slots_without_a_node=living.count(0),
@@ -101,7 +101,7 @@ def table_status(state: State, observations: Observations, policies: SlotPolicie
 def rows_that_wait(state: State, observations: Observations) -> tuple[Waiting, ...]:
     """What is left of the plan in flight, by slot id, with what each row waits for, by what nodes said last."""
     now_ms = max(observations.now_ms or 0, state.decided_at_ms)
-    return waiting_rows(state, slot_request(Draft(state), observations, now_ms))
+    return waiting_rows(holdings_of(state), slot_request(Draft(state), observations, now_ms))
 
 
 def _standing(state: State, node_id: NodeId) -> str:

@@ -15,11 +15,11 @@ from typing import Final
 
 from controlplane.core.cluster.events import ClusterCreated, TermOpened
 from controlplane.core.deciding.decide import Opening, decide, open_term, repair_table
+from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.apply import advance, follow
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
-from controlplane.core.membership.observations import Observations
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.canonical import Plain, to_plain

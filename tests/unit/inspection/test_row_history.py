@@ -2,7 +2,7 @@
 
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.values.identifiers import Seq
-from controlplane.core.verification.row_history import RowChange, RowHistory
+from controlplane.inspection.row_history import RowChange, RowHistory
 from tests.helpers.world import World
 
 

@@ -11,14 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from controlplane.core.log.decision import CauseKind
-from controlplane.core.log.draft import Draft
-from controlplane.core.log.state import State
-from controlplane.core.slots.events import PlanDropped, PlanMade, ReplicasLeft, SlotsAssigned
+from controlplane.core.slots.events import PlanDropped, PlanMade, ReplicasLeft, SlotEvent, SlotsAssigned
+from controlplane.core.slots.image import SlotsImage
 from controlplane.core.slots.plans import Departure, PlanInFlight
 from controlplane.core.slots.policy_contract import SlotPolicy, SlotRequest
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.identifiers import NodeId, Seq, SlotId
+from controlplane.core.values.identifiers import Epoch, Incarnation, NodeId, Seq, SlotId
 from controlplane.core.values.replica_status import ReplicaStatus
 
 
@@ -37,76 +35,94 @@ class Step:
     waiting: tuple[Waiting, ...]
 
 
-def carry_out(draft: Draft, request: SlotRequest, planned: tuple[Slot, ...], policy: SlotPolicy) -> None:
-    """Add what of a new plan may be carried out now, and keep the rest."""
-    state = draft.state
+class Holdings(NamedTuple):
+    """What pacing has to know beside the request to the slot policy, as of the same state.
+
+    Attributes:
+        slots: the table, the plan in flight, and what nodes have given up lately.
+        epoch: of the table that nodes can work with by now.
+        incarnations: of every member, by name.
+    """
+
+    slots: SlotsImage
+    epoch: Epoch
+    incarnations: Mapping[NodeId, Incarnation]
+
+
+def carry_out(
+    holdings: Holdings, request: SlotRequest, planned: tuple[Slot, ...], policy: SlotPolicy, plan_id: Seq
+) -> tuple[SlotEvent, ...]:
+    """What of a new plan is carried out now, and what is kept of it for later, as events.
+
+    Args:
+        holdings: see :class:`Holdings`.
+        request: what the slot policy was asked.
+        planned: the rows that are to change.
+        policy: which has planned them.
+        plan_id: the seq of the decision that plans.
+    """
     at_once = request.refresh or policy.paces_itself
-    not_before_ms = request.now_ms + state.cluster.policy.cool_down_ms
-    step = Step(planned, ()) if at_once else next_step(state, request, planned, not_before_ms)
-    if state.slots.plan is not None:
-        draft.add(PlanDropped(state.slots.plan.plan_id, "a new plan takes its place"))
-    _assign(draft, request, step.rows)
+    not_before_ms = request.now_ms + request.policy.cool_down_ms
+    step = Step(planned, ()) if at_once else next_step(holdings, request, planned, not_before_ms)
+    events: list[SlotEvent] = []
+    if holdings.slots.plan is not None:
+        events.append(PlanDropped(holdings.slots.plan.plan_id, "a new plan takes its place"))
+    events += _assigned(holdings, request, step.rows)
     if step.waiting:
         later = {waiting.slot_id for waiting in step.waiting}
         rows = tuple(slot for slot in planned if slot.slot_id in later)
-        plan_id = Seq(draft.before.seq + 1)
-        draft.add(PlanMade(plan_id, request.now_ms, not_before_ms, rows))
+        events.append(PlanMade(plan_id, request.now_ms, not_before_ms, rows))
+    return tuple(events)
 
 
-def go_on(draft: Draft, request: SlotRequest, plan: PlanInFlight) -> None:
-    """Add what of the plan in flight may be carried out now, if anything may."""
-    step = next_step(draft.state, request, draft.state.slots.planned_rows, plan.not_before_ms)
-    if step.rows:
-        draft.because(
-            CauseKind.PLAN_CONTINUED,
-            str(plan.plan_id),
-            f"{len(step.rows)} slots of the plan of decision {plan.plan_id}, {len(step.waiting)} left",
-        )
-        _assign(draft, request, tuple(_due(request, slot) for slot in step.rows))
+def go_on(holdings: Holdings, request: SlotRequest, plan: PlanInFlight) -> tuple[Step, tuple[SlotEvent, ...]]:
+    """What of the plan in flight may be carried out now, and the events that do it; none if nothing may."""
+    step = next_step(holdings, request, holdings.slots.planned_rows, plan.not_before_ms)
+    return step, tuple(_assigned(holdings, request, [_due(request, slot) for slot in step.rows]))
 
 
-def waiting_rows(state: State, request: SlotRequest) -> tuple[Waiting, ...]:
+def waiting_rows(holdings: Holdings, request: SlotRequest) -> tuple[Waiting, ...]:
     """What is left of the plan in flight, by slot id, with what each row waits for."""
-    if state.slots.plan is None:
+    if holdings.slots.plan is None:
         return ()
-    rows = state.slots.planned_rows
-    step = next_step(state, request, rows, state.slots.plan.not_before_ms)
+    rows = holdings.slots.planned_rows
+    step = next_step(holdings, request, rows, holdings.slots.plan.not_before_ms)
     due = [Waiting(slot.slot_id, "the leader's next look") for slot in step.rows]
     return tuple(sorted([*step.waiting, *due]))
 
 
-def next_step(state: State, request: SlotRequest, planned: Sequence[Slot], not_before_ms: int) -> Step:
+def next_step(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], not_before_ms: int) -> Step:
     """Which of the planned rows may be carried out now; the others with their reason, by slot id.
 
     Rows that carry out orders pass the cool-down and the return window, which delay balancing, and get what there is
     of the budget first.
     """
-    policy = state.cluster.policy
+    policy = request.policy
     living = request.survivors
     urgent = [slot for slot in planned if _is_urgent(request.slots[slot.slot_id], slot, living)]
     chosen = {slot.slot_id: slot for slot in urgent}
     budget = policy.moves_in_flight
     ordered = _ordered_slots(request, planned)
-    unready = _unready(state, request) if budget else {}
+    unready = _unready(holdings.epoch, request) if budget else {}
     for slot in planned:
         if slot.slot_id in ordered and slot.slot_id in unready:
-            # Nobody waits for a node to get ready in what it is to give away.
+            # A node need not get ready in a slot that it is to give up.
             unready[slot.slot_id] = [name for name in unready[slot.slot_id] if name in slot.replicas]
     unready = {slot_id: names for slot_id, names in unready.items() if names}
     in_flight = sum(len(names) for names in unready.values())
     in_flight += sum(len(_new_holders(request.slots[slot.slot_id], slot)) for slot in urgent)
-    left = {(each.slot_id, each.node_id): each for each in state.slots.departures}
+    left = {(each.slot_id, each.node_id): each for each in holdings.slots.departures}
     waiting, delayed = [], []
     for slot in sorted(planned, key=lambda slot: slot.slot_id not in ordered):
         if slot.slot_id in chosen:
             continue
         new = _new_holders(request.slots[slot.slot_id], slot)
         balances = slot.slot_id not in ordered
-        returning = _returning(state, request, slot.slot_id, new, left) if balances else []
+        returning = _returning(holdings, request, slot.slot_id, new, left) if balances else []
         if balances and request.now_ms < not_before_ms:
             reason = f"cool_down_ms is {policy.cool_down_ms:,}, {_seconds(not_before_ms - request.now_ms)} left"
         elif returning:
-            reason = _return_reason(state, request, [left[slot.slot_id, node_id] for node_id in returning])
+            reason = _return_reason(request, [left[slot.slot_id, node_id] for node_id in returning])
         elif slot.slot_id in unready:
             verb = "is" if len(unready[slot.slot_id]) == 1 else "are"
             reason = f"{', '.join(unready[slot.slot_id])} {verb} not ready in it yet, moves_in_flight is {budget:,}"
@@ -174,7 +190,7 @@ def _new_holders(now: Slot, planned: Slot) -> set[NodeId]:
     return set(planned.replicas) - set(now.replicas)
 
 
-def _unready(state: State, request: SlotRequest) -> dict[SlotId, list[NodeId]]:
+def _unready(epoch: Epoch, request: SlotRequest) -> dict[SlotId, list[NodeId]]:
     """For each slot the holders that are not known to have its data.
 
     A node that says nothing of any slot is believed to be in order once it works with the newest table, or if it never
@@ -190,7 +206,7 @@ def _unready(state: State, request: SlotRequest) -> dict[SlotId, list[NodeId]]:
             ready = (status for status in report.statuses if status.status is ReplicaStatus.HEALTHY)
             healthy[node.node_id] = frozenset(status.slot_id for status in ready)
         else:
-            healthy[node.node_id] = frozenset() if 0 < report.table_epoch < state.epoch else None
+            healthy[node.node_id] = frozenset() if 0 < report.table_epoch < epoch else None
     for slot in request.slots:
         for node_id in slot.replicas:
             known = healthy.get(node_id)
@@ -200,7 +216,7 @@ def _unready(state: State, request: SlotRequest) -> dict[SlotId, list[NodeId]]:
 
 
 def _returning(
-    state: State,
+    holdings: Holdings,
     request: SlotRequest,
     slot_id: SlotId,
     new: Iterable[NodeId],
@@ -211,14 +227,14 @@ def _returning(
         node_id
         for node_id in sorted(new)
         if (departure := left.get((slot_id, node_id))) is not None
-        and request.now_ms < departure.left_at_ms + state.cluster.policy.return_window_ms
-        and state.membership.nodes[node_id].incarnation == departure.incarnation
+        and request.now_ms < departure.left_at_ms + request.policy.return_window_ms
+        and holdings.incarnations[node_id] == departure.incarnation
     ]
 
 
-def _return_reason(state: State, request: SlotRequest, departures: Sequence[Departure]) -> str:
+def _return_reason(request: SlotRequest, departures: Sequence[Departure]) -> str:
     """Who gave the slot up, how long ago in log time, and how long the last of them has still to stay away."""
-    window_ms = state.cluster.policy.return_window_ms
+    window_ms = request.policy.return_window_ms
     gone = [f"{each.node_id} gave it up {_seconds(request.now_ms - each.left_at_ms)} ago" for each in departures]
     rest_ms = max(each.left_at_ms for each in departures) + window_ms - request.now_ms
     return f"{' and '.join(gone)}, return_window_ms is {window_ms:,}, {_seconds(rest_ms)} left"
@@ -228,14 +244,14 @@ def _seconds(duration_ms: int) -> str:
     return f"{duration_ms // 1_000} s"
 
 
-def _assign(draft: Draft, request: SlotRequest, rows: Sequence[Slot]) -> None:
-    """Assign rows, and note who gave a slot up though it lives."""
+def _assigned(holdings: Holdings, request: SlotRequest, rows: Sequence[Slot]) -> Iterator[SlotEvent]:
+    """The assignment of rows, and who gives a slot up though it lives."""
     if not rows:
         return
-    departures = tuple(_departures(draft.state, request, rows)) if draft.state.cluster.policy.return_window_ms else ()
-    draft.add(SlotsAssigned(tuple(rows)))
+    yield SlotsAssigned(tuple(rows))
+    departures = tuple(_departures(holdings, request, rows)) if request.policy.return_window_ms else ()
     if departures:
-        draft.add(ReplicasLeft(request.now_ms, departures))
+        yield ReplicasLeft(request.now_ms, departures)
 
 
 def _due(request: SlotRequest, planned: Slot) -> Slot:
@@ -245,11 +261,11 @@ def _due(request: SlotRequest, planned: Slot) -> Slot:
     return replace(planned, leader_epoch=now.leader_epoch if kept else request.epoch)
 
 
-def _departures(state: State, request: SlotRequest, rows: Sequence[Slot]) -> Iterator[Departure]:
-    # Who is to hold nothing, or holds nothing yet, gives nothing up, and an order is not taken back by balancing.
+def _departures(holdings: Holdings, request: SlotRequest, rows: Sequence[Slot]) -> Iterator[Departure]:
+    # A node that is to hold nothing, or holds nothing yet, gives nothing up; and balancing takes no order back.
     placing = request.survivors.intersection(request.owner_ids)
     barred = {(each.slot_id, each.node_id) for each in request.exclusions}
     for slot in rows:
         for node_id in request.slots[slot.slot_id].replicas:
             if node_id in placing and node_id not in slot.replicas and (slot.slot_id, node_id) not in barred:
-                yield Departure(slot.slot_id, node_id, state.membership.nodes[node_id].incarnation, request.now_ms)
+                yield Departure(slot.slot_id, node_id, holdings.incarnations[node_id], request.now_ms)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from controlplane.core.bundles.bundle import assign_orphans
 from controlplane.core.bundles.events import BundlesAssigned
-from controlplane.core.deciding.pacing import carry_out, go_on
+from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.state import State
@@ -13,7 +13,6 @@ from controlplane.core.membership.events import (
     renewed_by,
 )
 from controlplane.core.membership.node import Node
-from controlplane.core.membership.observations import Observations
 from controlplane.core.membership.standing_orders import as_ordered
 from controlplane.core.slots.answers import Answered, ask
 from controlplane.core.slots.events import (
@@ -22,12 +21,13 @@ from controlplane.core.slots.events import (
     SlotsAssigned,
 )
 from controlplane.core.slots.minimal.contract import PlacementNode
+from controlplane.core.slots.pacing import Holdings, carry_out, go_on
 from controlplane.core.slots.policies import slot_policy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicies, SlotRequest
 from controlplane.core.slots.survivors import rows_of_survivors
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.events import calls_for_owners
-from controlplane.core.values.identifiers import NodeId
+from controlplane.core.values.identifiers import NodeId, Seq
 
 
 def plan_what_is_due(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> Answered | None:
@@ -84,7 +84,8 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
         elif answer.deed or not draft.causes:
             deed = answer.deed or f"{len(changed)} {'slot changes' if len(changed) == 1 else 'slots change'}"
             draft.because(CauseKind.SLOTS_ARRANGED, state.cluster.policy.slot_policy, deed)
-    carry_out(draft, request, changed, policy)
+    for event in carry_out(holdings_of(state), request, changed, policy, Seq(draft.before.seq + 1)):
+        draft.add(event)
     if answer.remembered:
         draft.add(PolicyRemembered(tuple(MemoryEntry(*entry) for entry in sorted(answer.remembered.items()))))
     return Answered(answer, refusal)
@@ -93,8 +94,20 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
 def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> None:
     """Carry out what is due of a plan that is in flight."""
     plan = draft.state.slots.plan
-    if plan is not None and not draft.state.slots.paused:  # most looks find none, and a request takes time
-        go_on(draft, slot_request(draft, observations, now_ms), plan)
+    if plan is None or draft.state.slots.paused:  # the usual case, and a request is costly
+        return
+    step, events = go_on(holdings_of(draft.state), slot_request(draft, observations, now_ms), plan)
+    if step.rows:
+        done = f"{len(step.rows)} slots of the plan of decision {plan.plan_id}, {len(step.waiting)} left"
+        draft.because(CauseKind.PLAN_CONTINUED, str(plan.plan_id), done)
+    for event in events:
+        draft.add(event)
+
+
+def holdings_of(state: State) -> Holdings:
+    """What pacing has to know of a state."""
+    incarnations = {node_id: node.incarnation for node_id, node in state.membership.nodes.items()}
+    return Holdings(state.slots, state.epoch, incarnations)
 
 
 def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotRequest:
