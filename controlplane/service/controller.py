@@ -1,6 +1,6 @@
-"""Drives the controller's machine: performs what it wants done, and tells it what came of that.
+"""Drives the controller's machine: performs its actions, and brings their answers back as events.
 
-What follows what is the table in :mod:`controlplane.core.election.leading`; nothing here decides about it.
+The machine is :mod:`controlplane.core.election.leading`, its table :mod:`controlplane.core.election.steps`.
 """
 
 import random
@@ -10,17 +10,9 @@ from typing import Final, TypeAlias
 
 import structlog
 
-from controlplane.core.election.backoff import PAUSE_MS, Absence, absence_ms
-from controlplane.core.election.leading import (
-    Action,
-    Leading,
-    LeadingEvent,
-    LeaseChecked,
-    LogRead,
-    Looked,
-    Step,
-    Trigger,
-)
+from controlplane.core.election.backoff import PAUSE_MS, Absence, BackOff
+from controlplane.core.election.leading import NO_LEASE, Hold, Leading, LeadingEvent, LeaseChecked, LogRead, Looked
+from controlplane.core.election.steps import REQUESTED, Action, Step, Trigger
 from controlplane.core.log.state import State
 from controlplane.core.membership.node import NodeStatus
 from controlplane.errors import FencedError, InvariantViolationError, RetryableError
@@ -39,15 +31,6 @@ _ANSWERS: Final = {
     CommitOutcome.UNKNOWN: Trigger.UNANSWERED,
 }
 
-_HANDED_OVER: Final = "lease handed over"
-"""Why a leader has lost its lease if it gave it back for a preferred controller."""
-_STOOD_STILL: Final = "stood still"
-"""Why a leader has heard nothing of Kafka if it did not listen: it was suspended, or its machine was."""
-_FAILED: Final = "failed"
-"""Why a leader is shut down that nobody has asked to end: an error ends it, which is told where it is caught."""
-_WISHED: Final = frozenset({_HANDED_OVER, Trigger.RESIGNED.value, Trigger.SHUT_DOWN.value})
-"""The reasons that somebody has asked for, which warn of nothing."""
-
 _Performers: TypeAlias = Mapping[Action, Callable[[], LeadingEvent | None]]
 
 _log = structlog.get_logger(__name__)
@@ -64,7 +47,7 @@ class Controller:
         ticker: Ticker,
         random_source: random.Random,
     ) -> None:
-        """``keeper`` is None for an observer, which follows and never stands."""
+        """``keeper`` is None for an observer, which follows and never stands for election."""
         self._parts = parts
         self._keeper = keeper
         self._ticker = ticker
@@ -74,7 +57,6 @@ class Controller:
         self._attempt: TakeOver | None = None
         self._began_at_ms = 0
         self._looked_at_ms = 0
-        self._turn_ms = 0
         self._shown: State | None = None
 
     @property
@@ -99,9 +81,10 @@ class Controller:
                 self._keeper.start()
             event: LeadingEvent = Trigger.DONE
             while not stop.is_set():
-                event = self._react(event, performers)
+                event = self._react(event, self._hold(), performers)
         finally:
-            self._react(Trigger.SHUT_DOWN, performers)
+            # Without a look at the keeper, which gives the lease back when it is stopped and may be what has failed.
+            self._react(Trigger.SHUT_DOWN if stop.is_set() else Trigger.FAILED, NO_LEASE, performers)
             if self._keeper is not None:
                 self._keeper.stop()
             self._ticker.stop()
@@ -122,12 +105,16 @@ class Controller:
                 _log.warning("waiting for the log", error=str(error))
                 stop.wait(1)
 
-    def _react(self, event: LeadingEvent, performers: _Performers) -> LeadingEvent:
-        """Do what the machine wants done after an event; returns what the last of it brought."""
+    def _react(self, event: LeadingEvent, hold: Hold, performers: _Performers) -> LeadingEvent:
+        """Perform what the machine answers to an event; returns the answer of the last action."""
+        now_ms, draw = self._parts.clock.monotonic_ms(), self._random.random()
         answer: LeadingEvent | None = None
         try:
-            for action in self._machine.on_event(self._parts.clock.monotonic_ms(), event).actions:
-                answer = performers[action]()
+            for action in self._machine.on_event(now_ms, event, hold, draw).actions:
+                if isinstance(action, BackOff):
+                    self._back_off(action)
+                else:
+                    answer = performers[action]()
         except FencedError as error:
             _log.warning("fenced", error=str(error))
             return Trigger.FENCED
@@ -151,13 +138,13 @@ class Controller:
             Action.DECIDE: self._decide,
             Action.ASK_FOR_OUTCOME: self._ask_for_outcome,
             Action.READ_BACK: self._read_back,
-            Action.DISCARD: partial(self._discard, stop),
-            Action.GIVE_LEASE_BACK: partial(self._stay_away, Absence.FALLEN),
-            Action.LET_OTHERS_TRY: partial(self._stay_away, Absence.FAILED),
-            Action.STAND_ASIDE: partial(self._stay_away, Absence.CUT_OFF),
-            Action.HAND_OVER: partial(self._stay_away, Absence.RESIGNED),
+            Action.DISCARD: self._discard,
             Action.PAUSE: partial(_pause, stop),
         }
+
+    def _hold(self) -> Hold:
+        """What the keeper knows of the lease; raises what ended the keeper, if anything did."""
+        return NO_LEASE if self._keeper is None else self._keeper.hold
 
     @property
     def _take_over(self) -> TakeOver:
@@ -171,29 +158,28 @@ class Controller:
         try:
             parts.follower.poll(0)
         finally:
-            # Also while the log cannot be read: what this client has to say of its broker would gather.
+            # Also while the log cannot be read: an unpolled client keeps its broker's reports in memory.
             parts.intake.poll(_POLL_MS)
         parts.intake.follow_partitions(parts.follower.state)
         parts.intake.settle(parts.follower.state)
         self._show(parts.follower.state, leading=False)
         if self._keeper is not None:
-            # Before it would fence a leader that can decide: who cannot take over is no standby, and had better say so.
+            # Before it fences a leader that can decide: a controller that could not lead must end, and not stand by.
             require_slot_policy(parts, parts.follower.state)
         return self._looked()
 
     def _looked(self) -> Looked:
-        """What the lease and Kafka say by now; raises what ended the keeper or the ticker, if anything did."""
+        """What was heard of Kafka by now; raises what ended the ticker, if anything did."""
         now_ms = self._parts.clock.monotonic_ms()
-        self._turn_ms, self._looked_at_ms = now_ms - self._looked_at_ms, now_ms
+        turn_ms, self._looked_at_ms = now_ms - self._looked_at_ms, now_ms
         self._ticker.cover(self._parts.intake.known_partitions)
-        held_term = None if self._keeper is None else self._keeper.term
-        return Looked(held_term, self._ticker.silent_for_ms(), self._parts.intake.deaf_for_ms())
+        return Looked(self._ticker.silent_for_ms(), self._parts.intake.deaf_for_ms(), turn_ms)
 
     def _confirm_lease(self) -> LeadingEvent:
         keeper, term = self._keeper, self._machine.state.term
         if keeper is None or term is None:
             raise InvariantViolationError("an observer has no lease to confirm")
-        return LeaseChecked(keeper.confirm(term), keeper.term)
+        return LeaseChecked(keeper.confirm(term))
 
     def _read_ahead(self) -> LeadingEvent:
         self._began_at_ms = self._parts.clock.monotonic_ms()
@@ -203,7 +189,7 @@ class Controller:
     def _open_writer(self) -> None:
         term = self._machine.state.term
         if term is None:
-            raise InvariantViolationError("a controller without a term must not fence anybody")
+            raise InvariantViolationError("a controller without a term must not open a writer, which fences others")
         self._attempt = TakeOver(self._parts, term)
         self._attempt.open_writer()
 
@@ -249,46 +235,31 @@ class Controller:
         return Trigger.RESIGNED if resigned else _ANSWERS[outcome]
 
     def _read_back(self) -> None:
-        """What was read back is also what a snapshot may be taken of."""
+        """A snapshot may be taken of what was read back."""
         self._take_over.watch_table()
         if self._take_over.read_back():
             self._parts.snapshots.look(self._parts.follower.point)
 
-    def _discard(self, stop: Signal) -> None:
+    def _discard(self) -> None:
         attempt, self._attempt = self._attempt, None
         if attempt is None:
             return
         if attempt.leads:
-            reason = self._reason_to_step_down(stop)
-            tell = _log.info if reason in _WISHED else _log.warning
-            tell("stepping down", reason=reason, term=attempt.leadership.term)
+            reason = self._machine.last_trigger
+            tell = _log.info if reason in REQUESTED else _log.warning
+            tell("stepping down", reason=reason.value, term=attempt.leadership.term)
             structlog.contextvars.unbind_contextvars("term")
-            self._parts.metrics.steps_down.labels(reason).inc()
+            self._parts.metrics.steps_down.labels(reason.value).inc()
             self._parts.metrics.leading.set(0)
         attempt.close()
 
-    def _reason_to_step_down(self, stop: Signal) -> str:
-        """As the machine has it, but for what only the driver can know."""
-        trigger = self._machine.last_trigger
-        if trigger is Trigger.LEASE_LOST and self._keeper is not None and self._keeper.is_handed_over:
-            return _HANDED_OVER
-        if trigger is Trigger.CUT_OFF and self._turn_ms > self._parts.config.lease.duration_ms:
-            return _STOOD_STILL
-        if trigger is Trigger.SHUT_DOWN and not stop.is_set():
-            return _FAILED
-        return trigger.value
-
-    def _stay_away(self, absence: Absence) -> None:
-        """Who does not hold the lease has nothing to leave to others; only who is cut off must not even ask for it."""
-        if self._keeper is None or (self._keeper.term is None and absence is not Absence.CUT_OFF):
+    def _back_off(self, back_off: BackOff) -> None:
+        if self._keeper is None:
             return
-        if absence is Absence.FAILED:
-            self._machine.fail(self._parts.clock.monotonic_ms())
-        lease_ms, failures = self._parts.config.lease.duration_ms, self._machine.failures.in_a_row
-        wait_ms = absence_ms(absence, lease_ms, failures, self._random.random())
-        if absence is Absence.FAILED:
+        if back_off.reason is Absence.FAILED:
+            failures, wait_ms = back_off.failures_in_a_row, back_off.wait_ms
             _log.warning("no take-over, letting others try", failures=failures, wait_ms=wait_ms)
-        self._keeper.give_back(wait_ms)
+        self._keeper.give_back(back_off.wait_ms)
 
     def _show(self, state: State, *, leading: bool) -> None:
         metrics = self._parts.metrics

@@ -1,8 +1,8 @@
 """Drives an election machine against its store in a thread of its own, so that no commit delays a renewal.
 
-A store that refuses this client's login or request ends the process only as long as it has never answered: that is a
-setting that never was right. Later on it is a slip at the store, and counts as no answer: were it an end, it would be
-that of every controller at once.
+If the store refuses this client's login or request before it has ever answered, the process ends: the settings are
+wrong. A later refusal counts as no answer: the store's own settings were changed, and every controller would end at
+once.
 """
 
 from collections import deque
@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import structlog
 
+from controlplane.core.election.leading import Hold
 from controlplane.core.election.messages import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent
 from controlplane.core.values.identifiers import Term
 from controlplane.core.values.machine import Woke
@@ -30,22 +31,22 @@ class _Answers:
 
 @dataclass(frozen=True, slots=True)
 class _IsSilent:
-    """No answer came, whatever the reason was each time."""
+    """The store does not answer, for whatever reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Refuses:
-    """The store refuses this client, always in these words."""
+    """The store refuses this client with this message."""
 
     error: str
 
 
 _StoreConduct: TypeAlias = _Answers | _IsSilent | _Refuses
-"""How the store last met a request; what changes in it is told, what stays is not told again."""
+"""How the last request to the store ended; only changes are logged."""
 
 
 class LeaseKeeper:
-    """Stands for election, renews, releases; other threads read :attr:`term` and ask."""
+    """Stands for election, renews, releases; other threads read :attr:`hold` and call the methods."""
 
     def __init__(
         self,
@@ -63,9 +64,9 @@ class LeaseKeeper:
             profile: the machine and its store.
             clock: monotonic time.
             threads: runs the keeper's thread.
-            metrics: where it says whether the store answers.
+            metrics: shows whether the store answers.
             store_timeout_ms: how long one request to the store may take.
-            rest_ms: how long it does not stand again when it is stopped.
+            rest_ms: how long it does not ask again after :meth:`stop`.
         """
         self._profile = profile
         self._clock = clock
@@ -81,8 +82,8 @@ class LeaseKeeper:
         self._thread = threads.thread(self._run, "lease-keeper")
 
     @property
-    def term(self) -> Term | None:
-        """The term under which this controller holds the lease, or None.
+    def hold(self) -> Hold:
+        """What is known of the lease now.
 
         Raises:
             BaseException: what ended the keeper's thread, if anything did: never lead without it.
@@ -90,13 +91,7 @@ class LeaseKeeper:
         with self._condition:
             if self._failure is not None:
                 raise self._failure
-            return self._profile.term
-
-    @property
-    def is_handed_over(self) -> bool:
-        """See :attr:`controlplane.service.lease_profiles.LeaseProfile.is_handed_over`."""
-        with self._condition:
-            return self._profile.is_handed_over
+            return Hold(self._profile.term, self._profile.is_handed_over)
 
     def start(self) -> None:
         """Begin to stand for election."""
@@ -112,11 +107,11 @@ class LeaseKeeper:
             self._thread.join(timeout=(self._store_timeout_ms * 4 + 1_000) / 1_000)
 
     def give_back(self, wait_ms: int) -> None:
-        """Give the lease back now and stand again after ``wait_ms``; the lease is not ours when this returns."""
+        """Give the lease back now and ask for it again after ``wait_ms``; it is not ours when this returns."""
         self._post(GiveBackAsked(wait_ms), lambda: self._profile.term is None)
 
     def raise_floor(self, floor: Term) -> None:
-        """The log holds ``floor``: drop the term that we have and ask for one above it."""
+        """The log holds term ``floor``: give our term up and ask for one above it."""
         self._post(FloorRaised(floor), lambda: self._profile.term is None or self._profile.term > floor)
 
     def confirm(self, term: Term) -> bool:
@@ -180,7 +175,7 @@ class LeaseKeeper:
         return actions
 
     def _perform(self, action: object) -> object:
-        """Ask the store; what comes after an unanswered request is not asked."""
+        """Send one request to the store, and return its answer as an event."""
         try:
             answer = self._profile.perform(action)
         except LeaseStoreUnavailableError as error:
@@ -199,7 +194,7 @@ class LeaseKeeper:
         return answer
 
     def _finds(self, store: _StoreConduct) -> bool:
-        """Note how the store is; whether that is news."""
+        """Note how a request to the store ended; whether that is a change."""
         self._metrics.lease_store_reachable.set(1 if isinstance(store, _Answers) else 0)
         before, self._store = self._store, store
         return store != before

@@ -11,7 +11,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from controlplane.core.election import election, leading, sofa_election  # noqa: E402 - as above
+from controlplane.core.election import election, sofa_election, steps  # noqa: E402 - as above
 from controlplane.core.membership import node as membership  # noqa: E402 - the checkout is on the path only now
 from controlplane.core.session import node_session  # noqa: E402 - as above
 
@@ -57,10 +57,15 @@ A round of the election under lease profile `sofa` (`controlplane/core/election/
 _LEADING = """
 ## A controller's loop
 
-From following to leading and back (`controlplane/core/election/leading.py`). Every step can also be shut down, which
-discards the writer and releases the lease. The table below the diagram shows the actions of each transition.
+From following to leading and back (`controlplane/core/election/steps.py`). Every step can also be shut down, or end
+with an error, which discards the writer and releases the lease. The table below the diagram shows the actions of each
+transition. To *back off* means to release the lease, if it is held, and not to ask for it until some time has passed.
+The time depends on the reason in brackets and on chance (`controlplane/core/election/backoff.py`).
 
 """
+
+
+_ENDS = frozenset({steps.Trigger.SHUT_DOWN.value, steps.Trigger.FAILED.value})
 
 
 class Arrow(NamedTuple):
@@ -75,7 +80,7 @@ class Arrow(NamedTuple):
 def page() -> str:
     """The whole page."""
     loop = _loop()
-    drawn = [arrow for arrow in loop if arrow.cause != leading.Trigger.SHUT_DOWN.value]
+    drawn = [arrow for arrow in loop if arrow.cause not in _ENDS]
     return "".join(
         (
             _HEAD,
@@ -89,7 +94,7 @@ def page() -> str:
             _SOFA,
             _diagram([_begin(sofa_election.Phase.RESTING.value), *_sofa()]),
             _LEADING,
-            _diagram([_begin(leading.LeadingState().step.value), *drawn]),
+            _diagram([_begin(steps.Step.FOLLOWING.value), *drawn]),
             "\n",
             _table(loop),
         )
@@ -100,12 +105,12 @@ def fencing() -> str:
     """``fencing.md`` with its diagram drawn anew: one arrow for everything that leads from one step to another."""
     causes: dict[tuple[str, str], list[str]] = {}
     for arrow in _loop():
-        if arrow.before != arrow.after and arrow.cause != leading.Trigger.SHUT_DOWN.value:
+        if arrow.before != arrow.after and arrow.cause not in _ENDS:
             causes.setdefault((arrow.before, arrow.after), []).append(arrow.cause)
     arrows = [Arrow(before, ", ".join(among), after) for (before, after), among in causes.items()]
     before, _, rest = FENCING.read_text(encoding="utf-8").partition(_DRAWN)
     _, _, after = rest.partition(_END)
-    return f"{before}{_DRAWN}\n{_diagram([_begin(leading.LeadingState().step.value), *arrows])}\n{_END}{after}"
+    return f"{before}{_DRAWN}\n{_diagram([_begin(steps.Step.FOLLOWING.value), *arrows])}\n{_END}{after}"
 
 
 def _begin(state: str) -> Arrow:
@@ -140,10 +145,14 @@ def _sofa() -> list[Arrow]:
     ]
 
 
+def _planned(planned: steps.Planned) -> str:
+    return planned.value if isinstance(planned, steps.Action) else f"back off ({planned.value})"
+
+
 def _loop() -> list[Arrow]:
     return [
-        Arrow(before.value, trigger.value, row.step.value, ", ".join(action.value for action in row.actions))
-        for (before, trigger), row in leading.TRANSITIONS.items()
+        Arrow(before.value, trigger.value, row.step.value, ", ".join(_planned(each) for each in row.actions))
+        for (before, trigger), row in steps.TRANSITIONS.items()
     ]
 
 

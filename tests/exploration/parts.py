@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from controlplane.core.election.election import Contender, ElectionState, GivingBack, Holder
-from controlplane.core.election.leading import Action, LeadingState
+from controlplane.core.election.leading import LeadingAction, LeadingState
 from controlplane.core.election.lease import Lease
 from controlplane.core.values.identifiers import Term
 from tests.exploration.stores import HELD_MS, WAITED_MS, Kafka
@@ -38,7 +38,7 @@ class Loop(NamedTuple):
     """
 
     leading: LeadingState = LeadingState()
-    pending: tuple[Action, ...] = ()
+    pending: tuple[LeadingAction, ...] = ()
     unanswered: bool = False
     confirmed: bool = False
     read_term: Term = Term(0)

@@ -1,9 +1,9 @@
 """The rows of the machines' transition tables, named alike where they are counted and where a search uses them."""
 
-from controlplane.core.election import election, leading
+from controlplane.core.election import election, steps
 from controlplane.core.election.election import ElectionState
-from controlplane.core.election.leading import Step
 from controlplane.core.election.messages import ElectionEvent
+from controlplane.core.election.steps import Step
 from controlplane.core.session import node_session
 from controlplane.core.session.node_session import SessionState
 
@@ -13,7 +13,7 @@ def election_row(before: type[ElectionState], event: type[ElectionEvent], after:
     return f"{before.__name__}, {event.__name__} -> {after.__name__}"
 
 
-def loop_row(step: Step, trigger: leading.Trigger) -> str:
+def loop_row(step: Step, trigger: steps.Trigger) -> str:
     """A row of the controller's loop."""
     return f"{step.value}, {trigger.value}"
 
@@ -30,7 +30,7 @@ def rows_of_controllers() -> set[str]:
         for (state, event), row in election.TRANSITIONS.items()
         for after, _ in row.outcomes
     }
-    return rows | {loop_row(step, trigger) for step, trigger in leading.TRANSITIONS}
+    return rows | {loop_row(step, trigger) for step, trigger in steps.TRANSITIONS}
 
 
 def rows_of_nodes() -> set[str]:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.election import election, leading
+from controlplane.core.election import election, steps
 from controlplane.core.election.election import Contender, Holder
-from controlplane.core.election.leading import Action, Row, Step, Trigger
 from controlplane.core.election.messages import Acquire, ElectionEvent, FloorRaised, LeaseGone
+from controlplane.core.election.steps import Action, Row, Step, Trigger
 from controlplane.core.session.messages import SessionAction
 from controlplane.core.session.node_session import NodeSession
 from controlplane.core.values.identifiers import Term
@@ -41,7 +41,7 @@ def test_a_search_is_the_same_every_time(turn: type[Turn]) -> None:
 
 def _row(step: Step, trigger: Trigger, then: Step, *actions: Action) -> Callable[[pytest.MonkeyPatch], None]:
     """A mistake in the table of the controller's loop."""
-    return lambda patch: patch.setitem(leading.TRANSITIONS, (step, trigger), Row(then, actions))
+    return lambda patch: patch.setitem(steps.TRANSITIONS, (step, trigger), Row(then, actions))
 
 
 def _take_any_term(patch: pytest.MonkeyPatch) -> None:

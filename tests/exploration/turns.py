@@ -11,19 +11,20 @@ from dataclasses import replace
 from typing import assert_never
 
 from controlplane.config import LeaseConfig
+from controlplane.core.election.backoff import BackOff
 from controlplane.core.election.contenders import Outranking
 from controlplane.core.election.election import Election, ElectionState, GivingBack, Holder
 from controlplane.core.election.leading import (
+    NO_LEASE,
     UNANSWERED_LIMIT_MS,
-    Action,
+    Hold,
     Leading,
+    LeadingAction,
     LeadingEvent,
     LeadingState,
     LeaseChecked,
     LogRead,
     Looked,
-    Step,
-    Trigger,
 )
 from controlplane.core.election.messages import (
     Acquire,
@@ -42,6 +43,7 @@ from controlplane.core.election.messages import (
     Renewed,
     StoreSilent,
 )
+from controlplane.core.election.steps import Action, Step, Trigger
 from controlplane.core.values.identifiers import Term
 from controlplane.core.values.machine import Woke
 from tests.exploration.choices import Choices
@@ -52,19 +54,14 @@ from tests.exploration.stores import GONE, HELD_MS, LIVING, BrokenError, Decisio
 _LEASE = LeaseConfig()
 _LOCAL = frozenset({Action.ANNOUNCE, Action.READ_BACK, Action.PAUSE})
 """Actions that ask nobody and change nothing here: they belong to the turn that leads to them."""
-_OF_LEASE = frozenset(
-    {
-        Action.CONFIRM_LEASE,
-        Action.RAISE_FLOOR,
-        Action.GIVE_LEASE_BACK,
-        Action.LET_OTHERS_TRY,
-        Action.STAND_ASIDE,
-        Action.HAND_OVER,
-    }
-)
-"""Actions that ask the lease store."""
+_OF_LEASE = frozenset({Action.CONFIRM_LEASE, Action.RAISE_FLOOR})
+"""Actions that ask the lease store, and so does every back-off."""
 _OF_THREAD = frozenset({Action.FOLLOW, Action.OBSERVE})
 """Actions that look at what the lease's thread says; all others ask Kafka."""
+
+
+def _asks_lease_store(action: LeadingAction) -> bool:
+    return isinstance(action, BackOff) or action in _OF_LEASE
 
 
 class Turn:
@@ -101,8 +98,8 @@ class Turn:
             self._react(Trigger.DONE)
 
     def shut_down(self) -> None:
-        """The loop ends, whatever it is about; what it has sent is still on its way."""
-        self._react(Trigger.SHUT_DOWN)
+        """The loop ends, whatever it is about; what it has sent is still on its way. One ends because of an error."""
+        self._react(Trigger.SHUT_DOWN if self._controller == 0 else Trigger.FAILED, ends=True)
         self.kafka = self.kafka.ended(self._controller)
         self.loop = Loop()
 
@@ -195,7 +192,12 @@ class Turn:
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
-    def _react(self, event: LeadingEvent) -> None:
+    def _hold(self) -> Hold:
+        """What the loop is told of the lease; only one controller is ever outranked."""
+        is_handed_over = self._controller == 1 and isinstance(self.thread.election, GivingBack)
+        return Hold(self.thread.held_term, is_handed_over)
+
+    def _react(self, event: LeadingEvent, *, ends: bool = False) -> None:
         machine = Leading(_LEASE.duration_ms)
         machine.state = self.loop.leading
         since_ms = machine.state.unanswered_since_ms
@@ -205,7 +207,7 @@ class Turn:
                 self._choices.of("not for long", "for long")
             ]
         before = machine.state.step
-        actions = machine.on_event(now_ms, event).actions
+        actions = machine.on_event(now_ms, event, NO_LEASE if ends else self._hold(), 0.0).actions
         self._rows.add(loop_row(before, machine.last_trigger))
         step, term, since_ms = machine.state
         self.loop = self.loop._replace(leading=LeadingState(step, term, None if since_ms is None else 0))
@@ -213,14 +215,14 @@ class Turn:
             self.loop = self.loop._replace(read_term=Term(0))
         self._do_next(actions)
 
-    def _do_next(self, actions: tuple[Action, ...]) -> bool:
+    def _do_next(self, actions: tuple[LeadingAction, ...]) -> bool:
         """Do what asks nobody; False if nothing else is left."""
         while actions and actions[0] in _LOCAL:
             actions = actions[1:]
         self.loop = self.loop._replace(pending=actions)
         return bool(actions)
 
-    def _perform(self, action: Action) -> tuple[LeadingEvent, bool]:  # noqa: PLR0911, PLR0912, C901 - one case an action
+    def _perform(self, action: LeadingAction) -> tuple[LeadingEvent, bool]:  # noqa: PLR0911, PLR0912, C901 - one case an action
         """What the action brings, and whether that is an error, which ends what should come after it."""
         match action:
             case Action.FOLLOW | Action.OBSERVE:
@@ -248,9 +250,8 @@ class Turn:
                 return self._commit(opens_term=False)
             case Action.ASK_FOR_OUTCOME:
                 return self._ask_for_outcome(), False
-            case Action.GIVE_LEASE_BACK | Action.LET_OTHERS_TRY | Action.STAND_ASIDE | Action.HAND_OVER:
-                if self.thread.held_term is not None:
-                    self._elect(GiveBackAsked(1))
+            case BackOff():
+                self._elect(GiveBackAsked(1))
             case _:
                 raise AssertionError(f"{action} asks nobody")
         return Trigger.DONE, False
@@ -261,14 +262,17 @@ class Turn:
         seen = self._choices.of(*options, "nobody answers")
         if seen == "nobody answers":
             return Trigger.UNREACHABLE, True
-        return Looked(held_term, _LEASE.duration_ms + 1 if seen == "cut off" else 0, 0), False
+        if seen == "looked":
+            return Looked(0, 0, 0), False
+        stood_ms = _LEASE.duration_ms + 1
+        return Looked(stood_ms, 0, stood_ms if self._controller == 1 else 0), False
 
     def _confirm_lease(self) -> LeadingEvent:
         term = self.loop.leading.term
         renewed = self._elect(ConfirmationAsked())
         confirmed = renewed and self.thread.held_term == term
         self.loop = self.loop._replace(confirmed=confirmed)
-        return LeaseChecked(confirmed=confirmed, held_term=self.thread.held_term)
+        return LeaseChecked(confirmed=confirmed)
 
     def _require_confirmation(self, what: str) -> None:
         if not self.loop.confirmed:
@@ -368,7 +372,7 @@ def turns_with_lease_store(loop: Loop) -> list[Callable[[Turn], None]]:
     """What the loop may do next that depends on the lease's thread and its store."""
     if not loop.pending:
         return [Turn.end, Turn.vanish]
-    return [Turn.go_on] if loop.pending[0] in _OF_LEASE else []
+    return [Turn.go_on] if _asks_lease_store(loop.pending[0]) else []
 
 
 def turns_with_thread(loop: Loop) -> list[Callable[[Turn], None]]:
@@ -380,7 +384,8 @@ def turns_with_kafka(loop: Loop) -> list[Callable[[Turn], None]]:
     """What the loop may do next that depends on Kafka."""
     if not loop.pending:
         return []
-    return [Turn.shut_down] if loop.pending[0] in _OF_LEASE | _OF_THREAD else [Turn.shut_down, Turn.go_on]
+    action = loop.pending[0]
+    return [Turn.shut_down] if _asks_lease_store(action) or action in _OF_THREAD else [Turn.shut_down, Turn.go_on]
 
 
 def require_leader_knows_the_log(controller: int, loop: Loop, kafka: Kafka) -> None:

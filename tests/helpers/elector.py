@@ -82,8 +82,8 @@ def main(kind: str, redis_url: str, cluster: str, owner: str) -> None:
     keeper.start()
     told: Term | None = None
     while True:
-        if keeper.term != told:
-            told = keeper.term
+        if keeper.hold.term != told:
+            told = keeper.hold.term
             _tell(term=told)
         time.sleep(0.01)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.core.election.leading import Step
+from controlplane.core.election.steps import Step
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.work_kinds import WorkKind
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from controlplane.core.election.leading import Step
+from controlplane.core.election.steps import Step
 from controlplane.core.log.events import Event
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.values.identifiers import ControllerId, NodeId, Term

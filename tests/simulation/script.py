@@ -6,7 +6,7 @@ from typing import Final
 
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import Policy
-from controlplane.core.election.leading import Step
+from controlplane.core.election.steps import Step
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State

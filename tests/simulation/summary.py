@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from controlplane.core.election.leading import Step
+from controlplane.core.election.steps import Step
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.run import Report
 from tests.simulation.work_kinds import WorkKind

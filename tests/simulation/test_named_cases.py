@@ -10,8 +10,8 @@ from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
 from controlplane.core.cluster.policy import FEATURE_LEVEL
-from controlplane.core.election.leading import Step
 from controlplane.core.election.lease import Lease
+from controlplane.core.election.steps import Step
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.membership.events import NodeFenced

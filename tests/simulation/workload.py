@@ -6,7 +6,7 @@ from typing import Final
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.election.leading import Step
+from controlplane.core.election.steps import Step
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat

@@ -1,20 +1,21 @@
-"""How long a controller that could have led, and does not, stays away from the lease, and is not to be preferred.
+"""How long a controller backs off from the lease when it does not lead, and is not to be preferred.
 
-Two times begin when a take-over fails. For the first it does not ask for the lease: at most for some leases, because
-there may be nobody else to lead. For the second, which goes on growing with every failure, it asks like somebody whom
-nobody prefers: no free lease is left to it, and no leader hands over to it, because each time would end a leadership
-that works. Time is an argument, and so is randomness, ``draw``: from 0 up to but not including 1.
+A failed take-over starts two periods. In the first, the back-off, the controller does not ask for the lease. It is at
+most a few leases long, because there may be no other controller to lead. In the second, which doubles with every
+failure, the controller asks without claiming to be preferred: other controllers leave no free lease to it and no leader
+hands over to it, because each time would end a leadership that works. Time and randomness are arguments.
 """
 
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
 PAUSE_MS: Final = 200
-"""How long a controller waits before it tries again what Kafka did not answer."""
+"""How long a controller waits before it repeats a request that Kafka did not answer."""
 _UNFIT_DOUBLES_AT_MOST: Final = 10
-"""A leader hands over to such a one once in a thousand leases, which is half an hour with the usual ones."""
+"""A leader hands over to such a controller once in a thousand leases, half an hour with the default duration."""
 _DOUBLES_AT_MOST: Final = 3
-"""Whoever fails at every take-over does not ask for four to eight leases: there may be nobody else to lead."""
+"""A controller whose every take-over fails backs off for four to eight leases: there may be no other one to lead."""
 
 
 class Failures(NamedTuple):
@@ -22,40 +23,55 @@ class Failures(NamedTuple):
 
     Attributes:
         in_a_row: how many.
-        unfit_until_ms: up to when, on the monotonic clock, nobody is to prefer it.
+        unfit_until_ms: until when, on the monotonic clock, this controller is not to be preferred.
     """
 
     in_a_row: int = 0
     unfit_until_ms: int = 0
 
     def one_more(self, now_ms: int, lease_ms: int) -> "Failures":
-        """Another one; those before count unless it is long ago that they mattered."""
+        """With another failure; those before count unless the longest such period has passed since the last one."""
         quiet_ms = 2**_UNFIT_DOUBLES_AT_MOST * lease_ms
         in_a_row = 1 if now_ms - self.unfit_until_ms > quiet_ms else self.in_a_row + 1
         return Failures(in_a_row, now_ms + 2 ** min(in_a_row, _UNFIT_DOUBLES_AT_MOST) * lease_ms)
 
 
 class Absence(Enum):
-    """Why a controller stays away from the lease."""
+    """Why a controller backs off."""
 
     FALLEN = "fallen"
-    """It led, or nobody could tell it whether the lease is its own: others may have had the same mishap."""
+    """It led, or the lease store did not confirm its lease: the same may have happened to other controllers."""
     FAILED = "failed"
-    """It held the lease and no take-over came of it."""
+    """It held the lease, and its take-over failed."""
     CUT_OFF = "cut off"
-    """It could not take over now."""
+    """Kafka has not answered it for so long that it could not take over now."""
     RESIGNED = "resigned"
-    """It was asked to hand over."""
+    """An operator asked it to hand over."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackOff:
+    """What the driver has to do: give the lease back if it is ours, and not ask for it before ``wait_ms`` have passed.
+
+    Attributes:
+        reason: why.
+        wait_ms: for how long, from now on.
+        failures_in_a_row: how many take-overs have failed since the last one that succeeded, this one among them.
+    """
+
+    reason: Absence
+    wait_ms: int
+    failures_in_a_row: int = 0
 
 
 def absence_ms(absence: Absence, lease_ms: int, failures_in_a_row: int, draw: float) -> int:
-    """For how long not to ask for the lease.
+    """How long to back off.
 
     Args:
         absence: why.
         lease_ms: how long a lease lasts.
         failures_in_a_row: how many take-overs have failed since the last one that succeeded, this one among them.
-        draw: chance.
+        draw: a random number from 0 up to but not including 1.
     """
     shortest_ms, longest_ms = _bounds_ms(absence, lease_ms, failures_in_a_row)
     return shortest_ms + int(draw * (longest_ms - shortest_ms))
@@ -64,15 +80,15 @@ def absence_ms(absence: Absence, lease_ms: int, failures_in_a_row: int, draw: fl
 def _bounds_ms(absence: Absence, lease_ms: int, failures_in_a_row: int) -> tuple[int, int]:
     match absence:
         case Absence.FALLEN:
-            # Different for each controller, so that two that failed together do not meet again.
+            # Random, so that two controllers that fell together do not ask at the same time again.
             return lease_ms // 4, lease_ms
         case Absence.FAILED:
-            # At least a whole lease, in which each of the others asks several times, and more if they fail as well.
+            # At least a whole lease, in which every other controller asks several times; longer with each failure.
             longest_ms = 2 ** min(failures_in_a_row, _DOUBLES_AT_MOST) * lease_ms
             return longest_ms // 2, longest_ms
         case Absence.CUT_OFF:
-            # For longer than the pause that follows, after which this is done again or over.
+            # Longer than the pause that follows, after which the machine decides anew.
             return 2 * PAUSE_MS, 3 * PAUSE_MS
         case Absence.RESIGNED:
-            # A whole lease, in which each of the others asks several times.
+            # A whole lease, in which every other controller asks several times.
             return lease_ms, lease_ms

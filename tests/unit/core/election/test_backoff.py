@@ -1,4 +1,4 @@
-"""How long a controller stays away from the lease, and is not preferred: long enough for others, and bounded."""
+"""How long a controller backs off, and is not preferred: long enough for others, and bounded."""
 
 import pytest
 
@@ -30,12 +30,12 @@ def test_how_long_the_lease_is_left_to_others(
     assert absence_ms(absence, LEASE_MS, failures, LAST_DRAW) == longest_ms
 
 
-def test_whoever_is_cut_off_looks_again_before_it_asks() -> None:
-    """It does not ask before the pause is over in which it was not to ask."""
+def test_a_controller_that_is_cut_off_looks_again_before_it_asks() -> None:
+    """Its back-off is longer than the pause after which the machine decides anew."""
     assert absence_ms(Absence.CUT_OFF, LEASE_MS, 0, 0.0) > PAUSE_MS
 
 
-def test_whoever_hands_over_leaves_others_a_whole_lease() -> None:
+def test_a_controller_that_hands_over_leaves_others_a_whole_lease() -> None:
     """Each of them asks several times in it."""
     for absence in (Absence.FAILED, Absence.RESIGNED):
         assert absence_ms(absence, LEASE_MS, 1, 0.0) >= LEASE_MS

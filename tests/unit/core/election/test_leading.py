@@ -4,48 +4,64 @@ from collections.abc import Iterable
 
 import pytest
 
+from controlplane.core.election.backoff import Absence, BackOff
 from controlplane.core.election.leading import (
-    TRANSITIONS,
+    NO_LEASE,
     UNANSWERED_LIMIT_MS,
-    Action,
+    Hold,
     Leading,
+    LeadingAction,
     LeadingEvent,
     LeadingState,
     LeaseChecked,
     LogRead,
     Looked,
-    Step,
-    Trigger,
 )
+from controlplane.core.election.steps import REQUESTED, TRANSITIONS, Action, Step, Trigger
 from controlplane.core.values.identifiers import Term
 from controlplane.core.values.machine import Output
 from controlplane.errors import InvariantViolationError
 
-CUT_OFF_AFTER_MS = 2_000
-HELD = Looked(Term(4), 0, 0)
+LEASE_MS = 2_000
+HELD = Hold(Term(4))
+HANDED_OVER = Hold(None, is_handed_over=True)
+LOOKED = Looked(0, 0, 50)
+CUT_OFF = Looked(LEASE_MS + 1, 0, 50)
 TAKE_OVER: tuple[LeadingEvent, ...] = (
-    HELD,
-    LeaseChecked(confirmed=True, held_term=Term(4)),
+    LOOKED,
+    LeaseChecked(confirmed=True),
     LogRead(Term(3)),
     Trigger.DONE,
     LogRead(Term(3)),
     Trigger.DONE,
-    LeaseChecked(confirmed=True, held_term=Term(4)),
+    LeaseChecked(confirmed=True),
     Trigger.COMMITTED,
 )
 
 
-def _after(events: Iterable[LeadingEvent]) -> Leading:
-    machine = Leading(CUT_OFF_AFTER_MS)
+class Driven(Leading):
+    """The machine, told of a lease that is held under term 4, unless a test says something else."""
+
+    def tell(
+        self, event: LeadingEvent, *, now_ms: int = 0, hold: Hold = HELD, draw: float = 0.0
+    ) -> tuple[LeadingAction, ...]:
+        """The actions that it answers with."""
+        output = self.on_event(now_ms, event, hold, draw)
+        assert output == Output(None, output.actions), "it never asks to be woken"
+        return output.actions
+
+
+def _after(events: Iterable[LeadingEvent]) -> Driven:
+    machine = Driven(LEASE_MS)
     for event in events:
-        machine.on_event(0, event)
+        machine.tell(event)
     return machine
 
 
 def test_a_take_over_runs_through_every_step_in_its_order() -> None:
     """Fence before reading, read before opening the term, ask the lease store before either."""
-    machine = Leading(CUT_OFF_AFTER_MS)
-    seen = [(output.actions[-1], machine.state.step) for output in (machine.on_event(0, event) for event in TAKE_OVER)]
+    machine = Driven(LEASE_MS)
+    seen = [(actions[-1], machine.state.step) for actions in (machine.tell(event) for event in TAKE_OVER)]
     assert seen == [
         (Action.CONFIRM_LEASE, Step.CONFIRMING_LEASE),
         (Action.READ_AHEAD, Step.READING_AHEAD),
@@ -73,8 +89,7 @@ def test_a_term_that_the_log_holds_is_never_opened(
     Whether that is known before anybody is fenced, or the log went on until then.
     """
     machine = _after(events)
-    output = machine.on_event(0, LogRead(Term(log_term)))
-    assert output == Output(None, (*discard, Action.RAISE_FLOOR, Action.FOLLOW))
+    assert machine.tell(LogRead(Term(log_term))) == (*discard, Action.RAISE_FLOOR, Action.FOLLOW)
     assert machine.state == LeadingState()
 
 
@@ -82,114 +97,168 @@ def test_a_term_that_the_log_holds_is_never_opened(
 def test_no_answer_about_the_lease_means_no(events: tuple[LeadingEvent, ...]) -> None:
     """Before anybody is fenced and before the term is opened: others may hold it by now."""
     machine = _after(events)
-    output = machine.on_event(0, LeaseChecked(confirmed=False, held_term=Term(4)))
+    actions = machine.tell(LeaseChecked(confirmed=False))
     assert machine.state.step is Step.STEPPING_DOWN
-    assert output.actions[-1] is Action.GIVE_LEASE_BACK
+    assert actions[-1] == BackOff(Absence.FALLEN, LEASE_MS // 4)
 
 
 @pytest.mark.parametrize("events", [TAKE_OVER[:1], TAKE_OVER[:6]])
 def test_a_lease_that_is_ours_under_another_term_is_another_take_over(events: tuple[LeadingEvent, ...]) -> None:
     """Nothing is given back: what we hold now is not what this take-over was about."""
     machine = _after(events)
-    output = machine.on_event(0, LeaseChecked(confirmed=False, held_term=Term(5)))
+    actions = machine.tell(LeaseChecked(confirmed=False), hold=Hold(Term(5)))
     assert machine.state == LeadingState()
-    assert Action.GIVE_LEASE_BACK not in output.actions
+    assert actions[-1] is Action.FOLLOW
+    assert not _back_offs(actions)
+
+
+def _back_offs(actions: Iterable[LeadingAction]) -> list[BackOff]:
+    return [action for action in actions if isinstance(action, BackOff)]
 
 
 @pytest.mark.parametrize(
-    ("looked", "step"),
+    ("looked", "hold", "step", "reason"),
     [
-        (Looked(Term(4), CUT_OFF_AFTER_MS, 0), Step.LEADING),
-        (Looked(Term(4), CUT_OFF_AFTER_MS + 1, 0), Step.STEPPING_DOWN),
-        (Looked(Term(4), 0, 3 * CUT_OFF_AFTER_MS), Step.LEADING),
-        (Looked(Term(4), 0, 3 * CUT_OFF_AFTER_MS + 1), Step.STEPPING_DOWN),
-        (Looked(None, 0, 0), Step.FOLLOWING),
-        (Looked(Term(5), 0, 0), Step.FOLLOWING),
+        (Looked(LEASE_MS, 0, 50), HELD, Step.LEADING, "lease held"),
+        (Looked(LEASE_MS + 1, 0, 50), HELD, Step.STEPPING_DOWN, "cut off from Kafka"),
+        (Looked(LEASE_MS + 1, 0, LEASE_MS), HELD, Step.STEPPING_DOWN, "cut off from Kafka"),
+        (Looked(LEASE_MS + 1, 0, LEASE_MS + 1), HELD, Step.STEPPING_DOWN, "stood still"),
+        (Looked(0, 0, LEASE_MS + 1), HELD, Step.LEADING, "lease held"),
+        (Looked(0, 3 * LEASE_MS, 50), HELD, Step.LEADING, "lease held"),
+        (Looked(0, 3 * LEASE_MS + 1, 50), HELD, Step.STEPPING_DOWN, "cut off from Kafka"),
+        (LOOKED, NO_LEASE, Step.FOLLOWING, "lease lost"),
+        (LOOKED, Hold(Term(5)), Step.FOLLOWING, "lease lost"),
+        (LOOKED, HANDED_OVER, Step.FOLLOWING, "lease handed over"),
+        (Looked(LEASE_MS + 1, 0, LEASE_MS + 1), NO_LEASE, Step.FOLLOWING, "lease lost"),
     ],
 )
-def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(looked: Looked, step: Step) -> None:
-    """Losing the lease, also to oneself under another term, ends it; so does silence for a whole lease."""
+def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
+    looked: Looked, hold: Hold, step: Step, reason: str
+) -> None:
+    """Losing the lease, also to itself under another term, ends it; so does silence of Kafka for a whole lease.
+
+    The reasons are told apart: an operator looks into another thing for each of them.
+    """
     machine = _after(TAKE_OVER)
-    machine.on_event(0, looked)
-    assert machine.state.step is step
+    machine.tell(looked, hold=hold)
+    assert (machine.state.step, machine.last_trigger.value) == (step, reason)
 
 
-def test_a_standby_that_is_cut_off_does_not_stand() -> None:
+@pytest.mark.parametrize(("draw", "wait_ms"), [(0.0, 400), (0.5, 500)])
+@pytest.mark.parametrize("hold", [NO_LEASE, HELD])
+def test_a_standby_that_is_cut_off_does_not_stand(hold: Hold, draw: float, wait_ms: int) -> None:
     """It would win a term that it could not open: during an outage of Kafka, several each second."""
-    machine = Leading(CUT_OFF_AFTER_MS)
-    machine.on_event(0, Trigger.DONE)
-    output = machine.on_event(0, Looked(None, CUT_OFF_AFTER_MS + 1, 0))
-    assert (machine.state.step, output.actions) == (Step.STEPPING_DOWN, (Action.STAND_ASIDE, Action.PAUSE))
+    machine = _after([Trigger.DONE])
+    actions = machine.tell(Looked(LEASE_MS + 1, 0, LEASE_MS + 1), hold=hold, draw=draw)
+    assert actions == (BackOff(Absence.CUT_OFF, wait_ms), Action.PAUSE)
+    assert (machine.state.step, machine.last_trigger) == (Step.STEPPING_DOWN, Trigger.CUT_OFF)
+
+
+def test_only_a_holder_backs_off_from_a_failure() -> None:
+    """A standby that cannot read the log has not failed at a take-over: it goes on asking, and stays preferred."""
+    assert _after([Trigger.DONE]).tell(Trigger.UNREACHABLE, hold=NO_LEASE) == (Action.PAUSE,)
+    machine = _after([Trigger.DONE])
+    machine.tell(LOOKED, hold=NO_LEASE)
+    machine.tell(Trigger.UNREACHABLE, hold=NO_LEASE)
+    assert machine.failures.in_a_row == 0
+    assert machine.is_fit(0)
+
+
+def test_a_failed_take_over_backs_off_for_longer_each_time() -> None:
+    """The lease goes back before the pause, and the wait is drawn anew each time."""
+    machine = _after([Trigger.DONE])
+    for failures, wait_ms in ((1, 3_000), (2, 6_000), (3, 12_000), (4, 12_000)):
+        actions = machine.tell(Trigger.UNREACHABLE, draw=0.5)
+        assert actions == (BackOff(Absence.FAILED, wait_ms, failures), Action.PAUSE)
+        machine.tell(Trigger.DONE)
+    assert not machine.is_fit(0)
+
+
+def test_a_leader_that_resigns_leaves_a_whole_lease_to_others() -> None:
+    """Chance plays no part in it, and it is no failure: others may prefer it again at once."""
+    machine = _after((*TAKE_OVER, LOOKED))
+    assert machine.tell(Trigger.RESIGNED, draw=0.9) == (Action.DISCARD, BackOff(Absence.RESIGNED, LEASE_MS))
+    assert machine.is_fit(0)
 
 
 @pytest.mark.parametrize(
     ("looked", "fit_for_ms"),
     [
         (None, -1),
-        (Looked(None, 0, 0), CUT_OFF_AFTER_MS),
-        (Looked(None, 1_500, 0), CUT_OFF_AFTER_MS - 1_500),
-        (Looked(None, CUT_OFF_AFTER_MS + 1, 0), -1),
-        (Looked(None, 0, 3 * CUT_OFF_AFTER_MS - 100), 100),
-        (Looked(None, 0, 3 * CUT_OFF_AFTER_MS + 1), -1),
+        (Looked(0, 0, 50), LEASE_MS),
+        (Looked(1_500, 0, 50), LEASE_MS - 1_500),
+        (Looked(LEASE_MS + 1, 0, 50), -1),
+        (Looked(0, 3 * LEASE_MS - 100, 50), 100),
+        (Looked(0, 3 * LEASE_MS + 1, 50), -1),
     ],
 )
 def test_a_standby_is_fit_to_lead_for_as_long_as_its_last_look_vouches_for_it(
     looked: Looked | None, fit_for_ms: int
 ) -> None:
     """Kafka has to acknowledge, its inputs have to be read, and its loop has to come round."""
-    machine = _after([Trigger.DONE] if looked is None else [Trigger.DONE, looked])
+    machine = _after([Trigger.DONE])
+    if looked is not None:
+        machine.tell(looked, hold=NO_LEASE)
     assert machine.is_fit(0) is (fit_for_ms >= 0)
     assert machine.is_fit(fit_for_ms) is (fit_for_ms >= 0)
     assert not machine.is_fit(fit_for_ms + 1)
 
 
-def test_whoever_fails_at_taking_over_is_not_fit_until_it_has_stood_aside() -> None:
+def test_a_controller_that_fails_at_taking_over_is_not_fit_until_its_time_is_over() -> None:
     """For longer each time, though it ticks and reads; only a term that it opens makes that forgotten."""
-    machine = Leading(CUT_OFF_AFTER_MS)
+    machine = _after([Trigger.DONE])
     now_ms = 0
+
+    def fail() -> None:
+        machine.tell(Trigger.UNREACHABLE, now_ms=now_ms)
+        machine.tell(Trigger.DONE, now_ms=now_ms)
+
     for failures in (1, 2, 3, 4):
-        machine.fail(now_ms)
-        for fit, at_ms in ((False, 2**failures * CUT_OFF_AFTER_MS - 1), (True, 2**failures * CUT_OFF_AFTER_MS)):
-            machine.on_event(now_ms + at_ms, Looked(None, 0, 0))
+        fail()
+        for fit, at_ms in ((False, 2**failures * LEASE_MS - 1), (True, 2**failures * LEASE_MS)):
+            machine.tell(LOOKED, now_ms=now_ms + at_ms, hold=NO_LEASE)
             assert machine.is_fit(now_ms + at_ms) is fit
         now_ms += at_ms
-    machine.fail(now_ms)
+    fail()
     for event in TAKE_OVER[:-1]:
-        machine.on_event(now_ms, event)
+        machine.tell(event, now_ms=now_ms)
     assert not machine.is_fit(now_ms)
-    machine.on_event(now_ms, TAKE_OVER[-1])
+    machine.tell(TAKE_OVER[-1], now_ms=now_ms)
     assert machine.is_fit(now_ms)
-    machine.fail(now_ms)
-    assert machine.failures.in_a_row == 1
+    assert machine.failures.in_a_row == 0
 
 
 def test_nothing_is_decided_while_a_commit_has_no_answer() -> None:
     """Only its outcome is asked for, even when ticks are unanswered too, and at most for so long."""
-    machine = _after(TAKE_OVER)
-    machine.on_event(0, HELD)
-    machine.on_event(1_000, Trigger.UNANSWERED)
-    for now_ms, looked in ((2_000, HELD), (1_000 + UNANSWERED_LIMIT_MS, Looked(Term(4), CUT_OFF_AFTER_MS + 1, 0))):
-        assert machine.on_event(now_ms, looked).actions == (Action.ASK_FOR_OUTCOME,)
-        assert machine.on_event(now_ms, Trigger.UNANSWERED).actions == (Action.OBSERVE,)
+    machine = _after((*TAKE_OVER, LOOKED))
+    machine.tell(Trigger.UNANSWERED, now_ms=1_000)
+    rounds = (
+        (2_000, LOOKED),
+        (1_000 + UNANSWERED_LIMIT_MS, CUT_OFF),
+        (1_000 + UNANSWERED_LIMIT_MS, Looked(LEASE_MS + 1, 0, LEASE_MS + 1)),
+    )
+    for now_ms, looked in rounds:
+        assert machine.tell(looked, now_ms=now_ms) == (Action.ASK_FOR_OUTCOME,)
+        assert machine.tell(Trigger.UNANSWERED, now_ms=now_ms) == (Action.OBSERVE,)
         assert machine.state == LeadingState(Step.AWAITING_ANSWER, Term(4), 1_000)
-    machine.on_event(1_001 + UNANSWERED_LIMIT_MS, HELD)
-    output = machine.on_event(1_001 + UNANSWERED_LIMIT_MS, Trigger.UNANSWERED)
-    assert output.actions == (Action.DISCARD, Action.GIVE_LEASE_BACK)
+    machine.tell(LOOKED, now_ms=1_001 + UNANSWERED_LIMIT_MS)
+    actions = machine.tell(Trigger.UNANSWERED, now_ms=1_001 + UNANSWERED_LIMIT_MS)
+    assert actions == (Action.DISCARD, BackOff(Absence.FALLEN, LEASE_MS // 4))
     assert machine.last_trigger is Trigger.UNANSWERED_FOR_LONG
 
 
 def test_an_answer_begins_the_count_anew() -> None:
     """Two commits that waited ten seconds each are not one that waited for twenty."""
-    machine = _after((*TAKE_OVER, HELD, Trigger.UNANSWERED, HELD, Trigger.COMMITTED, HELD))
+    machine = _after((*TAKE_OVER, LOOKED, Trigger.UNANSWERED, LOOKED, Trigger.COMMITTED, LOOKED))
     assert machine.state.unanswered_since_ms is None
-    machine.on_event(2 * UNANSWERED_LIMIT_MS, Trigger.UNANSWERED)
+    machine.tell(Trigger.UNANSWERED, now_ms=2 * UNANSWERED_LIMIT_MS)
     assert machine.state.step is Step.AWAITING_ANSWER
 
 
 def test_what_is_not_in_the_table_is_an_error() -> None:
     """A leader that hears that the log was read has a driver that mixes answers up."""
     with pytest.raises(InvariantViolationError, match="leading does not expect 'term unused'"):
-        _after(TAKE_OVER).on_event(0, LogRead(Term(3)))
+        _after(TAKE_OVER).tell(LogRead(Term(3)))
 
 
 def test_the_table_asks_before_it_acts() -> None:
@@ -215,17 +284,27 @@ def test_the_table_asks_before_it_acts() -> None:
             assert row.actions[0] is Action.DISCARD
 
 
-def test_only_whoever_has_led_stands_again_soon() -> None:
+def test_only_a_controller_that_has_led_asks_again_soon() -> None:
     """A take-over that fails may fail again, and a preferred controller would have every turn."""
     taking_over = {Step.READING_AHEAD, Step.OPENING_WRITER, Step.READING_LOG, Step.CATCHING_UP, Step.OPENING_TERM}
     led = {Step.LEADING, Step.AWAITING_ANSWER}
     for (before, _), row in TRANSITIONS.items():
-        assert Action.GIVE_LEASE_BACK not in row.actions or before not in taking_over
-        assert Action.LET_OTHERS_TRY not in row.actions or before not in led
+        assert Absence.FALLEN not in row.actions or before not in taking_over
+        assert Absence.FAILED not in row.actions or before not in led
 
 
 def test_every_step_can_be_shut_down_and_every_step_is_reached() -> None:
     """Processes end at any time; a step that no row leads to would be dead."""
-    assert {step for step, trigger in TRANSITIONS if trigger is Trigger.SHUT_DOWN} == set(Step)
+    for ending in (Trigger.SHUT_DOWN, Trigger.FAILED):
+        assert {step for step, trigger in TRANSITIONS if trigger is ending} == set(Step)
     assert {row.step for row in TRANSITIONS.values()} == set(Step)
     assert {trigger for _, trigger in TRANSITIONS} == set(Trigger)
+
+
+@pytest.mark.parametrize("events", [(), TAKE_OVER[:1], TAKE_OVER[:4], TAKE_OVER, (*TAKE_OVER, LOOKED)])
+@pytest.mark.parametrize("ending", [Trigger.SHUT_DOWN, Trigger.FAILED])
+def test_a_controller_that_ends_only_discards(events: tuple[LeadingEvent, ...], ending: Trigger) -> None:
+    """Its keeper gives the lease back when it is stopped; an error is told apart from what somebody asked for."""
+    machine = _after(events)
+    assert machine.tell(ending, hold=NO_LEASE) == (Action.DISCARD,)
+    assert (machine.last_trigger in REQUESTED) is (ending is Trigger.SHUT_DOWN)

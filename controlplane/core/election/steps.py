@@ -1,0 +1,212 @@
+"""The steps of a controller, what moves it from one to the next, and what has to be done on the way: a table.
+
+:mod:`controlplane.core.election.leading` is the machine that goes by it.
+"""
+
+from enum import Enum
+from typing import Final, NamedTuple, TypeAlias
+
+from controlplane.core.election.backoff import Absence
+
+
+class Step(Enum):
+    """Where a controller stands."""
+
+    FOLLOWING = "following"
+    """Folds the log and observes the inputs; does not hold the lease, or has not noticed yet that it does."""
+    CONFIRMING_LEASE = "confirming lease"
+    """Holds the lease and asks the store whether that is still so, before it fences another writer."""
+    READING_AHEAD = "reading ahead"
+    """Reads the log before it fences: a controller that cannot read it, or whose term is used, must fence nobody."""
+    OPENING_WRITER = "opening writer"
+    """Fences every earlier writer."""
+    READING_LOG = "reading log"
+    """Reads the log to its end, to which no other writer can append any more."""
+    CATCHING_UP = "catching up"
+    """Compares log, table and lease store, and observes every heartbeat that the log holds by now."""
+    CONFIRMING_AGAIN = "confirming again"
+    """Asks the store a last time: reading may have taken long."""
+    OPENING_TERM = "opening term"
+    """Commits the first decision of its term, or asks for the outcome of that commit."""
+    LEADING = "leading"
+    """Decides and commits."""
+    AWAITING_ANSWER = "awaiting answer"
+    """Asks for the outcome of a commit; decides nothing meanwhile."""
+    STEPPING_DOWN = "stepping down"
+    """Gives the lease back and backs off."""
+
+
+class Trigger(Enum):
+    """What moves a controller from one step to the next; the values are the reasons that logs and metrics name."""
+
+    DONE = "done"
+    NO_LEASE = "no lease"
+    LEASE_HELD = "lease held"
+    LEASE_LOST = "lease lost"
+    HANDED_OVER = "lease handed over"
+    """A leader's lease was given back for a preferred controller."""
+    LEASE_CONFIRMED = "lease confirmed"
+    LEASE_UNCONFIRMED = "lease unconfirmed"
+    CUT_OFF = "cut off from Kafka"
+    STOOD_STILL = "stood still"
+    """A leader has no acknowledgement of Kafka because its process, or its machine, was suspended."""
+    TERM_UNUSED = "term unused"
+    TERM_USED = "term used"
+    NOTHING_TO_COMMIT = "nothing to commit"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    UNANSWERED = "unanswered"
+    UNANSWERED_FOR_LONG = "commit without an answer"
+    FENCED = "fenced"
+    UNREACHABLE = "unreachable"
+    RESIGNED = "resigned"
+    """A commit answers an operator who asks the leader to hand over."""
+    SHUT_DOWN = "shutdown"
+    FAILED = "failed"
+    """An error ends the controller; the error itself is logged where it is caught."""
+
+
+REQUESTED: Final = frozenset({Trigger.HANDED_OVER, Trigger.RESIGNED, Trigger.SHUT_DOWN})
+"""Reasons to step down that somebody has asked for: nothing to warn of."""
+
+
+class Action(Enum):
+    """What the driver has to do; what it answers is said where it is more than :attr:`Trigger.DONE`.
+
+    Besides these a row may name an :class:`~controlplane.core.election.backoff.Absence`: to back off for that reason.
+    """
+
+    FOLLOW = "follow"
+    """Fold what is new in the log, observe, validate as a standby; answer with ``Looked``."""
+    CONFIRM_LEASE = "confirm lease"
+    """Ask the store whether the lease is ours under the machine's term; answer with ``LeaseChecked``."""
+    READ_AHEAD = "read ahead"
+    """Fold the log to its end, while others may still append; answer with ``LogRead``."""
+    OPEN_WRITER = "open writer"
+    """Open a new transactional writer."""
+    READ_LOG = "read log"
+    """Fold the log to its end with a reader that begins now; answer with ``LogRead``."""
+    RAISE_FLOOR = "raise floor"
+    """Tell the election the greatest term of the log."""
+    CATCH_UP = "catch up"
+    """Refuse a log that contradicts the table or the lease store, and observe everything up to now."""
+    OPEN_TERM = "open term"
+    """Commit *term opened*; answer with the outcome."""
+    ANNOUNCE = "announce"
+    """Log that this controller leads, and let the lease store remember the log."""
+    OBSERVE = "observe"
+    """Observe what is new; answer with ``Looked``."""
+    DECIDE = "decide"
+    """Decide and commit; answer with the outcome, or :attr:`Trigger.NOTHING_TO_COMMIT`."""
+    ASK_FOR_OUTCOME = "ask for outcome"
+    """Ask for the outcome of the commit that has no answer, and answer with it."""
+    READ_BACK = "read back"
+    """Read our own decisions back, at intervals."""
+    DISCARD = "discard"
+    """Close the writer; what is not committed is lost."""
+    PAUSE = "pause"
+    """Wait a moment before anything is repeated."""
+
+
+Planned: TypeAlias = Action | Absence
+"""What a row asks for: an action, or to back off for a reason."""
+
+
+class Row(NamedTuple):
+    """What follows from a trigger: the next step, and what is to be done, in this order."""
+
+    step: Step
+    actions: tuple[Planned, ...]
+
+
+_S, _T, _A, _B = Step, Trigger, Action, Absence
+_FOLLOW: Final = Row(_S.FOLLOWING, (_A.FOLLOW,))
+_LOSE: Final = Row(_S.FOLLOWING, (_A.DISCARD, _A.FOLLOW))
+_RAISE_FLOOR: Final = Row(_S.FOLLOWING, (_A.DISCARD, _A.RAISE_FLOOR, _A.FOLLOW))
+_LEAVE: Final = Row(_S.STEPPING_DOWN, (_B.FALLEN,))
+_STEP_DOWN: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.FALLEN))
+_STEP_DOWN_PAUSED: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.FALLEN, _A.PAUSE))
+_FAIL: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.FAILED))
+_FAIL_PAUSED: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.FAILED, _A.PAUSE))
+_HAND_OVER: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.RESIGNED))
+_LEAD_ON: Final = Row(_S.LEADING, (_A.READ_BACK, _A.OBSERVE))
+_SHUT_DOWN: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD,))
+
+TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
+    (_S.FOLLOWING, _T.DONE): _FOLLOW,
+    (_S.FOLLOWING, _T.NO_LEASE): _FOLLOW,
+    (_S.FOLLOWING, _T.LEASE_HELD): Row(_S.CONFIRMING_LEASE, (_A.CONFIRM_LEASE,)),
+    (_S.FOLLOWING, _T.CUT_OFF): Row(_S.STEPPING_DOWN, (_B.CUT_OFF, _A.PAUSE)),
+    (_S.FOLLOWING, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_B.FAILED, _A.PAUSE)),
+    (_S.FOLLOWING, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.FOLLOWING, _T.FAILED): _SHUT_DOWN,
+    (_S.CONFIRMING_LEASE, _T.LEASE_CONFIRMED): Row(_S.READING_AHEAD, (_A.READ_AHEAD,)),
+    (_S.CONFIRMING_LEASE, _T.LEASE_UNCONFIRMED): _LEAVE,
+    (_S.CONFIRMING_LEASE, _T.LEASE_LOST): _FOLLOW,
+    (_S.CONFIRMING_LEASE, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.CONFIRMING_LEASE, _T.FAILED): _SHUT_DOWN,
+    (_S.READING_AHEAD, _T.TERM_UNUSED): Row(_S.OPENING_WRITER, (_A.OPEN_WRITER,)),
+    (_S.READING_AHEAD, _T.TERM_USED): Row(_S.FOLLOWING, (_A.RAISE_FLOOR, _A.FOLLOW)),
+    (_S.READING_AHEAD, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_B.FAILED, _A.PAUSE)),
+    (_S.READING_AHEAD, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.READING_AHEAD, _T.FAILED): _SHUT_DOWN,
+    (_S.OPENING_WRITER, _T.DONE): Row(_S.READING_LOG, (_A.READ_LOG,)),
+    (_S.OPENING_WRITER, _T.FENCED): _FAIL,
+    (_S.OPENING_WRITER, _T.UNREACHABLE): _FAIL_PAUSED,
+    (_S.OPENING_WRITER, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.OPENING_WRITER, _T.FAILED): _SHUT_DOWN,
+    (_S.READING_LOG, _T.TERM_UNUSED): Row(_S.CATCHING_UP, (_A.CATCH_UP,)),
+    (_S.READING_LOG, _T.TERM_USED): _RAISE_FLOOR,
+    (_S.READING_LOG, _T.UNREACHABLE): _FAIL_PAUSED,
+    (_S.READING_LOG, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.READING_LOG, _T.FAILED): _SHUT_DOWN,
+    (_S.CATCHING_UP, _T.DONE): Row(_S.CONFIRMING_AGAIN, (_A.CONFIRM_LEASE,)),
+    (_S.CATCHING_UP, _T.UNREACHABLE): _FAIL_PAUSED,
+    (_S.CATCHING_UP, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.CATCHING_UP, _T.FAILED): _SHUT_DOWN,
+    (_S.CONFIRMING_AGAIN, _T.LEASE_CONFIRMED): Row(_S.OPENING_TERM, (_A.OPEN_TERM,)),
+    (_S.CONFIRMING_AGAIN, _T.LEASE_UNCONFIRMED): _STEP_DOWN,
+    (_S.CONFIRMING_AGAIN, _T.LEASE_LOST): _LOSE,
+    (_S.CONFIRMING_AGAIN, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.CONFIRMING_AGAIN, _T.FAILED): _SHUT_DOWN,
+    (_S.OPENING_TERM, _T.COMMITTED): Row(_S.LEADING, (_A.ANNOUNCE, _A.OBSERVE)),
+    (_S.OPENING_TERM, _T.ABORTED): _FAIL,
+    (_S.OPENING_TERM, _T.UNANSWERED): Row(_S.OPENING_TERM, (_A.ASK_FOR_OUTCOME,)),
+    (_S.OPENING_TERM, _T.UNANSWERED_FOR_LONG): _FAIL,
+    (_S.OPENING_TERM, _T.FENCED): _FAIL,
+    (_S.OPENING_TERM, _T.UNREACHABLE): _FAIL_PAUSED,
+    (_S.OPENING_TERM, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.OPENING_TERM, _T.FAILED): _SHUT_DOWN,
+    (_S.LEADING, _T.LEASE_HELD): Row(_S.LEADING, (_A.DECIDE,)),
+    (_S.LEADING, _T.LEASE_LOST): _LOSE,
+    (_S.LEADING, _T.HANDED_OVER): _LOSE,
+    (_S.LEADING, _T.CUT_OFF): _STEP_DOWN,
+    (_S.LEADING, _T.STOOD_STILL): _STEP_DOWN,
+    (_S.LEADING, _T.NOTHING_TO_COMMIT): _LEAD_ON,
+    (_S.LEADING, _T.COMMITTED): _LEAD_ON,
+    (_S.LEADING, _T.RESIGNED): _HAND_OVER,
+    (_S.LEADING, _T.ABORTED): _LEAD_ON,
+    (_S.LEADING, _T.UNANSWERED): Row(_S.AWAITING_ANSWER, (_A.OBSERVE,)),
+    (_S.LEADING, _T.FENCED): _STEP_DOWN,
+    (_S.LEADING, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.LEADING, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.LEADING, _T.FAILED): _SHUT_DOWN,
+    (_S.AWAITING_ANSWER, _T.LEASE_HELD): Row(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
+    (_S.AWAITING_ANSWER, _T.LEASE_LOST): _LOSE,
+    (_S.AWAITING_ANSWER, _T.HANDED_OVER): _LOSE,
+    (_S.AWAITING_ANSWER, _T.CUT_OFF): Row(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
+    (_S.AWAITING_ANSWER, _T.STOOD_STILL): Row(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
+    (_S.AWAITING_ANSWER, _T.COMMITTED): _LEAD_ON,
+    (_S.AWAITING_ANSWER, _T.RESIGNED): _HAND_OVER,
+    (_S.AWAITING_ANSWER, _T.ABORTED): _LEAD_ON,
+    (_S.AWAITING_ANSWER, _T.UNANSWERED): Row(_S.AWAITING_ANSWER, (_A.OBSERVE,)),
+    (_S.AWAITING_ANSWER, _T.UNANSWERED_FOR_LONG): _STEP_DOWN,
+    (_S.AWAITING_ANSWER, _T.FENCED): _STEP_DOWN,
+    (_S.AWAITING_ANSWER, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
+    (_S.AWAITING_ANSWER, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.AWAITING_ANSWER, _T.FAILED): _SHUT_DOWN,
+    (_S.STEPPING_DOWN, _T.DONE): _FOLLOW,
+    (_S.STEPPING_DOWN, _T.SHUT_DOWN): _SHUT_DOWN,
+    (_S.STEPPING_DOWN, _T.FAILED): _SHUT_DOWN,
+}
+"""(step, trigger) to what follows. What is not here is an error; ``docs/reference/states.md`` is drawn from it."""
