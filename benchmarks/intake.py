@@ -143,9 +143,10 @@ def _rate_per_s(cluster: ClusterConfig, kafka: KafkaConfig, events: int, state: 
         began_s, done = time.perf_counter(), 0
         while done < events:
             done += intake.poll(100)
-            sealed, _, intake.observations = decide(state, intake.observations)
-            if sealed is not None:
-                causes = [cause.kind.value for cause in sealed.decision.causes]
+            verdict = decide(state, intake.observations)
+            intake.decided(verdict)
+            if verdict.sealed is not None:
+                causes = [cause.kind.value for cause in verdict.sealed.decision.causes]
                 message = f"heartbeats alone led to a decision ({causes}): its cost would count as that of the intake"
                 raise InvariantViolationError(message)
         return done / (time.perf_counter() - began_s)

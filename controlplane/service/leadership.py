@@ -1,19 +1,19 @@
 """One leadership: what a leader decides and commits under its term."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import structlog
 
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.deciding.decide import decide, repair_table
+from controlplane.core.deciding.expiry import partitions_are_due
 from controlplane.core.deciding.observations import Observations, SlotsAsked
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
-from controlplane.core.membership.events import EvictionsFrozen, FencingCause, NodeFenced
 from controlplane.core.operations.leader_operations import resignation_in
+from controlplane.core.routing.repair import TableDamage
 from controlplane.core.routing.rows import Row
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.slots.policy_contract import SlotPolicies
@@ -25,11 +25,10 @@ from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.intake import Intake
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.publisher import Publication, TablePublisher
-from controlplane.service.table_watch import TableDamage, TableWatch
+from controlplane.service.table_watch import TableWatch
 
 _FLUSH_MS: Final = 2_000
 _RESOLVE_MS: Final = 1_000
-_ASK_AGAIN_MS: Final = 5_000
 
 _log = structlog.get_logger(__name__)
 
@@ -38,9 +37,9 @@ class Leadership:
     """The leader's state, its transactional writer and the table that it publishes. One thread only.
 
     Attributes:
-        state: as of the last decision that is known to be committed.
-        writer: fences every other one.
-        has_resigned: that decision answers an operator who asks this leader to hand over.
+        state: after the last decision that is known to be committed.
+        writer: the transactional writer, whose opening fenced every other one.
+        has_resigned: whether that decision answers an operator who asks this leader to hand over.
     """
 
     def __init__(  # noqa: PLR0917 - one collaborator each
@@ -54,7 +53,7 @@ class Leadership:
         clock: Clock,
         metrics: ControllerMetrics,
     ) -> None:
-        """``writer`` is open; ``state`` is what the log says after the writer's opening fenced all others."""
+        """``writer`` is open; ``state`` was read from the log after the writer's opening had fenced all others."""
         self.state = state
         self.writer = writer
         self.has_resigned = False
@@ -77,7 +76,7 @@ class Leadership:
         return self.state.term
 
     def commit(self, sealed: SealedDecision) -> CommitOutcome:
-        """Commit one decision with its rows; the state advances only when Kafka has said yes.
+        """Commit one decision with its rows; the state advances only when Kafka has acknowledged the commit.
 
         Raises:
             LogUnavailableError: dead letters of inputs that the decision passes are not written; nothing was committed.
@@ -98,39 +97,38 @@ class Leadership:
             InvariantViolationError: there is none.
         """
         if self._unresolved is None:
-            raise InvariantViolationError("no commit waits for an answer")
+            raise InvariantViolationError("every commit has its answer")
         sealed, publication, began_at_ms = self._unresolved
         return self._conclude(self.writer.resolve(_RESOLVE_MS), sealed, publication, began_at_ms)
 
     def decide(self) -> CommitOutcome | None:
-        """Look at the observations and commit what they call for; None if they call for nothing.
+        """Decide on the observations and commit the decision; None if there is nothing to decide.
 
         Raises:
             InvariantViolationError: a commit has no answer yet: nothing may be decided until it has one.
             LogUnavailableError: see :meth:`commit`; or heartbeats have new partitions that could not be read in time.
         """
         if self._unresolved is not None:
-            raise InvariantViolationError("a commit waits for its answer, and until then nothing may be decided")
+            raise InvariantViolationError("a commit has no answer yet, and nothing may be decided until it has one")
         if self._intake.observations is self._looked_at:  # equal inputs would give an equal answer
             return None if self._repair_due is None else self._repair(self._repair_due)
         verdict = decide(self.state, self._intake.observations, self._slot_policies)
-        if self._may_have_moved(verdict.sealed):
+        if self._are_partitions_due(verdict.sealed):
             try:
                 lacks_partitions = self._intake.lacks_partitions()
             except LogUnavailableError as error:
-                # Whoever can append leads on: it is only that nobody may be taken for dead now.
-                _log.warning("nothing is decided before Kafka says where nodes may have gone", error=str(error))
+                # The leadership goes on, as long as commits succeed; only no node may be fenced for silence now.
+                _log.warning("nothing is decided before Kafka says whether partitions were added", error=str(error))
                 return None
             if lacks_partitions:
                 self._intake.take_in_partitions()
                 verdict = decide(self.state, self._intake.observations, self._slot_policies)
         self._show_refusal(verdict.observations.slots_asked)
         self._dead_letters.write((*self._intake.take_refusals(), *verdict.refusals))
+        self._intake.decided(verdict)
         if verdict.sealed is None:
-            self._intake.observations = self._looked_at = verdict.observations
+            self._looked_at = self._intake.observations
             return None
-        pending = self._intake.observations.pending
-        self._intake.observations = replace(verdict.observations, pending=pending)
         return self.commit(verdict.sealed)
 
     def watch_table(self, watch: TableWatch) -> None:
@@ -147,37 +145,29 @@ class Leadership:
             self._metrics.foreign_records.labels(ROUTING_TABLE).inc(max(len(self._repair_due.keys), 1))
 
     def _whole_table(self, sealed: SealedDecision) -> Mapping[str, Row | None]:
-        """Every row after a decision that says so, or that changes rows while the topic is damaged.
+        """Every row, after a decision that asks for it, or that changes rows while the topic is damaged.
 
-        Changed rows alone would give an epoch that no reader can show before the next repair, which may have to wait.
+        With the changed rows alone no reader could show the epoch before the next repair, which may have to wait.
         """
         foreign = () if self._damaged is None else self._publisher.differing_keys(self._damaged)
         return self._publisher.whole_table(sealed.state, foreign)
 
     def _repair(self, damage: TableDamage) -> CommitOutcome:
-        """Write the whole table again, once nothing else is due.
+        """Commit a decision that writes the whole table again.
 
-        Its positions pass heartbeats, so what was refused of them is written before.
+        Its positions pass heartbeats, so the dead letters of those that were refused are written first.
         """
         self._intake.settle(self.state)
         self._dead_letters.write(self._intake.take_refusals())
         return self.commit(repair_table(self.state, self._intake.observations, damage.evidence))
 
-    def _may_have_moved(self, sealed: SealedDecision | None) -> bool:
-        """Whether to ask for new partitions now: nodes are about to be taken for dead, or are held back from that."""
-        events = sealed.decision.events if sealed is not None else ()
-        for_silence = any(
-            isinstance(event, EvictionsFrozen)
-            or (isinstance(event, NodeFenced) and event.cause is FencingCause.SILENCE)
-            for event in events
-        )
-        if not for_silence and not self.state.membership.evictions_frozen:
-            return False
+    def _are_partitions_due(self, sealed: SealedDecision | None) -> bool:
+        """Whether Kafka is to be asked for new partitions now; if so, this counts as asking."""
         now_ms = self._clock.monotonic_ms()
-        if not for_silence and now_ms - self._asked_at_ms < _ASK_AGAIN_MS:
-            return False
-        self._asked_at_ms = now_ms
-        return True
+        is_due = partitions_are_due(self.state, sealed, now_ms - self._asked_at_ms)
+        if is_due:
+            self._asked_at_ms = now_ms
+        return is_due
 
     def _conclude(
         self, outcome: CommitOutcome, sealed: SealedDecision, publication: Publication, began_at_ms: int
@@ -194,7 +184,7 @@ class Leadership:
                 self.has_resigned = resignation_in(sealed.decision) is not None
             case CommitOutcome.ABORTED:
                 _log.warning("transaction aborted", seq=sealed.decision.seq)
-                self._repair_due = None  # the watch says when it is tried again, and others get their turn
+                self._repair_due = None  # the watch asks for it again at its pace; other decisions come first
             case CommitOutcome.UNKNOWN:
                 _log.warning("commit without an answer", seq=sealed.decision.seq)
                 self._unresolved = (sealed, publication, began_at_ms)
@@ -203,7 +193,7 @@ class Leadership:
         return outcome
 
     def _show_refusal(self, asked: SlotsAsked | None) -> None:
-        """Say once that the slot policy cannot make a table, and once that it can again."""
+        """Log once that the slot policy cannot make a table, and once that it can again."""
         if asked is None or asked.refusal == self._refusal:
             return
         self._refusal = asked.refusal

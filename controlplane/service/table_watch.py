@@ -1,22 +1,22 @@
 """A leader compares the topic ``routing-table`` with what it has committed, and says when the table has to be repaired.
 
-Anything that can write to the topic can write over a row. Readers then keep their last table, and the leader writes the
-whole table again under a new epoch (:func:`controlplane.core.deciding.decide.repair_table`). What it reads costs one
-hash a record. Repairs are paced, so that a flood of foreign records gives a bounded number of epochs: while one repair
-follows another, the next one waits for 1 s, 2 s, 4 s and so on up to 64 s; the first one after 64 s without damage does
-not wait. That is seven repairs in the first 64 s of a flood, and one in 64 s from then on.
+Anything that can write to the topic can overwrite a row. Readers then keep their last table, and the leader writes the
+whole table again under a new epoch (:func:`controlplane.core.deciding.decide.repair_table`), at the pace of
+:class:`controlplane.core.routing.repair.RepairPace`. Each record that is read costs one hash.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final
 
 import structlog
 
 from controlplane.codec.table import decode_row
 from controlplane.config import ROUTING_TABLE
+from controlplane.core.log.identity import check_marker
 from controlplane.core.log.state import State
+from controlplane.core.routing.repair import RepairPace, TableDamage
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker
-from controlplane.core.routing.topic_image import REMEDY_FOR_FORGED_MARKER, TopicImage
+from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
@@ -27,10 +27,6 @@ from controlplane.service.publisher import TablePublisher
 _TABLE: Final = TABLE_PLACE
 _MAX_RECORDS: Final = 5_000
 _INTERVAL_MS: Final = 200
-_FIRST_WAIT_MS: Final = 1_000
-_LONGEST_WAIT_MS: Final = 64_000
-_MOST_NAMED: Final = 3
-_SHOWN: Final = 80
 
 _log = structlog.get_logger(__name__)
 
@@ -55,27 +51,6 @@ def fold_into_image(image: TopicImage, record: RawRecord) -> None:
         image.mark(marker)
     except LogContinuityError as error:
         raise LogContinuityError(f"{ROUTING_TABLE}[{record.partition}]@{record.offset}: {error}") from error
-
-
-class TableDamage(NamedTuple):
-    """What is wrong with the topic.
-
-    Attributes:
-        keys: those that do not hold what was committed, sorted.
-        image: what the topic holds.
-    """
-
-    keys: Sequence[str]
-    image: TopicImage
-
-    @property
-    def evidence(self) -> str:
-        """A sentence for the decision that repairs it."""
-        overwritten = ["the epoch marker was written over"] if self.image.marker_is_overwritten else []
-        named = ", ".join(f"{key!r:.{_SHOWN}}" for key in self.keys[:_MOST_NAMED])
-        beyond = f" and {len(self.keys) - _MOST_NAMED} more" if len(self.keys) > _MOST_NAMED else ""
-        rows = [f"{len(self.keys)} keys hold what no leader wrote: {named}{beyond}"] if self.keys else []
-        return "; ".join(overwritten + rows) or "the marker of the last epoch does not stand in the topic"
 
 
 class TableWatch:
@@ -106,7 +81,7 @@ class TableWatch:
         self._next_offset = 0
         self._was_read_anew = False
         self._looked_at_ms = self._moved_at_ms = clock.monotonic_ms()
-        self._pace = _Pace()
+        self._pace = RepairPace()
 
     def read_to_end(self) -> None:
         """Read the topic from its start to its present end.
@@ -144,7 +119,7 @@ class TableWatch:
             _log.warning("routing table cannot be read", error=str(error))
             return None
         marker = self.image.last_marker
-        _refuse_forged(marker, led)
+        check_marker(marker, led)
         if marker is not None and marker.epoch == led.epoch:
             # Its rows stand before it: what comes behind is not the leader's, however long the topic goes on.
             self._moved_at_ms, self._was_read_anew = now_ms, False
@@ -187,39 +162,6 @@ class TableWatch:
             self._next_offset = record.offset + 1
         self._is_at_end = _TABLE in batch.ended or (self._is_at_end and not batch.records)
         return bool(batch.records)
-
-
-def _refuse_forged(marker: EpochMarker | None, led: State) -> None:
-    """Refuse an epoch of the term that is led, or of one before it, that its leader has not committed."""
-    if marker is None or marker.log_id != led.log_id:
-        return
-    if marker.term <= led.term and marker.epoch > led.epoch:
-        message = (
-            f"{ROUTING_TABLE} holds a marker of epoch {marker.epoch} and term {marker.term}, and the leader of term "
-            f"{led.term} has committed no epoch after {led.epoch}; {REMEDY_FOR_FORGED_MARKER}"
-        )
-        raise LogContinuityError(message)
-
-
-class _Pace:
-    """How often the table may be repaired."""
-
-    def __init__(self) -> None:
-        self._wait_ms = 0
-        self._repaired_at_ms = 0
-        self._damaged_at_ms: int | None = None
-
-    def allows(self, now_ms: int) -> bool:
-        """The table is damaged: whether to repair it now."""
-        known_since_ms = self._damaged_at_ms
-        self._damaged_at_ms = now_ms
-        if known_since_ms is None or now_ms - known_since_ms >= _LONGEST_WAIT_MS:
-            self._wait_ms = 0
-        if now_ms - self._repaired_at_ms < self._wait_ms:
-            return False
-        self._wait_ms = min(2 * self._wait_ms, _LONGEST_WAIT_MS) or _FIRST_WAIT_MS
-        self._repaired_at_ms = now_ms
-        return True
 
 
 def _marker(value: bytes | None) -> EpochMarker | None:

@@ -1,4 +1,4 @@
-"""Taking over: what each step of it does; their order is the table of :mod:`controlplane.core.election.leading`."""
+"""Taking over: what each step of it does; their order is the table of :mod:`controlplane.core.election.steps`."""
 
 from contextlib import closing
 
@@ -6,17 +6,15 @@ import structlog
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.decide import Opening, open_term
+from controlplane.core.log.identity import check_end, check_identity, shows_last_epoch
 from controlplane.core.log.state import State
-from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.values.identifiers import Term
 from controlplane.errors import (
-    RESTORE_OR_BEGIN_ANEW,
     ConfigurationError,
     InvariantViolationError,
     LeaseStoreUnavailableError,
     LogContinuityError,
-    LogUnavailableError,
 )
 from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
 from controlplane.ports import CommitOutcome, LeaseStore
@@ -113,12 +111,15 @@ class TakeOver:
         with closing(parts.open_reader()) as reader:
             ends = reader.end_offsets(HEARTBEATS, only_answering=True)
         try:
-            _check_identity(state, watch.image, _stored_log_id(parts.lease_store))
+            check_identity(state, watch.image, _stored_log_id(parts.lease_store))
         except LogContinuityError:
             self._require_end_of_log()
             raise
         publisher = TablePublisher(watch.image.row_hashes)
-        self._republish = not _stands(state, watch.image, publisher)
+        if state.log_id:
+            self._republish = not (shows_last_epoch(state, watch.image) and publisher.shows(state))
+        else:
+            self._republish = bool(watch.image.row_hashes)  # before the first decision the table has no rows
         require_slot_policy(parts, state)
         # A leader that decided on half the past would date the nodes that it admits into that past, and then count the
         # other half against them.
@@ -145,13 +146,7 @@ class TakeOver:
         """
         known = self._parts.follower.state
         read_log(self._parts)
-        now = self._parts.follower.state
-        if now.seq > known.seq:
-            message = (
-                f"decisions went on from seq {known.seq} to {now.seq} under term {now.term} while term {self._term} "
-                "was about to take over: a later contender leads; stand again"
-            )
-            raise LogUnavailableError(message)
+        check_end(known, self._parts.follower.state, self._term)
 
     def open_term(self) -> CommitOutcome:
         """Commit the first decision of the term.
@@ -216,53 +211,3 @@ def _remember_log_id(store: LeaseStore, log_id: str) -> None:
         store.write_log_id(log_id)
     except (LeaseStoreUnavailableError, ConfigurationError) as error:
         _log.warning("the lease store does not remember the log id yet", error=str(error))
-
-
-def _check_identity(state: State, image: TopicImage, stored_log_id: str | None) -> None:
-    """Refuse to lead a log that is not the one that table and lease store know.
-
-    Raises:
-        LogContinuityError: naming what contradicts what.
-    """
-    marker = image.last_marker
-    if not state.log_id:
-        if marker is not None:
-            message = (
-                f"topic decisions is empty, but routing-table holds epoch {marker.epoch} of log {marker.log_id!r}: "
-                f"the decision log was deleted or recreated; {RESTORE_OR_BEGIN_ANEW}"
-            )
-            raise LogContinuityError(message)
-        if stored_log_id is not None:
-            message = (
-                f"topic decisions is empty, but the lease store remembers log {stored_log_id!r}: the decision log was "
-                f"deleted or recreated; {RESTORE_OR_BEGIN_ANEW}"
-            )
-            raise LogContinuityError(message)
-        return
-    if marker is None and image.other_table is not None:
-        message = (
-            f"routing-table belongs to log {image.other_table.log_id!r}, decisions to {state.log_id!r}: one was "
-            f"recreated; {RESTORE_OR_BEGIN_ANEW}"
-        )
-        raise LogContinuityError(message)
-    if stored_log_id is not None and stored_log_id != state.log_id:
-        message = (
-            f"the lease store remembers log {stored_log_id!r}, decisions is {state.log_id!r}: one was recreated; "
-            f"{RESTORE_OR_BEGIN_ANEW}"
-        )
-        raise LogContinuityError(message)
-    if marker is not None and (marker.epoch, marker.seq) > (state.epoch, state.seq):
-        message = (
-            f"routing-table shows epoch {marker.epoch}, decisions end at {state.epoch}: decisions were lost; "
-            f"{RESTORE_OR_BEGIN_ANEW}"
-        )
-        raise LogContinuityError(message)
-
-
-def _stands(state: State, image: TopicImage, publisher: TablePublisher) -> bool:
-    """Whether a reader of the topic finds the table of this state, which before the first decision is none."""
-    if not state.log_id:
-        return not image.row_hashes
-    marker = image.last_marker
-    is_newest = marker is not None and marker.epoch == state.epoch and image.is_confirmed
-    return is_newest and not image.marker_is_overwritten and publisher.shows(state)

@@ -100,6 +100,17 @@ def settle(state: State, observations: Observations) -> tuple[Observations, tupl
     return observations, tuple(refusals)
 
 
+def is_written(state: State, refusal: Refusal) -> bool:
+    """Whether a leader is sure to have written the dead letter of a refused input.
+
+    It is once positions have passed the input, and the silence limit has passed as well: a heartbeat waits that long
+    for the join of its node before it is refused.
+    """
+    topic, partition, offset, append_time_ms = refusal.coordinates
+    passed = offset < state.positions.get(position_key(TopicPartition(topic, partition)), 0)
+    return passed and state.decided_at_ms - append_time_ms > state.cluster.silence_limit_ms
+
+
 def _without_old_news(state: State, observations: Observations) -> Observations:
     """Without what a decision has taken up before: a leader may read it late, and it must not count twice."""
     pending = tuple(record for record in observations.pending if _is_news(state, record))

@@ -1,14 +1,19 @@
 """Fencing for silence, and the self-preservation that doubts it when too many fall silent at once."""
 
+from typing import Final
+
 from controlplane.core.cluster.events import SilenceLimitSettled
 from controlplane.core.cluster.policy import SILENCE_MARGIN_MS
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.decision import CauseKind
-from controlplane.core.log.draft import Draft
+from controlplane.core.log.draft import Draft, SealedDecision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import EvictionsFrozen, EvictionsResumed, FencingCause, NodeFenced
 from controlplane.core.membership.node import Node, NodeStatus
 from controlplane.core.values.identifiers import NodeId
+
+_ASK_AGAIN_MS: Final = 5_000
+"""How often Kafka is asked for new partitions while evictions are frozen."""
 
 
 def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
@@ -27,12 +32,31 @@ def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
     return dict(sorted(silent.items()))
 
 
-def settle_silence_limit(draft: Draft, observations: Observations) -> None:
-    """Let a shortened silence limit fence, once nobody can serve under the former one any more.
+def partitions_are_due(state: State, sealed: SealedDecision | None, since_asked_ms: int) -> bool:
+    """Whether to ask Kafka now for new partitions of ``heartbeats``, to which nodes may have gone without a word.
 
-    A node that is cut off goes by the limit of the last table that it read. It has stopped when so much log time has
-    passed since the table said otherwise; the margin is for the table's way to it. The time is counted by ticks, as
-    silence is, so that a stepped clock does not shorten it.
+    Args:
+        state: of the leader.
+        sealed: what it is about to commit, if anything.
+        since_asked_ms: how long ago it was last asked because evictions are frozen.
+
+    Returns:
+        True before nodes are fenced for silence or held back from that, and at intervals while they are held back.
+    """
+    events = sealed.decision.events if sealed is not None else ()
+    for_silence = any(
+        isinstance(event, EvictionsFrozen) or (isinstance(event, NodeFenced) and event.cause is FencingCause.SILENCE)
+        for event in events
+    )
+    return for_silence or (state.membership.evictions_frozen and since_asked_ms >= _ASK_AGAIN_MS)
+
+
+def settle_silence_limit(draft: Draft, observations: Observations) -> None:
+    """Let a shortened silence limit fence, once no node can serve under the former one any more.
+
+    A node that is cut off goes by the limit of the last table that it read. It has stopped when that much log time has
+    passed since the table named the new limit; the margin is for the time that the table takes to reach it. The time is
+    counted by ticks, as silence is, so that a stepped clock does not shorten it.
     """
     former = draft.state.cluster.former_silence_limit
     if former is None:

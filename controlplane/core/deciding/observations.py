@@ -8,6 +8,7 @@ leader writes into the log where it began.
 """
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -29,6 +30,7 @@ from controlplane.core.slots.reports import SlotReport
 from controlplane.core.values.identifiers import ControllerId, Incarnation, NodeId, Seq, TopicPartition
 from controlplane.core.values.inputs import InputRecord
 from controlplane.core.values.partitioning import partition_of
+from controlplane.core.values.positions import position_key
 
 _FIRST_HEARTBEAT_PARTITION: Final = TopicPartition(HEARTBEATS, 0)
 
@@ -224,6 +226,32 @@ def observe(observations: Observations, records: Iterable[InputRecord]) -> Obser
         pending=(*observations.pending, *pending) if pending else observations.pending,
         positions=positions,
     )
+
+
+def skip_to_recorded(
+    observations: Observations, recorded: Mapping[str, int], answering: AbstractSet[TopicPartition]
+) -> tuple[Observations, Mapping[TopicPartition, int]]:
+    """Begin anew at recorded positions in partitions of ``heartbeats`` that are not read so far and do not answer.
+
+    What was read of them before is forgotten. A leader that knew less than its log says that it did could not be
+    audited; one that began later can be.
+
+    Args:
+        observations: what was read.
+        recorded: the positions of the state.
+        answering: the partitions that Kafka answers for.
+
+    Returns:
+        The observations that are left, and the partitions that are begun anew, with the offsets to read from.
+    """
+    behind = {
+        place: recorded[key]
+        for place, offset in observations.positions.items()
+        if place.topic == HEARTBEATS and place not in answering and offset < recorded.get(key := position_key(place), 0)
+    }
+    views = observations.partitions
+    left = {number: view for number, view in views.items() if TopicPartition(HEARTBEATS, number) not in behind}
+    return replace(observations, partitions=left, positions={**observations.positions, **behind}), behind
 
 
 def operation_context(observations: Observations, policies: SlotPolicies, now_ms: int) -> OperationContext:

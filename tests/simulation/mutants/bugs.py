@@ -103,7 +103,7 @@ MUTANTS: Final = (
         "parts.intake.catch_up(ends)",
         "parts.intake.catch_up(ends)\n"
         "    from controlplane.core.deciding.observations import Observations\n"
-        "    parts.intake.observations = Observations(positions=parts.intake.observations.positions)",
+        "    parts.intake._observations = Observations(positions=parts.intake.observations.positions)",
     ),
     Mutant(
         "lets a reader see what is not committed",
@@ -204,7 +204,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "ignores the log's id",
-        "controlplane.service.takeover:_check_identity",
+        "controlplane.core.log.identity:check_identity",
         "marker = image.last_marker",
         "return",
         recreated=True,

@@ -8,11 +8,13 @@ from prometheus_client import CollectorRegistry
 from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP, ClusterConfig
+from controlplane.core.cluster.policy import Policy
+from controlplane.core.deciding.decide import Opening, Verdict, open_term
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
 from controlplane.core.membership.node import NodeRole
-from controlplane.core.values.identifiers import Epoch, TopicPartition
+from controlplane.core.values.identifiers import Epoch, Term, TopicPartition
 from controlplane.core.values.positions import position_key
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import OutgoingRecord
@@ -99,8 +101,23 @@ def test_of_the_heartbeats_that_wait_for_a_join_for_long_only_the_newest_does() 
     strangers = standby.intake.observations.strangers
     limit_ms = standby.state.cluster.silence_limit_ms
     assert len(strangers) <= limit_ms // 400 + 2
-    assert standby.intake.refusals == []
+    assert standby.intake.take_refusals() == []
     assert strangers[-1].payload == Heartbeat("n1", 1, 99, Epoch(0), NodeRole.DATA)
+
+
+def test_what_a_decision_takes_up_stays_pending_until_it_is_committed() -> None:
+    """A commit may be aborted: the next look has to find the join again, and the look after the commit must not."""
+    standby = Standby()
+    standby.join()
+    standby.look()
+    state = standby.state
+    observations = standby.intake.observations
+    sealed = open_term(state, observations, Term(1), "c1", "1", Opening(new_log=("log", Policy())))
+    taken_up = replace(observations, pending=())
+    standby.intake.decided(Verdict(sealed, (), taken_up))
+    assert standby.pending() == [0]
+    standby.intake.decided(Verdict(None, (), taken_up))
+    assert standby.intake.observations is taken_up
 
 
 def test_a_partition_that_stays_behind_is_no_progress_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,16 +7,34 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry
 
+from controlplane.adapters.memory import VirtualClock
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL
-from controlplane.core.deciding.observations import observe
+from controlplane.core.deciding.decide import Verdict
+from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.values.identifiers import Term
+from controlplane.core.values.inputs import Refusal
 from controlplane.service.leadership import Leadership
 from controlplane.service.metrics import ControllerMetrics
 from tests.helpers.sofa_fleet import SofaFleet
+
+
+class FixedIntake:
+    """Observations that a test gives, in the place of those that an intake reads."""
+
+    def __init__(self, observations: Observations) -> None:
+        self.observations = observations
+
+    def decided(self, verdict: Verdict) -> None:
+        """Keep what is left to be looked at."""
+        self.observations = verdict.observations
+
+    def take_refusals(self) -> list[Refusal]:
+        """Every input is in order."""
+        return []
 
 
 def refusing_fleet() -> SofaFleet:
@@ -38,12 +56,12 @@ def test_a_refusal_is_said_once_and_shown_and_changes_nothing() -> None:
     fleet = refusing_fleet()
     world = fleet.world
     slots = world.state.slots.table
-    intake: Any = SimpleNamespace(observations=world.observations, take_refusals=list)
+    intake: Any = FixedIntake(world.observations)
     letters: Any = SimpleNamespace(write=lambda refusals: None)
     unused: Any = None
     registry = CollectorRegistry()
     leadership = Leadership(
-        world.state, BUILT_IN_POLICIES, unused, unused, intake, letters, unused, ControllerMetrics(registry)
+        world.state, BUILT_IN_POLICIES, unused, unused, intake, letters, VirtualClock(), ControllerMetrics(registry)
     )
     with structlog.testing.capture_logs() as said:
         for _ in range(20):

@@ -9,11 +9,12 @@ from controlplane.adapters.memory import MemoryEventWriter, VirtualClock
 from controlplane.config import ROUTING_TABLE, ClusterConfig
 from controlplane.core.cluster.policy import Policy
 from controlplane.core.deciding.decide import repair_table
+from controlplane.core.routing.repair import TableDamage
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
 from controlplane.log_reading.deadlines import STALL_LIMIT_MS
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
-from controlplane.service.table_watch import TableDamage, TableWatch
+from controlplane.service.table_watch import TableWatch
 from tests.helpers.published_world import PublishedWorld
 
 CLUSTER = ClusterConfig("c")
