@@ -1,8 +1,8 @@
 """Writes snapshots of the state while leading, in a thread and with a producer of its own.
 
-It never delays a decision: a state never changes, so a reference to it is all that the leader hands over, and the
-encoding pauses every millisecond or two. It never stops a leader: what goes wrong is said, counted, and tried again
-later. Nothing has to be fenced, because nobody believes a snapshot that the log does not confirm.
+It does not delay decisions: states are immutable, so the leader hands over a reference, and the encoding pauses every
+millisecond or two. It does not stop a leader: an error is logged, counted, and followed by another attempt later. No
+fence is needed, because readers reject a snapshot that the log does not confirm.
 """
 
 import queue
@@ -29,7 +29,7 @@ from controlplane.version import __version__
 _IDLE_S: Final = 0.5
 _PAUSE_S: Final = 0.001
 _BYTES_BETWEEN_PAUSES: Final = 16 * 1024
-"""What is encoded in a millisecond or two: so long at most another thread waits for the interpreter because of us."""
+"""What is encoded in a millisecond or two, the longest time for which other threads wait for the interpreter lock."""
 _DELIVERY_LIMIT_MS: Final = 60_000
 _FLUSH_MS: Final = 100
 _RETRY_MS: Final = 30_000
@@ -38,11 +38,11 @@ _log = structlog.get_logger(__name__)
 
 
 class _StoppedError(Exception):
-    """The controller ends: what is under way stays unfinished."""
+    """The controller ends; the snapshot under way stays incomplete."""
 
 
 class SnapshotKeeper:
-    """A thread that writes a snapshot when one is due, and removes those that two newer ones have replaced."""
+    """A thread that writes a snapshot when one is due, and deletes those with two newer ones."""
 
     def __init__(
         self,
@@ -67,17 +67,17 @@ class SnapshotKeeper:
         self._not_before_ms = clock.monotonic_ms()
 
     def start(self) -> None:
-        """Begin to wait for what a leader shows."""
+        """Begin to wait for points of the log, which a leader passes to :meth:`look`."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; a snapshot under way stays unfinished, and nobody will believe it."""
+        """End the thread; a snapshot under way stays incomplete, and readers pass it over."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
     def look(self, point: LogPoint) -> None:
-        """The leader shows how far the log is. Returns at once; while a snapshot is written, only the first counts."""
+        """Take the leader's point of the log. Returns at once; while a snapshot is written, only the first is kept."""
         if self._points.empty():
             self._points.put(point)
 
@@ -93,14 +93,14 @@ class SnapshotKeeper:
     def _try(self, point: LogPoint | None) -> None:
         try:
             if point is None:
-                self._writer.poll(0)  # what the client has to say while nothing is written would gather without bound
+                self._writer.poll(0)  # the client's callbacks would pile up while nothing is written
             else:
                 self._consider(point)
         except _StoppedError:
             return
         except ControlPlaneError as error:
             _log.warning("no snapshot, trying again later", error=str(error), retry_ms=_RETRY_MS)
-        except Exception:  # noqa: BLE001 - a leader goes on whatever becomes of its snapshots
+        except Exception:  # noqa: BLE001 - a failed snapshot must not end a leader
             _log.exception("no snapshot because of a defect, trying again later", retry_ms=_RETRY_MS)
         else:
             return
@@ -110,7 +110,7 @@ class SnapshotKeeper:
     def _consider(self, point: LogPoint) -> None:
         term = point.state.term
         if self._known is None or self._known[0] != term:
-            # Others have led meanwhile: what they wrote counts like our own.
+            # Others have led meanwhile, and their snapshots count like our own.
             self._known = (term, self._newest(self._shelved(), point))
         why = due(self._config, self._known[1], point)
         if why:
@@ -129,7 +129,7 @@ class SnapshotKeeper:
         )
         shelved = self._shelved()
         if name not in [each.snapshot_id for each in sound(shelved, state.log_id, state.seq)]:
-            raise LogUnavailableError(f"snapshot {name} was written, and does not stand whole in topic {SNAPSHOTS}")
+            raise LogUnavailableError(f"snapshot {name} was written, and topic {SNAPSHOTS} does not hold all of it")
         removed = superseded_keys(shelved, state.log_id, state.seq)
         self._send(OutgoingRecord(SNAPSHOTS, key, None, 0) for key in removed)
         elapsed_ms = self._clock.monotonic_ms() - began_at_ms
@@ -157,7 +157,7 @@ class SnapshotKeeper:
         return b"".join(pieces)
 
     def _send(self, records: Iterable[OutgoingRecord]) -> None:
-        """Append the records and wait until all of them stand in the log.
+        """Append the records and wait until Kafka has acknowledged all of them.
 
         Raises:
             LogUnavailableError: Kafka did not take one of them, or did not answer in time.
@@ -186,7 +186,7 @@ class SnapshotKeeper:
             return read_shelf(reader, self._clock).newest_first()
 
     def _newest(self, shelved: list[ShelvedSnapshot], point: LogPoint) -> LastSnapshot:
-        """What the schedule goes on from: the newest sound snapshot, or that there is none yet."""
+        """The newest sound snapshot, from which the schedule counts; the present point if there is none yet."""
         headers = [each.header for each in sound(shelved, point.state.log_id, point.state.seq)]
         if not headers or headers[0] is None:
             return LastSnapshot(Seq(0), point.state.decided_at_ms, point.read_bytes)

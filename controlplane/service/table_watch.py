@@ -14,7 +14,7 @@ from controlplane.codec.table import decode_row
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.log.identity import check_marker
 from controlplane.core.log.state import State
-from controlplane.core.routing.repair import RepairPace, TableDamage
+from controlplane.core.routing.repair import OwnEpoch, OwnEpochWatch, RepairPace, TableDamage
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.values.identifiers import Epoch
@@ -79,8 +79,8 @@ class TableWatch:
         self._is_at_end = False
         self._has_more = True
         self._next_offset = 0
-        self._was_read_anew = False
-        self._looked_at_ms = self._moved_at_ms = clock.monotonic_ms()
+        self._looked_at_ms = clock.monotonic_ms()
+        self._own_epochs = OwnEpochWatch(self._looked_at_ms, STALL_LIMIT_MS)
         self._pace = RepairPace()
 
     def read_to_end(self) -> None:
@@ -92,7 +92,7 @@ class TableWatch:
         """
         end = self._reader.end_offsets(ROUTING_TABLE)[_TABLE]
         patience = Patience(self._clock, f"the end of topic {ROUTING_TABLE}", READ_LIMIT_MS, STALL_LIMIT_MS)
-        # The end that stood there before, not a moment without news: a writer that never pauses must not stop a leader.
+        # Up to the end as it is now, not to a moment without records: a writer that never pauses must not stop it.
         while not self._is_at_end and self._next_offset < end:
             patience.check(progress=self._read(50))
 
@@ -107,33 +107,32 @@ class TableWatch:
             LogContinuityError: a marker of the cluster's own log was forged.
         """
         now_ms = self._clock.monotonic_ms()
-        # While records come, every look reads on: at one batch an interval a long topic would be followed ever later.
+        # While records come, every look reads on: with one batch an interval a long topic would be read too slowly.
         if not self._has_more and now_ms - self._looked_at_ms < _INTERVAL_MS:
             return None
         self._looked_at_ms, self._log_id = now_ms, led.log_id
         try:
             self._has_more = self._read(0)
-            if self._has_more:
-                self._moved_at_ms = now_ms
         except LogUnavailableError as error:
             _log.warning("routing table cannot be read", error=str(error))
             return None
         marker = self.image.last_marker
         check_marker(marker, led)
-        if marker is not None and marker.epoch == led.epoch:
-            # Its rows stand before it: what comes behind is not the leader's, however long the topic goes on.
-            self._moved_at_ms, self._was_read_anew = now_ms, False
-            if publisher.wrote_all_of(self.image) and not self.image.marker_is_overwritten:
+        is_shown = marker is not None and marker.epoch == led.epoch
+        own = self._own_epochs.look(now_ms, is_shown=is_shown, has_moved=self._has_more, is_at_end=self._is_at_end)
+        match own:
+            case OwnEpoch.AWAITED:
                 return None
-        elif now_ms - self._moved_at_ms < STALL_LIMIT_MS:
-            return None
-        elif not (self._was_read_anew and self._is_at_end):
-            # Where a topic was deleted and made again, a client that knew the former one may wait without an error.
-            _log.warning("own epochs do not come back, reading the table anew", committed=led.epoch)
-            self._moved_at_ms, self._was_read_anew = now_ms, True
-            self._reader.close()
-            self._reader, self._has_position = self._open_reader(), False
-            return None
+            case OwnEpoch.OVERDUE:
+                # Where a topic was deleted and made again, a client that knew the former one may wait without an error.
+                _log.warning("own epochs do not come back, reading the table anew", committed=led.epoch)
+                self._reader.close()
+                self._reader, self._has_position = self._open_reader(), False
+                return None
+            case OwnEpoch.SHOWN if publisher.wrote_all_of(self.image) and not self.image.marker_is_overwritten:
+                return None
+            case OwnEpoch.SHOWN | OwnEpoch.MISSING:
+                pass
         self.damaged_epoch = led.epoch
         if not self._pace.allows(now_ms):
             return None

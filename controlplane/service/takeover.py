@@ -100,7 +100,7 @@ class TakeOver:
         Raises:
             LogUnavailableError: Kafka did not answer in time, or a later contender leads already.
             LeaseStoreUnavailableError: Redis did not, or refused.
-            LogContinuityError: log, table and lease store do not belong together: nobody may lead this.
+            LogContinuityError: log, table and lease store do not belong together: no controller may lead this.
             UnknownSlotPolicyError: this controller could not decide under the log's policy.
             ConfigurationError: the slot policy refuses its options.
         """
@@ -116,13 +116,10 @@ class TakeOver:
             self._require_end_of_log()
             raise
         publisher = TablePublisher(watch.image.row_hashes)
-        if state.log_id:
-            self._republish = not (shows_last_epoch(state, watch.image) and publisher.shows(state))
-        else:
-            self._republish = bool(watch.image.row_hashes)  # before the first decision the table has no rows
+        self._republish = not (shows_last_epoch(state, watch.image) and publisher.shows(state))
         require_slot_policy(parts, state)
-        # A leader that decided on half the past would date the nodes that it admits into that past, and then count the
-        # other half against them.
+        # A leader that had read half of the heartbeats would date admissions by that half, and then count the time of
+        # the other half as silence of the nodes that it admitted.
         if parts.intake.lacks_partitions():
             parts.intake.take_in_partitions()
         parts.intake.skip_to_recorded(state, ends.keys())

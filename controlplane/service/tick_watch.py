@@ -1,4 +1,4 @@
-"""Says aloud in which partitions of ``heartbeats`` time stands still: nobody can tell there who is silent."""
+"""Reports partitions of ``heartbeats`` without ticks: time stands still there, so no silence can be measured."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ class TickWatch:
     """Compares the ticks that were read with those of a while ago, on the monotonic clock."""
 
     def __init__(self, clock: Clock, metrics: ControllerMetrics) -> None:
-        """Nothing was looked at."""
+        """Begin without a look at any partition."""
         self._clock = clock
         self._metrics = metrics
         self._looked_at_ms: int | None = None
@@ -26,7 +26,7 @@ class TickWatch:
         self._standing: list[int] = []
 
     def look(self, observations: Observations) -> None:
-        """Take note of the last tick of each partition, and tell once what has changed; most calls cost nothing."""
+        """Note the last tick of each partition, once a second, and log only changes; other calls return at once."""
         now_ms = self._clock.monotonic_ms()
         if self._looked_at_ms is not None and now_ms - self._looked_at_ms < _LOOK_EVERY_MS:
             return
@@ -44,7 +44,7 @@ class TickWatch:
         self._standing = standing
         if standing:
             _log.error(
-                "no ticks come from some partitions: nobody whose heartbeats go there is fenced for silence",
+                "no ticks come from some partitions: no node whose heartbeats go there is fenced for silence",
                 topic=HEARTBEATS,
                 partitions=standing,
             )

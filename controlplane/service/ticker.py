@@ -1,4 +1,4 @@
-"""Marks time in the log: a tick to each partition of ``heartbeats``, by every controller, leading or not."""
+"""Writes ticks, which mark time in the log, to each partition of ``heartbeats``; standbys tick like the leader."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Ticker:
-    """A thread that ticks; :meth:`silent_for_ms` tells whether Kafka still acknowledges."""
+    """A thread that writes ticks; :meth:`silent_for_ms` tells how long ago Kafka last acknowledged one."""
 
     def __init__(
         self, writer: EventWriter, clock: Clock, threads: Threads, controller_id: ControllerId, interval_ms: int
@@ -33,12 +33,12 @@ class Ticker:
         self._thread = threads.thread(self._run, "ticker")
 
     def start(self) -> None:
-        """Begin to tick; silence counts from here."""
+        """Begin to tick; :meth:`silent_for_ms` counts from here."""
         self._acknowledged_at_ms = self._clock.monotonic_ms()
         self._thread.start()
 
     def cover(self, partitions: int) -> None:
-        """Tick to at least so many partitions; how many there are is asked for only when they are more than before."""
+        """Tick to at least this many partitions; Kafka is asked for their number only when that is more than before."""
         self._wanted_partitions = partitions
 
     def stop(self) -> None:

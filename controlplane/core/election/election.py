@@ -1,7 +1,8 @@
 """Standing for election and holding the lease: a passive machine over the lease store's answers.
 
-The lease is liveness only. A leader whose store does not answer goes on (unless told otherwise), because all effects
-are commits and commits are fenced by Kafka. What must never happen is a term that falls; hence the floor from the log.
+The lease serves liveness only. A leader whose store does not answer goes on, unless it is configured otherwise, because
+all effects are commits and commits are fenced by Kafka. A term must never be lower than one before, so the machine is
+told the greatest term of the log, the floor, and asks for a term above it.
 
 The driver performs the actions in order and brings each answer back before any other event, together with the
 monotonic time from *before* the request: a deadline counted from then is never later than the store's own.
@@ -45,9 +46,9 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class GivingBack:
-    """Has given the lease back under ``term``, and says so again at ``release_at_ms`` unless the store answers.
+    """Has given the lease back under ``term``, and repeats the request at ``release_at_ms`` unless the store answers.
 
-    Otherwise a contender: who did not hear of it would wait for the end of a lease that is nobody's.
+    Apart from that a contender. If the request were lost, others would wait for the end of a lease that has no holder.
     """
 
     floor: Term
@@ -70,13 +71,13 @@ ElectionState: TypeAlias = Contender | GivingBack | Holder
 
 
 class _Rules(NamedTuple):
-    """What every row of the table may go by."""
+    """The settings that the rows of the table use."""
 
     lease: LeaseConfig
     stop_when_store_is_lost: bool
 
     def next_try_ms(self, now_ms: int) -> int:
-        """When to turn to the store again, unless it says something else."""
+        """When to send the next request to the store, unless its answer names another time."""
         return now_ms + self.lease.renew_interval_ms
 
 
@@ -126,7 +127,10 @@ def _hold(rules: _Rules, _: ElectionState, __: int, event: Granted) -> _Next:
 
 
 def _prolong(rules: _Rules, holder: Holder, now_ms: int, event: Renewed) -> _Next:
-    """Unless it is to be handed over, which only a holder of some age does: a flapping contender moves little."""
+    """Keep the lease, or hand it over to a preferred contender.
+
+    Both have to have been there for a while, so that a contender that comes and goes does not move the lease each time.
+    """
     if event.term != holder.term:
         return _Next(holder)
     after_ms, above = rules.lease.handover_after_ms, event.outranked_by
@@ -136,18 +140,18 @@ def _prolong(rules: _Rules, holder: Holder, now_ms: int, event: Renewed) -> _Nex
 
 
 def _leave(_: _Rules, contender: Contender, now_ms: int, event: LeftToOther) -> _Next:
-    """Ask when it is our turn."""
+    """Ask after the time that the preferred contender is given."""
     return _Next(Contender(contender.floor, now_ms + event.wait_ms))
 
 
 def _stand_by(rules: _Rules, state: ElectionState, now_ms: int, event: HeldByOther) -> _Next:
-    """Ask when the other's lease ends, or look in between, because it may be given back."""
+    """Ask when the other's lease ends, and at intervals before, because it may be given back."""
     wait_ms = max(1, min(event.remaining_ms + 1, rules.lease.renew_interval_ms))
     return _Next(Contender(Term(max(_floor(state), event.term)), now_ms + wait_ms))
 
 
 def _ask_again_later(rules: _Rules, contender: Contender, now_ms: int, _: StoreSilent) -> _Next:
-    """No sooner than it had to: it may have been asked to wait for longer."""
+    """Not before the time to ask that was set already, which may be a back-off."""
     return _Next(replace(contender, ask_at_ms=max(contender.ask_at_ms, rules.next_try_ms(now_ms))))
 
 
@@ -179,14 +183,14 @@ def _give_back(rules: _Rules, holder: Holder, now_ms: int, event: GiveBackAsked)
 
 
 def _give_back_when_due(rules: _Rules, state: GivingBack, now_ms: int, _: Woke) -> _Next:
-    """The time to ask comes first: what is asked for then must not be given back."""
+    """If both are due, ask: a release that is repeated after that could give the new lease back."""
     if now_ms >= state.ask_at_ms:
         return _ask(rules, state.floor, now_ms)
     return _release_again(rules, state, now_ms) if now_ms >= state.release_at_ms else _Next(state)
 
 
 def _give_back_again(rules: _Rules, state: GivingBack, now_ms: int, event: GiveBackAsked) -> _Next:
-    """At once: whoever asks may be about to end."""
+    """At once, because the process may be about to end."""
     return _release_again(rules, replace(state, ask_at_ms=max(state.ask_at_ms, now_ms + event.wait_ms)), now_ms)
 
 

@@ -7,7 +7,7 @@ up to here -> lease confirmed again -> *term opened* committed. All effects are 
 so a wrong belief about the lease costs time, never safety.
 
 Reading ahead adds no safety, because the log may go on until the writer is opened. It avoids fencing for nothing: a
-controller that cannot read the log, or finds its term used (the lease store may have lost its data), fences nobody.
+controller that cannot read the log, or finds its term used (the lease store may have lost its data), fences no writer.
 
 The driver performs the actions in order and brings the answer of the last one back as the next event. An action that
 finds that Kafka or the lease store does not answer, or that Kafka refuses the writer, ends the others.

@@ -17,7 +17,7 @@ class Step(Enum):
     CONFIRMING_LEASE = "confirming lease"
     """Holds the lease and asks the store whether that is still so, before it fences another writer."""
     READING_AHEAD = "reading ahead"
-    """Reads the log before it fences: a controller that cannot read it, or whose term is used, must fence nobody."""
+    """Reads the log before it fences: a controller that cannot read it, or whose term is used, fences no writer."""
     OPENING_WRITER = "opening writer"
     """Fences every earlier writer."""
     READING_LOG = "reading log"
@@ -67,7 +67,7 @@ class Trigger(Enum):
 
 
 REQUESTED: Final = frozenset({Trigger.HANDED_OVER, Trigger.RESIGNED, Trigger.SHUT_DOWN})
-"""Reasons to step down that somebody has asked for: nothing to warn of."""
+"""Reasons to step down that an operator or a setting has asked for: nothing to warn of."""
 
 
 class Action(Enum):

@@ -78,7 +78,12 @@ def check_end(known: State, now: State, term: Term) -> None:
 
 
 def shows_last_epoch(state: State, image: TopicImage) -> bool:
-    """Whether the topic of the table ends with the epoch of this state, confirmed by its marker."""
+    """Whether the topic of the table ends with the epoch of this state, confirmed by its marker.
+
+    Before the first decision of a log there is no epoch, and the topic must hold no row.
+    """
+    if not state.log_id:
+        return not image.row_hashes
     marker = image.last_marker
     is_last = marker is not None and marker.epoch == state.epoch and image.is_confirmed
     return is_last and not image.marker_is_overwritten

@@ -1,4 +1,4 @@
-"""What is wrong with the topic of the table, and how often the table may be written again.
+"""Whether the topic of the table shows what was committed, and how often the table may be written again.
 
 Anything that can write to the topic can overwrite a row. Repairs are paced, so that a flood of foreign records gives a
 bounded number of epochs. While one repair follows another, the next one waits for 1 s, 2 s, 4 s and so on up to 64 s.
@@ -7,6 +7,7 @@ The first one after 64 s without damage does not wait. That is seven repairs in 
 """
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Final, NamedTuple
 
 from controlplane.core.routing.topic_image import TopicImage
@@ -36,6 +37,56 @@ class TableDamage(NamedTuple):
         beyond = f" and {len(self.keys) - _MOST_NAMED} more" if len(self.keys) > _MOST_NAMED else ""
         rows = [f"{len(self.keys)} keys hold what no leader wrote: {named}{beyond}"] if self.keys else []
         return "; ".join(overwritten + rows) or "the marker of the last epoch does not stand in the topic"
+
+
+class OwnEpoch(Enum):
+    """Where the last epoch of a leader is, in what it reads of the topic."""
+
+    SHOWN = "shown"
+    """Its marker was read; every row of it stands before that."""
+    AWAITED = "awaited"
+    """It was committed and not read yet, and the topic still moves, or did so lately."""
+    OVERDUE = "overdue"
+    """It does not come. The reader may be at fault, so the topic is to be read anew with another one."""
+    MISSING = "missing"
+    """It does not come, and the topic was read anew to its end."""
+
+
+class OwnEpochWatch:
+    """Whether a leader's epochs come back when it reads the topic. Times are monotonic."""
+
+    def __init__(self, now_ms: int, stall_limit_ms: int) -> None:
+        """Begin now.
+
+        Args:
+            now_ms: from when on the topic is read.
+            stall_limit_ms: how long it may stand still before an epoch is overdue.
+        """
+        self._stall_limit_ms = stall_limit_ms
+        self._moved_at_ms = now_ms
+        self._was_read_anew = False
+
+    def look(self, now_ms: int, *, is_shown: bool, has_moved: bool, is_at_end: bool) -> OwnEpoch:
+        """Where the last epoch is; after ``OVERDUE`` the topic has to be read anew.
+
+        Args:
+            now_ms: when the topic was last read.
+            is_shown: whether the last marker of the topic is that of the leader's last epoch.
+            has_moved: whether a record was read.
+            is_at_end: whether the topic was read to its end.
+        """
+        if has_moved or is_shown:
+            # Once it is shown, what comes behind is not the leader's, however long the topic goes on.
+            self._moved_at_ms = now_ms
+        if is_shown:
+            self._was_read_anew = False
+            return OwnEpoch.SHOWN
+        if now_ms - self._moved_at_ms < self._stall_limit_ms:
+            return OwnEpoch.AWAITED
+        if self._was_read_anew and is_at_end:
+            return OwnEpoch.MISSING
+        self._moved_at_ms, self._was_read_anew = now_ms, True
+        return OwnEpoch.OVERDUE
 
 
 class RepairPace:

@@ -100,6 +100,8 @@ def test_an_epoch_that_the_leader_has_not_committed_is_forged(marker: EpochMarke
 
 def test_only_the_confirmed_marker_of_the_last_epoch_shows_the_table() -> None:
     """A leader writes the whole table again in every other case."""
+    assert shows_last_epoch(State(), TopicImage())
+    assert not shows_last_epoch(State(), _image(None))
     assert not shows_last_epoch(LED, _image(None, "ours"))
     assert not shows_last_epoch(LED, _image(_marker(epoch=3), "ours"))
     differing = _image(None, "ours")

@@ -1,0 +1,50 @@
+"""When a leader's epoch is missing in the topic of the table, and how often a damaged table is written again."""
+
+from controlplane.core.routing.repair import OwnEpoch, OwnEpochWatch, RepairPace
+
+STALL_MS = 10_000
+
+
+def _repairs(pace: RepairPace, begin_ms: int, end_ms: int) -> list[int]:
+    """When it allows a repair of a table that is damaged at every look, each 200 ms."""
+    return [now_ms for now_ms in range(begin_ms, end_ms, 200) if pace.allows(now_ms)]
+
+
+def test_a_flood_of_foreign_records_gives_ever_fewer_repairs() -> None:
+    """Seven in the first 64 s, and then one in 64 s."""
+    pace = RepairPace()
+    assert _repairs(pace, 100_000, 164_000) == [100_000, 101_000, 103_000, 107_000, 115_000, 131_000, 163_000]
+    assert _repairs(pace, 164_000, 420_000) == [227_000, 291_000, 355_000, 419_000]
+
+
+def test_damage_after_a_quiet_time_is_repaired_at_once() -> None:
+    """The wait that an old flood has built up is no reason to leave readers without a table."""
+    pace = RepairPace()
+    _repairs(pace, 100_000, 164_000)
+    assert _repairs(pace, 163_800 + 64_000, 163_800 + 66_000) == [227_800, 228_800]
+
+
+def _look(watch: OwnEpochWatch, now_ms: int, *, has_moved: bool = False, is_at_end: bool = False) -> OwnEpoch:
+    """A look at a topic that does not show the leader's epoch."""
+    return watch.look(now_ms, is_shown=False, has_moved=has_moved, is_at_end=is_at_end)
+
+
+def test_an_epoch_is_missing_only_after_the_topic_was_read_anew_to_its_end() -> None:
+    """A client that knew a former topic of the same name may wait without an error."""
+    watch = OwnEpochWatch(0, STALL_MS)
+    assert _look(watch, STALL_MS - 1, is_at_end=True) is OwnEpoch.AWAITED
+    assert _look(watch, STALL_MS, is_at_end=True) is OwnEpoch.OVERDUE
+    assert _look(watch, STALL_MS + 1, is_at_end=True) is OwnEpoch.AWAITED
+    assert _look(watch, 2 * STALL_MS) is OwnEpoch.OVERDUE, "it did not come to the end"
+    assert _look(watch, 3 * STALL_MS, is_at_end=True) is OwnEpoch.MISSING
+    assert _look(watch, 3 * STALL_MS + 200, is_at_end=True) is OwnEpoch.MISSING
+
+
+def test_an_epoch_is_awaited_while_the_topic_moves() -> None:
+    """A long topic takes longer to read than it may stand still."""
+    watch = OwnEpochWatch(0, STALL_MS)
+    for now_ms in range(0, 10 * STALL_MS, STALL_MS):
+        assert _look(watch, now_ms, has_moved=True) is OwnEpoch.AWAITED
+    assert watch.look(10 * STALL_MS, is_shown=True, has_moved=False, is_at_end=True) is OwnEpoch.SHOWN
+    assert _look(watch, 11 * STALL_MS - 1, is_at_end=True) is OwnEpoch.AWAITED
+    assert _look(watch, 11 * STALL_MS, is_at_end=True) is OwnEpoch.OVERDUE
