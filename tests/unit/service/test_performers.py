@@ -2,7 +2,7 @@
 
 import threading
 
-from controlplane.core.election.leading import Action
+from controlplane.core.election.steps import Action
 from controlplane.service.controller import Controller
 
 
