@@ -12,9 +12,10 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
 from controlplane.core.routing.rows import KINDS, MARKER_KEY, EpochMarker, Row, UnreadableRow, key_text, split_key
 from controlplane.core.values.positions import TABLE_PLACE
-from controlplane.errors import InvalidInputError, LogContinuityError
+from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, PrerequisiteError
 from controlplane.foreign_records import ForeignRecords
-from controlplane.ports import LogReader, RawRecord
+from controlplane.log_reading.unread import Unread
+from controlplane.ports import LogReader, PolledBatch, RawRecord
 
 _PLACE: Final = TABLE_PLACE
 _MAX_RECORDS: Final = 2_000
@@ -31,7 +32,8 @@ class Progress(NamedTuple):
 
     Attributes:
         tables: new epochs in order, each whole.
-        ended: the end of the topic was reached and the last table shown (if any) is the newest one.
+        ended: the topic was read to an end that was asked for, or that Kafka reported, and the last table shown (if
+            any) was the newest one there. Told once for each end.
     """
 
     tables: tuple[RoutingTable, ...]
@@ -100,6 +102,8 @@ class TableFollower:
         self._replica = TableReplica(log_id=log_id)
         self._next_offset: int | None = None
         self._assigned = False
+        self._unread: Unread | None = None
+        self._wants_end = True
         self._append_time_ms = 0
         self._backoff = _RebuildBackoff()
 
@@ -107,13 +111,16 @@ class TableFollower:
         """Fold what there is; returns at once with something, or with nothing after ``timeout_ms``.
 
         Raises:
-            LogUnavailableError: the broker does not answer where the topic begins; call again.
+            LogUnavailableError: the broker does not answer where the topic begins or ends; call again.
             LogContinuityError: the topic is not the continuation of what was read before.
             InvariantViolationError: a leader committed rows that are no table.
         """
+        if self._next_offset is None:
+            self._next_offset = self._reader.start_offsets(ROUTING_TABLE)[_PLACE]
+        if self._unread is None and self._wants_end:
+            self._unread = self._up_to_present_end(self._next_offset)
+            self._wants_end = False
         if not self._assigned:
-            if self._next_offset is None:
-                self._next_offset = self._reader.start_offsets(ROUTING_TABLE)[_PLACE]
             self._reader.assign({_PLACE: self._next_offset})
             self._assigned = True
         try:
@@ -129,16 +136,41 @@ class TableFollower:
             if table is not None:
                 self.table = table
                 shown.append(table)
-        ended = _PLACE in batch.ended and self._is_whole()
-        return Progress(tuple(shown), ended)
+        return Progress(tuple(shown), self._has_ended(batch, shows_table=bool(shown)))
 
     def fetch_anew(self) -> None:
-        """Let the next end that is reported be one that the broker was asked for after this call."""
+        """Let the next end that is told be one that the broker was asked for after this call."""
         self._assigned = False
+        self._unread, self._wants_end = None, True
 
     def close(self) -> None:
         """Give the reader back."""
         self._reader.close()
+
+    def _up_to_present_end(self, next_offset: int) -> Unread:
+        try:
+            return Unread({_PLACE: next_offset}, self._reader.end_offsets(ROUTING_TABLE))
+        except PrerequisiteError as error:
+            # The topic was there when reading began. While it is deleted and made again, it is only away.
+            raise LogUnavailableError(str(error)) from error
+
+    def _has_ended(self, batch: PolledBatch, *, shows_table: bool) -> bool:
+        """Whether a batch brought an end at which the last table shown is whole.
+
+        An end at which it is not stays to be told: the epoch that makes it whole may come while a foreign writer goes
+        on, and then Kafka reports no other end.
+        """
+        if self._unread is not None:
+            self._unread.take(batch)
+        is_reached = self._unread is not None and not self._unread.places
+        if not is_reached and _PLACE not in batch.ended:
+            # Rows without a table may be a foreign writer's, beside which no end is ever reported.
+            self._wants_end = self._wants_end or (bool(batch.records) and not shows_table)
+            return False
+        is_whole = self._is_whole()
+        if is_whole:
+            self._unread, self._wants_end = None, False
+        return is_whole
 
     def _is_whole(self) -> bool:
         standing = self._replica.at_end()
@@ -156,7 +188,7 @@ class TableFollower:
         self._reader.assign({})  # nobody polls it until the broker has said where the topic begins
         self._replica = TableReplica(self.table, self._log_id)
         self._next_offset = None
-        self._assigned = False
+        self.fetch_anew()
 
 
 class _RebuildBackoff:

@@ -91,7 +91,10 @@ class MemoryLogReader:
         self._positions = {}
 
     def _read(self, place: TopicPartition, room: int, records: list[RawRecord], ended: set[TopicPartition]) -> None:
-        """Read one partition from its position and note it when its end was reached for the first time there."""
+        """Read one partition from its position; tell its end, once, where nothing more follows.
+
+        As with Kafka, a poll that brings records of the partition tells no end: only one that finds nothing does.
+        """
         if self._has_nothing_new(place):
             return
         partition = self._partition_at(place)
@@ -103,7 +106,7 @@ class MemoryLogReader:
             for record in found
         )
         reached = self._positions[place]
-        if reached >= partition.last_stable_offset and self._end_told_at.get(place) != reached:
+        if not found and reached >= partition.last_stable_offset and self._end_told_at.get(place) != reached:
             self._end_told_at[place] = reached
             ended.add(place)
 

@@ -7,6 +7,7 @@ from typing import Final
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
 from controlplane.log_reading.deadlines import Patience
+from controlplane.log_reading.unread import Unread
 from controlplane.ports import Clock, LogReader, RawRecord
 
 _POLL_MS: Final = 50
@@ -37,9 +38,7 @@ def drain(
 ) -> Iterator[Sequence[RawRecord]]:
     """Assign partitions and read them until each was read up to an offset, or reports that it ends before.
 
-    The end is an offset that was asked for before, and not a moment in which nothing follows: in a topic that is
-    written to all the time that moment may come late, or never. Behind a transaction's marker there is no record, so
-    that the last offset may never be seen: there the reported end counts.
+    What counts as the end is described in :class:`controlplane.log_reading.unread.Unread`.
 
     Args:
         reader: reads from here on what this assigns.
@@ -58,18 +57,16 @@ def drain(
     """
     ends = _present_ends(reader, begin) if until is None else until
     reader.assign(begin)
-    missing = {place for place, offset in begin.items() if offset < ends[place]}
+    unread = Unread(begin, {place: max(offset, ends[place]) for place, offset in begin.items()})
     patience = Patience(limits.clock, "", limits.total_ms, limits.stall_ms)
-    while missing:
+    while unread.places:
         batch = reader.poll(max_records, _POLL_MS)
         if batch.records:
             yield batch.records
-        read_to = {TopicPartition(record.topic, record.partition): record.offset + 1 for record in batch.records}
-        has_news = not missing.isdisjoint(read_to) or not missing.isdisjoint(batch.ended)
-        missing -= batch.ended
-        missing -= {place for place, offset in read_to.items() if place in missing and offset >= ends[place]}
-        if missing:
-            patience.what = f"the end of {', '.join(f'{place.topic}[{place.partition}]' for place in sorted(missing))}"
+        has_news = unread.take(batch)
+        if unread.places:
+            places = ", ".join(f"{place.topic}[{place.partition}]" for place in sorted(unread.places))
+            patience.what = f"the end of {places}"
             patience.check(progress=has_news)
 
 

@@ -13,14 +13,16 @@ from controlplane.config import MEMBERSHIP
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
 from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.errors import ConfigurationError, InvalidInputError, LogContinuityError, LogUnavailableError
+from controlplane.log_reading.unread import Unread
 from controlplane.ports import LogReader, RawRecord, Signal
 
 _MOST_RECORDS: Final = 100_000
 """How far back it looks: nodes that nobody admits fill the topic with their joins."""
 _AT_ONCE: Final = 2_000
 _POLL_MS: Final = 100
-_EMPTY_POLLS: Final = 50
-"""In a row. Polls are counted, and not time: a process that stood still meanwhile has not looked in vain."""
+_IDLE_POLLS: Final = 50
+"""So many polls in a row without news end the reading. Time is not counted: a process that was suspended meanwhile has
+polled nothing."""
 _RETRY_S: Final = 0.2
 
 _log = structlog.get_logger(__name__)
@@ -49,15 +51,16 @@ def last_incarnation(reader: LogReader, node_id: NodeId, stopping: Signal) -> In
 
 def _read(reader: LogReader, node_id: NodeId, stopping: Signal) -> Incarnation:
     ends, starts = reader.end_offsets(MEMBERSHIP), reader.start_offsets(MEMBERSHIP)
-    reader.assign({place: max(start, ends[place] - _MOST_RECORDS) for place, start in starts.items()})
-    last, empty_polls = 0, 0
-    unread = set(starts)
-    while unread and empty_polls < _EMPTY_POLLS and not stopping.is_set():
+    begin = {place: max(start, ends[place] - _MOST_RECORDS) for place, start in starts.items()}
+    reader.assign(begin)
+    last, idle_polls = 0, 0
+    unread = Unread(begin, ends)
+    while unread.places and idle_polls < _IDLE_POLLS and not stopping.is_set():
         batch = reader.poll(_AT_ONCE, _POLL_MS)
-        unread -= batch.ended
-        empty_polls = 0 if batch.records else empty_polls + 1
+        # Records of a partition that is read to its end are no news: a foreign writer may send them for ever.
+        idle_polls = 0 if unread.take(batch) else idle_polls + 1
         last = max([last, *(_incarnation(record) for record in batch.records if record.key == node_id.encode())])
-    if unread and not stopping.is_set():
+    if unread.places and not stopping.is_set():
         _log.warning("former incarnations unknown", node=node_id, error=f"{MEMBERSHIP} was not read to its end in time")
     return last
 

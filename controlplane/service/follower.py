@@ -19,6 +19,7 @@ from controlplane.errors import StopError
 from controlplane.foreign_records import ForeignRecords
 from controlplane.log_reading.deadlines import Patience
 from controlplane.log_reading.recovery import recover, require_kept, require_stands
+from controlplane.log_reading.unread import Unread
 from controlplane.ports import Clock, LogReader, RawRecord
 
 _LOG: Final = DECISIONS_PLACE
@@ -43,6 +44,7 @@ class LogFollower:
         self._open_reader = open_reader
         self._clock = clock
         self._reader: LogReader | None = None
+        self._unread = Unread({}, {})
         self._foreign = ForeignRecords(DECISIONS, on_foreign)
         self._stream = DecisionStream(foreign=self._foreign)
         self._confirmed_at_ms: int | None = None
@@ -58,7 +60,7 @@ class LogFollower:
         return self.point.state
 
     def poll(self, timeout_ms: int) -> bool:
-        """Fold what there is; True if the end of the log was reached.
+        """Fold what there is; True once the log is read to the end that it had when the present reader was opened.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
@@ -72,10 +74,13 @@ class LogFollower:
             self._read_offset = record.offset + 1
         if self._stream.met_another_log:
             self._confirm_log()
-        return _LOG in batch.ended
+        self._unread.take(batch)
+        return not self._unread.places
 
     def read_to_end(self, limit_ms: int, stall_limit_ms: int) -> None:
-        """Read with a reader that begins now until it reports the end: nothing that was committed before is missed.
+        """Read with a reader that is opened now to the end that the log has then.
+
+        Nothing that was committed before this call is missed, and a foreign writer that never pauses does not delay it.
 
         Raises:
             LogUnavailableError: it took longer than ``limit_ms`` in all, or ``stall_limit_ms`` without a new decision.
@@ -100,6 +105,7 @@ class LogFollower:
                 self.point = recover(reader, self._clock)
                 self._recovered = True
             require_kept(reader, self.point.next_offset)
+            self._unread = Unread({_LOG: self.point.next_offset}, reader.end_offsets(DECISIONS))
         except BaseException:
             reader.close()
             raise

@@ -18,13 +18,12 @@ from controlplane.core.routing.repair import OwnEpoch, OwnEpochWatch, RepairPace
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.values.identifiers import Epoch
-from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
+from controlplane.log_reading.unread import Unread
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.publisher import TablePublisher
 
-_TABLE: Final = TABLE_PLACE
 _MAX_RECORDS: Final = 5_000
 _INTERVAL_MS: Final = 200
 
@@ -76,24 +75,21 @@ class TableWatch:
         self._clock = clock
         self._log_id = log_id
         self._has_position = False
-        self._is_at_end = False
+        self._unread = Unread({}, {})
         self._has_more = True
-        self._next_offset = 0
         self._looked_at_ms = clock.monotonic_ms()
         self._own_epochs = OwnEpochWatch(self._looked_at_ms, STALL_LIMIT_MS)
         self._pace = RepairPace()
 
     def read_to_end(self) -> None:
-        """Read the topic from its start to its present end.
+        """Read the topic from its start to the end that it has when the reading begins.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
             LogContinuityError: see :func:`fold_into_image`.
         """
-        end = self._reader.end_offsets(ROUTING_TABLE)[_TABLE]
         patience = Patience(self._clock, f"the end of topic {ROUTING_TABLE}", READ_LIMIT_MS, STALL_LIMIT_MS)
-        # Up to the end as it is now, not to a moment without records: a writer that never pauses must not stop it.
-        while not self._is_at_end and self._next_offset < end:
+        while not self._is_at_end:
             patience.check(progress=self._read(50))
 
     def damage(self, led: State, publisher: TablePublisher) -> TableDamage | None:
@@ -144,12 +140,19 @@ class TableWatch:
         """Give the reader back."""
         self._reader.close()
 
+    @property
+    def _is_at_end(self) -> bool:
+        """Whether the topic is read to the end that it had when this reader was assigned."""
+        return self._has_position and not self._unread.places
+
     def _read(self, timeout_ms: int) -> bool:
         """Fold one batch, from the start of the topic if no position in it is known; whether it brought a record."""
         if not self._has_position:
-            self._reader.assign(self._reader.start_offsets(ROUTING_TABLE))
-            self._has_position, self._is_at_end = True, False
-            self.image, self._next_offset = TopicImage(self._log_id), 0
+            begin = self._reader.start_offsets(ROUTING_TABLE)
+            self._unread = Unread(begin, self._reader.end_offsets(ROUTING_TABLE))
+            self._reader.assign(begin)
+            self._has_position = True
+            self.image = TopicImage(self._log_id)
         try:
             batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
         except LogContinuityError as error:
@@ -158,8 +161,7 @@ class TableWatch:
             return False
         for record in batch.records:
             fold_into_image(self.image, record)
-            self._next_offset = record.offset + 1
-        self._is_at_end = _TABLE in batch.ended or (self._is_at_end and not batch.records)
+        self._unread.take(batch)
         return bool(batch.records)
 
 

@@ -3,6 +3,7 @@
 A module that runs these suites has a fixture ``world``, a log for each test.
 """
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -30,6 +31,9 @@ DECISIONS_0 = TopicPartition(DECISIONS, 0)
 MURMUR2 = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536}
 """Keys and their hashes, from the tests of Kafka's Java client (``UtilsTest.testMurmur2``)."""
 TABLE_0 = TopicPartition(ROUTING_TABLE, 0)
+_PAUSE_S = 0.05
+"""Well below the time for which the broker keeps a fetch open that finds nothing."""
+_UNPAUSED_READS = 5
 
 
 def decision(value: bytes) -> OutgoingRecord:
@@ -121,6 +125,23 @@ class ReaderContract:
         assert values(read_to_end(reader, [DECISIONS_0])) == [b"first"]
         writer.commit([decision(b"second")])
         assert values(read_to_end(reader, [DECISIONS_0])) == [b"second"]
+
+    def test_no_end_is_told_while_records_go_on_coming(self, world: LogWorld) -> None:
+        """An end is what a poll that finds nothing tells: a reader beside a writer without a pause must not need it."""
+        writer, reader = world.open_events(), world.open_reader()
+        reader.assign({DECISIONS_0: 0})
+        send_all(writer, [decision(b"first")])
+        read_some(reader, 1)
+        read_at, unpaused = time.monotonic(), 0
+        while unpaused < _UNPAUSED_READS:
+            send_all(writer, [decision(b"next")])
+            batches = [reader.poll(10, 5_000)]
+            while not batches[-1].records:
+                batches.append(reader.poll(10, 5_000))
+            before, read_at = read_at, time.monotonic()
+            # Where the machine was busy, the reader has met a pause.
+            unpaused = unpaused + 1 if read_at - before < _PAUSE_S else 0
+            assert unpaused < 2 or not any(batch.ended for batch in batches)
 
     def test_an_end_is_told_once(self, world: LogWorld) -> None:
         """A quiet partition costs nothing: with nothing new there is nothing to say."""

@@ -1,6 +1,7 @@
 """Following a routing-table topic through compaction, damage, recreation and unknown versions."""
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 import pytest
 from structlog.testing import capture_logs
@@ -12,10 +13,11 @@ from controlplane.core.routing.replica import TableReplica
 from controlplane.core.routing.rows import MARKER_KEY, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, TopicPartition
-from controlplane.errors import LogContinuityError
+from controlplane.errors import LogContinuityError, LogUnavailableError, PrerequisiteError
 from controlplane.foreign_records import ForeignRecords
 from controlplane.ports import OutgoingRecord, RawRecord
-from controlplane.table_follower import TableFollower, fold_record
+from controlplane.table_follower import Progress, TableFollower, fold_record
+from tests.helpers.crowded import CrowdedReader
 from tests.helpers.table_feed import TableFeed
 
 CLUSTER = ClusterConfig("test")
@@ -43,6 +45,11 @@ class Setting:
         for _ in range(count):
             self.follower.step(0)
 
+    def read(self) -> Progress:
+        """What a few steps bring: the reader reports an end only where a poll finds nothing more."""
+        steps = [self.follower.step(0) for _ in range(3)]
+        return Progress(tuple(table for step in steps for table in step.tables), any(step.ended for step in steps))
+
     def epochs(self) -> list[int]:
         """The epochs that one step shows."""
         return [int(table.epoch) for table in self.follower.step(0).tables]
@@ -68,7 +75,7 @@ def test_every_epoch_is_shown_in_order() -> None:
     setting = Setting()
     setting.feed.node("a").slot(0, "a").commit()
     setting.feed.slot(1, "a").commit()
-    progress = setting.follower.step(0)
+    progress = setting.read()
     assert [table.epoch for table in progress.tables] == [1, 2]
     assert progress.ended
     assert setting.epochs() == []
@@ -88,7 +95,7 @@ def test_a_compacted_topic_ends_whole() -> None:
     for leader in ("a", "b", "c"):
         setting.feed.node(leader).slot(0, leader).commit()
     setting.broker.compact(TOPIC)
-    progress = setting.follower.step(0)
+    progress = setting.read()
     assert [table.epoch for table in progress.tables] == [3]
     assert progress.ended
 
@@ -100,10 +107,9 @@ def test_removed_rows_whose_tombstones_are_gone_make_the_reader_begin_again() ->
     assert setting.epochs() == [1]
     setting.feed.without("b").commit()
     setting.broker.compact(TOPIC, drop_tombstones=True)
-    progress = setting.follower.step(0)
-    assert progress == ((), False)
+    setting.steps(1)
     assert setting.follower.rebuilds == 1
-    progress = setting.follower.step(0)
+    progress = setting.read()
     assert [table.epoch for table in progress.tables] == [2]
     assert progress.ended
     assert list(progress.tables[0].nodes) == ["a"]
@@ -131,7 +137,7 @@ def test_a_row_that_no_leader_wrote_changes_nothing() -> None:
     setting.feed.node("a").slot(0, "a").commit()
     stolen = encode_row(Slot(0, "intruder", (), Epoch(1)))
     setting.feed.write(OutgoingRecord(ROUTING_TABLE, slot_key(0).encode(), stolen))
-    progress = setting.follower.step(0)
+    progress = setting.read()
     assert [table.epoch for table in progress.tables] == [1]
     assert progress.ended
     setting.feed.slot(1, "a").commit()
@@ -242,7 +248,7 @@ def test_a_row_of_a_newer_version_asks_for_an_upgrade() -> None:
     setting = Setting()
     setting.feed.node("a").slot(1, "a").raw(slot_key(0).encode(), NEWER).commit()
     with capture_logs() as logs:
-        progress = setting.follower.step(0)
+        progress = setting.read()
     assert progress.ended
     (table,) = progress.tables
     assert table.unreadable.keys() == {slot_key(0)}
@@ -269,12 +275,75 @@ def test_a_flood_of_foreign_records_is_no_flood_of_lines() -> None:
     assert len(logs) == flood + 1
 
 
+def crowded(setting: Setting) -> TableFollower:
+    """A follower beside which a foreign writer never pauses."""
+    return TableFollower(CrowdedReader(CLUSTER, setting.broker, ROUTING_TABLE))
+
+
+def ended_within(follower: TableFollower, steps: int) -> bool:
+    """Whether an end is told in so many steps."""
+    return any(follower.step(0).ended for _ in range(steps))
+
+
+def test_a_foreign_writer_that_never_pauses_keeps_no_end_back() -> None:
+    """A node joins at the first end, and each end after that confirms its table: it may wait no longer for either."""
+    setting = Setting()
+    setting.feed.node("a").commit()
+    follower = crowded(setting)
+    for _ in range(3):
+        assert ended_within(follower, 3)
+        follower.fetch_anew()
+    assert follower.table is not None
+
+
+def test_an_end_that_was_not_whole_is_told_once_a_later_epoch_is() -> None:
+    """The repair of the table comes behind the end that was asked for, and no other end is reported beside a flood."""
+    setting = Setting()
+    setting.feed.node("a").commit()
+    setting.feed.write(garbage(b"first"))
+    setting.feed.slot(1, "a").commit()
+    follower = crowded(setting)
+    assert not ended_within(follower, 10)
+    setting.feed.repair([b"nonsense", b"foreign"]).commit()
+    assert ended_within(follower, 3)
+
+
+def test_a_flood_keeps_no_reader_from_beginning_again() -> None:
+    """A client asks for no confirmation, so that it has to ask for an end by itself where rows come without a table."""
+    setting = Setting()
+    setting.feed.node("a").node("b").slot(0, "a").commit()
+    follower = crowded(setting)
+    assert ended_within(follower, 3)
+    setting.feed.without("b").commit()
+    setting.broker.compact(TOPIC, drop_tombstones=True)
+    for _ in range(10):
+        follower.step(0)
+    assert follower.rebuilds > 0
+
+
+def test_a_topic_that_is_away_while_its_end_is_asked_for_ends_no_reader() -> None:
+    """Somebody deletes it and makes it again; a reader that has a table waits."""
+    setting = Setting()
+    setting.feed.node("a").commit()
+    assert setting.read().ended
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MemoryLogReader, "end_offsets", _refuse)
+        setting.follower.fetch_anew()
+        with pytest.raises(LogUnavailableError, match="no topic"):
+            setting.follower.step(0)
+    assert setting.read().ended
+
+
+def _refuse(_: MemoryLogReader, topic: str) -> NoReturn:
+    raise PrerequisiteError(f"there is no topic {topic}")
+
+
 def test_a_fresh_fetch_reports_its_end_again() -> None:
     """A node that lost the log has to know that nothing came between its last reading and now."""
     setting = Setting()
     setting.feed.node("a").commit()
-    assert setting.follower.step(0).ended
-    assert not setting.follower.step(0).ended
+    assert setting.read().ended
+    assert not setting.read().ended
     setting.follower.fetch_anew()
     assert setting.follower.step(0) == ((), True)
 

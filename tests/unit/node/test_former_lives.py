@@ -22,6 +22,7 @@ from controlplane.node import NodeAgent
 from controlplane.node.description import NodeDescription, join_record
 from controlplane.node.former_lives import last_incarnation
 from controlplane.ports import OutgoingRecord, PolledBatch
+from tests.helpers.crowded import CrowdedReader
 from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until
 
@@ -106,10 +107,18 @@ def test_a_topic_that_is_away_for_a_moment_is_waited_for(membership: Membership)
 
 def test_a_topic_that_never_ends_is_not_waited_for_for_ever(membership: Membership) -> None:
     """Its reader gets nothing: the node goes by its clock, and says so."""
+    membership.append("n1", join_record(NodeDescription("n1"), 70, 1))
     membership.reader.held_back = {TopicPartition(MEMBERSHIP, 0)}
     with capture_logs() as lines:
         assert membership.last("n1") == 0
     assert [line["event"] for line in lines] == ["former incarnations unknown"]
+
+
+def test_a_foreign_writer_that_never_pauses_keeps_no_node_out(membership: Membership) -> None:
+    """Kafka reports no end beside it; the end that was asked for before is reached all the same."""
+    membership.append("n1", join_record(NodeDescription("n1"), 70, 1))
+    reader = CrowdedReader(CLUSTER, membership.broker, MEMBERSHIP)
+    assert last_incarnation(reader, "n1", threading.Event()) == 70
 
 
 def test_an_agent_that_is_stopped_meanwhile_does_not_wait(membership: Membership) -> None:

@@ -21,9 +21,11 @@ from controlplane.core.membership.inputs import Heartbeat, NodeJoined
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.errors import LogUnavailableError, PrerequisiteError
-from controlplane.ports import LogReader, PolledBatch
+from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
 from controlplane.service.follower import LogFollower
+from tests.helpers.crowded import CrowdedReader
 from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.published_world import PublishedWorld
 
 
 class LateHeartbeats:
@@ -177,11 +179,23 @@ def test_a_contender_that_gets_nothing_from_the_log_gives_up_soon() -> None:
             clock.advance(timeout_ms)
             return PolledBatch((), frozenset())
 
+    MemoryEventWriter(cluster, broker).send(OutgoingRecord(DECISIONS, b"1", b"garbage", 0))
     follower = LogFollower(lambda: Frozen(cluster, broker), clock)
     began_at_ms = clock.monotonic_ms()
     with pytest.raises(LogUnavailableError, match="decisions was not reached in 5000 ms"):
         follower.read_to_end(60_000, 5_000)
     assert clock.monotonic_ms() - began_at_ms == 5_000
+
+
+def test_a_foreign_writer_that_never_pauses_starves_no_take_over() -> None:
+    """Neither a controller that starts nor one that takes over waits for a moment in which nothing is written."""
+    clock = VirtualClock()
+    world = PublishedWorld(ClusterConfig("test"))
+    world.admit("n1")
+    follower = LogFollower(lambda: CrowdedReader(world.cluster, world.broker, DECISIONS), clock)
+    assert any(follower.poll(0) for _ in range(10))
+    follower.read_to_end(60_000, 5_000)
+    assert follower.state == world.state
 
 
 def has(world: MemoryCluster, kind: type[NodeAdmitted | NodeFenced], node_id: str) -> bool:
