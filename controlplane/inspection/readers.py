@@ -22,7 +22,7 @@ from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.inspection.source import LogSource
 from controlplane.log_reading.deadlines import StallWatch
-from controlplane.log_reading.drain import drain
+from controlplane.log_reading.drain import drain, present_ends
 from controlplane.ports import RawRecord
 from controlplane.table_follower import TableFollower
 
@@ -136,20 +136,25 @@ def log_id_of(source: LogSource) -> str:
 
 
 def read_decisions(source: LogSource, began: LogPoint | None = None) -> Iterator[LoggedDecision]:
-    """The decisions from the oldest that is kept, or from a place in the log, to the present end.
+    """The decisions from the oldest that is kept, or from a place in the log, to the end that the log has now.
 
+    The end is the last stable offset, and a leader commits all parts of a decision in one transaction: before it stand
+    whole decisions only. A decision that is committed while this reads stands behind it, and is left out.
     Records that are no decisions of the log are passed by; without a place the first decision names the log.
 
     Raises:
         LogUnavailableError: the log did not answer.
-        LogContinuityError: a part of a decision is missing.
+        LogContinuityError: a part of a decision is missing, or the log ends before the place.
         UnsupportedFeatureLevelError: a newer version wrote it.
     """
     stream = DecisionStream() if began is None else DecisionStream(began.state.log_id, Seq(began.state.seq + 1))
-    offset = 0
     positions = source.reader.start_offsets(DECISIONS) if began is None else {_DECISIONS_PLACE: began.next_offset}
+    end = present_ends(source.reader, positions)
+    offset = 0
     # Record by record: what stands before one that cannot be read is told before the error is raised.
-    for record in chain.from_iterable(drain(source.reader, positions, source.limits)):
+    for record in chain.from_iterable(drain(source.reader, positions, source.limits, end)):
+        if record.offset >= end[_DECISIONS_PLACE]:
+            break
         offset = record.offset
         yield from _assemble([record], stream)
     if stream.within_decision:

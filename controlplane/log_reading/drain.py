@@ -55,7 +55,7 @@ def drain(
         LogUnavailableError: the log did not answer, or nothing new came for too long; the message names the partitions.
         LogContinuityError: records from ``begin`` on are no longer kept, or a partition ends before: it was recreated.
     """
-    ends = _present_ends(reader, begin) if until is None else until
+    ends = present_ends(reader, begin) if until is None else until
     reader.assign(begin)
     unread = Unread(begin, {place: max(offset, ends[place]) for place, offset in begin.items()})
     patience = Patience(limits.clock, "", limits.total_ms, limits.stall_ms)
@@ -70,8 +70,17 @@ def drain(
             patience.check(progress=has_news)
 
 
-def _present_ends(reader: LogReader, begin: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The offsets behind the last committed records; none of them may be smaller than where reading begins."""
+def present_ends(reader: LogReader, begin: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """The last stable offset of each partition, as the broker says it now.
+
+    Args:
+        reader: is only asked; what it is assigned stays.
+        begin: the partitions, and the first offset of each that is to be read.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+        LogContinuityError: a partition ends before the offset from which it is to be read: it was recreated.
+    """
     ends: dict[TopicPartition, int] = {}
     for topic in sorted({place.topic for place in begin}):
         ends |= reader.end_offsets(topic)

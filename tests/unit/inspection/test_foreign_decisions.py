@@ -1,12 +1,18 @@
 """Records in ``decisions`` that are none of the cluster's log: everything that reads the log passes them by."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
+from controlplane.adapters.memory import (
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+    VirtualClock,
+)
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS, ClusterConfig
@@ -21,7 +27,7 @@ from controlplane.inspection import readers
 from controlplane.inspection.auditing import Auditor
 from controlplane.inspection.past_states import replay
 from controlplane.inspection.terms import terms_backwards
-from controlplane.ports import OutgoingRecord
+from controlplane.ports import OutgoingRecord, PolledBatch
 from controlplane.service.follower import LogFollower
 from tests.golden.samples import sample_of
 from tests.helpers.published_world import PublishedWorld
@@ -103,6 +109,34 @@ def test_decisions_in_parts_are_found_backwards(world: Disturbed, between: int) 
                 writer.send(OutgoingRecord(DECISIONS, f"foreign {number}".encode(), b"garbage", 0))
     reader = source_of(MemoryLogReader(CLUSTER, broker))
     assert [logged.decision for logged in readers.decisions_backwards(reader)] == decisions[::-1]
+
+
+def test_a_decision_that_is_committed_in_parts_meanwhile_is_no_broken_log(world: Disturbed) -> None:
+    """The end was asked for before it: it is left out as a whole, wherever the last batch ends."""
+    broker = MemoryBroker(VirtualClock())
+    broker.create_topic(CLUSTER.topic(DECISIONS))
+    writer = MemoryTransactionalWriter(CLUSTER, broker)
+    writer.open()
+
+    def commit(parts: Sequence[bytes], seq: int) -> None:
+        writer.commit([OutgoingRecord(DECISIONS, decision_key(Seq(seq)), part, 0) for part in parts])
+
+    class Beside(MemoryLogReader):
+        """Of each poll one record; before the first a leader commits."""
+
+        begun = False
+
+        def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+            if not self.begun:
+                self.begun = True
+                commit(encode_decision(replace(LARGE, log_id="log", seq=Seq(100)), 700), 100)
+            return super().poll(min(max_records, 1), timeout_ms)
+
+    for decision in world.decisions:
+        commit(encode_decision(decision), decision.seq)
+    read = readers.read_decisions(source_of(Beside(CLUSTER, broker)))
+    assert [logged.decision for logged in read] == world.decisions
+    assert len(list(readers.read_decisions(source_of(MemoryLogReader(CLUSTER, broker))))) == len(world.decisions) + 1
 
 
 def test_what_comes_is_followed(world: Disturbed) -> None:
