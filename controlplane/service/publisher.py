@@ -1,7 +1,7 @@
 """Turns a sealed decision into the records of one transaction: the decision, the changed rows, the epoch marker."""
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Self
 
 from controlplane.codec.decisions import check_schema_level, decision_key, encode_decision
 from controlplane.codec.table import encode_row
@@ -15,6 +15,11 @@ from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_byt
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.values.digests import format_digest, row_hash
 from controlplane.ports import OutgoingRecord
+
+_MOST_FOREIGN_KEYS: Final = 10_000
+_MOST_FOREIGN_BYTES: Final = 4_000_000
+"""So many foreign keys, and so many bytes of them, are removed in one transaction at most: a transaction that takes
+longer than its time limit is aborted, and the next one would meet the same keys."""
 
 
 class Publication(NamedTuple):
@@ -32,13 +37,18 @@ class TablePublisher:
         """Start from the rows that the topic holds now."""
         self._row_hashes = RowHashes(row_hashes)
 
+    @classmethod
+    def of(cls, state: State) -> Self:
+        """Start from the rows of a state, whatever the topic holds: its other rows are foreign."""
+        return cls(_hashes_of(state))
+
     def shows(self, state: State) -> bool:
         """Whether the topic holds exactly the rows of this state, in this code's encoding."""
-        wanted = {
-            key: row_hash(key.encode(), encode_row(row, state.cluster.feature_level))
-            for key, row in rows_of(state).items()
-        }
-        return wanted == self._row_hashes
+        return _hashes_of(state) == self._row_hashes
+
+    def can_remove_all_but(self, state: State) -> bool:
+        """Whether one transaction can remove every row of the topic that the state does not have."""
+        return can_be_removed_at_once(sorted(self._row_hashes.keys() - rows_of(state).keys()))
 
     def wrote_all_of(self, image: TopicImage) -> bool:
         """Whether the topic holds the rows that were committed, and no other."""
@@ -50,15 +60,19 @@ class TablePublisher:
         return sorted(key for key in keys if self._row_hashes.get(key) != image.row_hashes.get(key))
 
     def whole_table(self, state: State, foreign: Iterable[str] = ()) -> dict[str, Row | None]:
-        """Every row of the state, and a tombstone for each row of the topic that the state does not have.
+        """Every row of the state, and tombstones for rows of the topic that the state does not have.
+
+        Of the foreign rows as many are removed as one transaction may: where more are left, the marker's digest, which
+        counts the rows of the state alone, fits only after a later transaction has removed the rest.
 
         Args:
             state: of the table.
             foreign: keys in the topic that no leader wrote, beside those that are known.
         """
-        rows: dict[str, Row | None] = dict.fromkeys(sorted({*self._row_hashes, *foreign}))
-        rows.update(rows_of(state))
-        return rows
+        rows = rows_of(state)
+        others = sorted(set(foreign) - self._row_hashes.keys() - rows.keys())
+        removed = sorted({*self._row_hashes, *_in_one_transaction(others)})
+        return dict.fromkeys(removed) | rows
 
     def publication(
         self, sealed: SealedDecision, rows: Mapping[str, Row | None], *, is_whole: bool = False
@@ -86,6 +100,26 @@ class TablePublisher:
     def committed(self, publication: Publication) -> None:
         """Take over what the publication wrote."""
         self._row_hashes = publication.row_hashes
+
+
+def can_be_removed_at_once(foreign: Sequence[str]) -> bool:
+    """Whether one transaction can remove all of these rows."""
+    return len(_in_one_transaction(foreign)) == len(foreign)
+
+
+def _in_one_transaction(foreign: Sequence[str]) -> Sequence[str]:
+    """The first of these keys, as many as one transaction may remove; at least one, which came in one record too."""
+    size_bytes = 0
+    for count, name in enumerate(foreign):
+        size_bytes += len(key_bytes(name))
+        if count and (count == _MOST_FOREIGN_KEYS or size_bytes > _MOST_FOREIGN_BYTES):
+            return foreign[:count]
+    return foreign
+
+
+def _hashes_of(state: State) -> dict[str, int]:
+    level = state.cluster.feature_level
+    return {key: row_hash(key.encode(), encode_row(row, level)) for key, row in rows_of(state).items()}
 
 
 def _marker(decision: Decision, row_hashes: RowHashes) -> EpochMarker:

@@ -2,7 +2,8 @@
 
 Anything that can write to the topic can overwrite a row. Readers then keep their last table, and the leader writes the
 whole table again under a new epoch (:func:`controlplane.core.deciding.decide.repair_table`), at the pace of
-:class:`controlplane.core.routing.repair.RepairPace`. Each record that is read costs one hash.
+:class:`controlplane.core.routing.repair.RepairPace`. One transaction removes a bounded number of foreign rows. If there
+are more, the next repair comes after 1 s, until none is left. Each record that is read costs one hash.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavai
 from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.log_reading.unread import Unread
 from controlplane.ports import Clock, LogReader, RawRecord
-from controlplane.service.publisher import TablePublisher
+from controlplane.service.publisher import TablePublisher, can_be_removed_at_once
 
 _MAX_RECORDS: Final = 5_000
 _INTERVAL_MS: Final = 200
@@ -133,6 +134,8 @@ class TableWatch:
         if not self._pace.allows(now_ms):
             return None
         damage = TableDamage(publisher.differing_keys(self.image), self.image)
+        if not can_be_removed_at_once(damage.keys):
+            self._pace.continues()
         _log.error("routing table is damaged, writing it again", problem=damage.evidence, epoch=led.epoch)
         return damage
 

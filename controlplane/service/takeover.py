@@ -4,7 +4,7 @@ from contextlib import closing
 
 import structlog
 
-from controlplane.config import HEARTBEATS
+from controlplane.config import HEARTBEATS, ROUTING_TABLE
 from controlplane.core.deciding.decide import Opening, open_term
 from controlplane.core.log.identity import check_end, check_identity, shows_last_epoch
 from controlplane.core.log.state import State
@@ -117,6 +117,14 @@ class TakeOver:
             raise
         publisher = TablePublisher(watch.image.row_hashes)
         self._republish = not (shows_last_epoch(state, watch.image) and publisher.shows(state))
+        if self._republish and not publisher.can_remove_all_but(state):
+            _log.warning(
+                "more foreign rows in the routing table than one transaction can remove, opening the term without them",
+                topic=ROUTING_TABLE,
+                rows=len(watch.image.row_hashes),
+            )
+            # The watch finds them, and removes them in one transaction after the other.
+            publisher, self._republish = TablePublisher.of(state), False
         require_slot_policy(parts, state)
         # A leader that had read half of the heartbeats would date admissions by that half, and then count the time of
         # the other half as silence of the nodes that it admitted.

@@ -98,6 +98,10 @@ class RepairPace:
         self._repaired_at_ms = 0
         self._damaged_at_ms: int | None = None
 
+    def continues(self) -> None:
+        """Note that the repair that was allowed last removes a part of the damage: the next one waits for 1 s."""
+        self._wait_ms = _FIRST_WAIT_MS
+
     def allows(self, now_ms: int) -> bool:
         """Whether to repair the table now, which is damaged; if so, this counts as a repair."""
         known_since_ms = self._damaged_at_ms

@@ -4,6 +4,8 @@ import time
 from dataclasses import replace
 from functools import partial
 
+import pytest
+
 from controlplane.adapters.memory import MemoryEventWriter, MemoryLogReader
 from controlplane.codec.table import decode_row, encode_row
 from controlplane.config import ROUTING_TABLE
@@ -17,6 +19,7 @@ from controlplane.core.verification.log_verification import LogVerification
 from controlplane.errors import LogContinuityError
 from controlplane.inspection.auditing import Auditor
 from controlplane.ports import OutgoingRecord
+from controlplane.service import publisher
 from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
 from tests.helpers.polling import poll_until
 from tests.helpers.sources import source_of
@@ -80,6 +83,39 @@ def test_an_epoch_of_a_damaged_table_is_shown_before_the_next_repair() -> None:
         assert_table_is_clean(world)
 
 
+def test_foreign_rows_beyond_one_transaction_keep_no_term_shut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An opening that removed them all would be aborted for ever; the leader removes them in parts once it leads."""
+    monkeypatch.setattr(publisher, "_MOST_FOREIGN_KEYS", 5)
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        first.end()
+        throw_garbage(world)
+        for number in range(12):
+            world.send(ROUTING_TABLE, f"foreign {number}", b"garbage")
+        world.start("c2")
+        world.wait_until(lambda: is_clean(world))
+        assert set(world.owners().values()) == {"n1"}
+        assert len(table_repairs(world)) == 3
+        assert max(removed_at_once(world)) == 5
+        assert_log_is_whole(world)
+
+
+def test_a_first_leader_begins_among_more_foreign_rows_than_one_transaction_can_remove(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its first marker counts its own rows alone, so that no reader takes the foreign ones for rows of the table."""
+    monkeypatch.setattr(publisher, "_MOST_FOREIGN_KEYS", 5)
+    with MemoryCluster() as world:
+        for number in range(8):
+            world.send(ROUTING_TABLE, f"foreign {number}", b"garbage")
+        world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: is_clean(world))
+        assert max(removed_at_once(world)) == 5
+
+
 def test_a_first_leader_finds_garbage_in_its_table() -> None:
     """Somebody wrote there before the cluster had a log; what nobody committed is no row of its table."""
     with MemoryCluster() as world:
@@ -130,6 +166,17 @@ def table_repairs(world: MemoryCluster) -> list[Decision]:
         for decision in world.decisions()
         if not decision.events and decision.causes[0].kind is CauseKind.TABLE_REPUBLISHED
     ]
+
+
+def removed_at_once(world: MemoryCluster) -> list[int]:
+    """How many foreign rows each epoch removed."""
+    counts = [0]
+    for record in world.records(ROUTING_TABLE):
+        if record.key == MARKER_KEY.encode():
+            counts.append(0)
+        elif record.value is None and not (record.key or b"").startswith(b"main/"):
+            counts[-1] += 1
+    return counts
 
 
 def has_repaired(world: MemoryCluster, times: int) -> bool:
