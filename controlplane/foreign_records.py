@@ -40,6 +40,10 @@ class ForeignRecords:
         self._named_at_ms: int | None = None
         self._unnamed = 0
 
+    def begin_anew(self) -> None:
+        """The topic was made again: what stands at an offset that was read before is another record."""
+        self._next_offset = 0
+
     def note(self, record: RawRecord, problem: str) -> None:
         """Count a record, and say where it stands and what is wrong with it, unless that was said just now."""
         if record.offset < self._next_offset:

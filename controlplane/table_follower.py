@@ -126,6 +126,7 @@ class TableFollower:
         try:
             batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
         except LogContinuityError:
+            self.foreign.begin_anew()
             self._begin_again()
             return Progress((), ended=False)
         shown = []

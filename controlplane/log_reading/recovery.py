@@ -12,7 +12,6 @@ import structlog
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.outputs import decode_snapshot_part
 from controlplane.config import DECISIONS, SNAPSHOTS
-from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.snapshots.catalog import ShelvedSnapshot, SnapshotShelf
 from controlplane.core.log.snapshots.log_point import LogPoint
@@ -21,12 +20,7 @@ from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq
 from controlplane.core.values.positions import DECISIONS_PLACE
-from controlplane.errors import (
-    RESTORE_OR_BEGIN_ANEW,
-    InvalidInputError,
-    LogContinuityError,
-    UnsupportedFeatureLevelError,
-)
+from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvalidInputError, LogContinuityError
 from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
 from controlplane.log_reading.drain import ReadLimits, drain
 from controlplane.ports import Clock, LogReader, RawRecord
@@ -49,7 +43,7 @@ def recover(reader: LogReader, clock: Clock, allowed: Callable[[SnapshotPart], b
     Raises:
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: there are snapshots of a log that is empty now: it was deleted or recreated.
-        UnsupportedFeatureLevelError: a newer version wrote the snapshot, hence also the log.
+        UnsupportedFeatureLevelError: a newer version wrote the last decision of a snapshot.
     """
     shelf = read_shelf(reader, clock)
     for snapshot in shelf.newest_first():
@@ -109,18 +103,13 @@ def point_of(reader: LogReader, clock: Clock, snapshot: ShelvedSnapshot) -> LogP
         InvalidInputError: it is not whole, not what was written, or not of this log; the detail says which.
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: the log is empty: it was deleted or recreated.
-        UnsupportedFeatureLevelError: a newer version wrote the snapshot, hence also the log.
+        UnsupportedFeatureLevelError: a newer version wrote the decision in the log. What the snapshot says of its own
+            level stops no reader: anything that may write to the topic can say it.
     """
     header = snapshot.header
     if snapshot.problem or header is None:
         raise InvalidInputError(DAMAGED, snapshot.problem)
     decision, last_offset = _read_back(reader, clock, header)
-    if header.feature_level > FEATURE_LEVEL:
-        message = (
-            f"snapshot {header.snapshot_id} has feature level {header.feature_level}, this version knows "
-            f"{FEATURE_LEVEL}: upgrade this process"
-        )
-        raise UnsupportedFeatureLevelError(message)
     state = restored(snapshot.parts)
     if (decision.digest(), decision.state_digest) != (state.last_digest, header.state_digest):
         detail = f"the log holds another decision {decision.seq} of log {decision.log_id!r} where its last one stood"
@@ -174,6 +163,7 @@ def _decision_at(
     Raises:
         InvalidInputError: ``damaged_snapshot``: no decision of this log begins there.
         LogUnavailableError: Kafka did not answer in time.
+        UnsupportedFeatureLevelError: a newer version wrote the decision that begins there.
     """
     place = f"{DECISIONS}[0]@{offset}"
     first, end = kept

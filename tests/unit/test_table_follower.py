@@ -221,6 +221,21 @@ def test_what_is_no_row_is_passed_by_and_said_with_its_place(key: bytes, value: 
     assert setting.follower.table.epoch == 1
 
 
+def test_foreign_records_of_a_topic_that_was_made_again_are_counted() -> None:
+    """Their offsets begin anew: that one like it was read before does not mean that this one was."""
+    setting = Setting()
+    setting.feed.node("a").slot(0, "a").commit()
+    for number in range(3):
+        setting.feed.write(garbage(b"%d" % number))
+    setting.read()
+    assert setting.follower.foreign.total == 3
+    setting.broker.create_topic(TOPIC)
+    setting.feed.write(garbage(b"another"))
+    setting.feed.repair([b"nonsense"]).commit()
+    setting.read()
+    assert setting.follower.foreign.total == 4
+
+
 def test_a_record_without_a_key_is_passed_by() -> None:
     """Kafka refuses it in a compacted topic, and another setting of the topic would not."""
     setting = Setting()

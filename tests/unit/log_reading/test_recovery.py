@@ -15,7 +15,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.snapshots.catalog import superseded_keys
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
-from controlplane.core.values.identifiers import TopicPartition
+from controlplane.core.values.identifiers import Seq, TopicPartition
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
 from controlplane.log_reading.recovery import read_shelf, recover
 from controlplane.ports import OutgoingRecord
@@ -122,13 +122,28 @@ def test_snapshots_beside_an_empty_log_stop_everybody() -> None:
 
 
 def test_a_snapshot_of_a_newer_feature_level_stops_its_reader() -> None:
-    """The log behind it is as new: reading it would stop as well, only later."""
+    """Its last decision stands in the log, and says so itself; reading the log would stop there as well, only later."""
+    world = SnapshotWorld(decisions())
+    last, end = world.points[-1], world.reader().end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
+    world.commit(dataclasses.replace(decisions()[-1], seq=Seq(last.state.seq + 1), feature_level=FEATURE_LEVEL + 1))
+    newer = said(
+        snapshot_records(last),
+        lambda part: dataclasses.replace(
+            part, seq=Seq(last.state.seq + 1), feature_level=FEATURE_LEVEL + 1, last_decision_offset=end
+        ),
+    )
+    world.shelve([*snapshot_records(world.points[0]), *newer])
+    with pytest.raises(UnsupportedFeatureLevelError, match=f"needs feature level {FEATURE_LEVEL + 1}.*upgrade"):
+        recover(world.reader(), world.clock)
+
+
+def test_a_forged_feature_level_stops_no_reader() -> None:
+    """The log confirms everything else of this snapshot, and is as old as the reader."""
     world = SnapshotWorld(decisions())
     records = snapshot_records(world.points[1])
-    newer = said(records, lambda part: dataclasses.replace(part, feature_level=FEATURE_LEVEL + 1))
-    world.shelve([*snapshot_records(world.points[0]), *newer])
-    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade this process"):
-        recover(world.reader(), world.clock)
+    forged = said(records, lambda part: dataclasses.replace(part, feature_level=FEATURE_LEVEL + 1))
+    world.shelve([*snapshot_records(world.points[0]), *forged])
+    assert passed_over(world) == (world.points[1].state, [])
 
 
 def test_a_record_that_is_no_part_harms_no_snapshot() -> None:
