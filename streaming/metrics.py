@@ -50,7 +50,7 @@ class PipelineMetrics:
         )
         self.passed_over = Counter(
             "controlplane_pipeline_passed_over_records",
-            "Unusable records that the leader refuses, by stream: they are in no table but dead_letters",
+            "Unusable and foreign records, by stream: they stand in dead_letters alone, those of decisions in no table",
             ["stream"],
             registry=registry,
         )

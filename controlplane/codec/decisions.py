@@ -261,6 +261,7 @@ class DecisionAssembler:
         joined = _joined_parts(self._pending, datum, continues=continues)
         if part + 1 < part_count:
             self._pending = joined
+            self._next_seq = Seq(cast("int", joined["seq"]))
             self._next_part = part + 1
             self._part_count = part_count
             return None

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
+from pyspark import Accumulator
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.streaming.query import StreamingQuery
 
 from controlplane.config import DECISIONS
+from controlplane.core.values.identifiers import Seq
 from streaming import tables
 from streaming.config import PipelineConfig
+from streaming.metrics import PipelineMetrics
 from streaming.sinks import BatchWriter
 from streaming.sources import read_range, read_stream
 from streaming.table_contracts import DECISIONS_TABLE
@@ -23,25 +27,38 @@ _NEXT_LOOK: Final = 64
 _log = structlog.get_logger(__name__)
 
 
-def start_decisions(session: SparkSession, config: PipelineConfig) -> StreamingQuery:
+def start_decisions(session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> StreamingQuery:
     """Start the stream of ``decisions`` into its table."""
     records = read_stream(session, config.kafka, config.cluster.topic(DECISIONS), config.max_records_per_batch)
     return (
         records.writeStream.queryName(DECISIONS_TABLE.name)
         .option("checkpointLocation", str(config.checkpoint_dir(DECISIONS_TABLE.name)))
         .trigger(processingTime=f"{config.trigger_interval_ms} milliseconds")
-        .foreachBatch(DecisionLogWriter(config).write)
+        .foreachBatch(DecisionLogWriter(config, metrics).write)
         .start()
     )
 
 
-class DecisionLogWriter:
-    """Writes the batches of one stream, and knows which log they are of: that of the first decision in the table."""
+class _Expected(NamedTuple):
+    """The log that is read and the decision that comes next in it; empty and None before its first decision."""
 
-    def __init__(self, config: PipelineConfig) -> None:
-        """The log is found out with the first batch."""
+    log_id: str
+    next_seq: Seq | None
+
+
+class DecisionLogWriter:
+    """Writes the batches of one stream, and knows which decision comes next: the one behind the last in the table."""
+
+    def __init__(self, config: PipelineConfig, metrics: PipelineMetrics) -> None:
+        """The log is found out with the first batch.
+
+        Args:
+            config: the pipeline's settings.
+            metrics: counts the records that are none of the log's; those of a batch that is repeated count again.
+        """
         self._config = config
-        self._log_id = ""
+        self._foreign = metrics.passed_over.labels(DECISIONS_TABLE.name)
+        self._expected = _Expected("", None)
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
         """Add the decisions whose last record is in this batch.
@@ -49,19 +66,25 @@ class DecisionLogWriter:
         A batch may end within a decision that was written in parts. The next batch then begins with a later part, and
         reads the parts before it again.
         """
-        self._log_id = self._log_id or _log_id_in_table(batch.sparkSession, self._config)
-        first = _first_of_log(batch, self._log_id)
+        session = batch.sparkSession
+        expected = _behind_table(session, self._config) or self._expected
+        skipped, first = _first_of_log(batch, expected)
+        self._foreign.inc(skipped)
         if first is None:
             return
         record, part = first
-        self._log_id = part.log_id
+        self._expected = _Expected(part.log_id, Seq(part.seq))
         whole = batch.where(batch["offset"] >= record.offset)
         if part.part > 0:
-            whole = self._earlier_parts(batch.sparkSession, record, part).unionByName(whole)
+            whole = self._earlier_parts(session, record, part).unionByName(whole)
         in_order = whole.coalesce(1).sortWithinPartitions("offset")
-        rows = in_order.rdd.mapPartitions(partial(_rows_of, log_id=self._log_id))
-        table_rows = batch.sparkSession.createDataFrame(rows, DECISIONS_TABLE.schema, verifySchema=False)
+        foreign = session.sparkContext.accumulator(0)
+        rows = in_order.rdd.mapPartitions(
+            partial(_rows_of, log_id=part.log_id, begin_offset=record.offset, foreign=foreign)
+        )
+        table_rows = session.createDataFrame(rows, DECISIONS_TABLE.schema, verifySchema=False)
         BatchWriter.of(batch, batch_id, self._config.warehouse_dir).append(table_rows, DECISIONS_TABLE)
+        self._foreign.inc(foreign.value)
 
     def _earlier_parts(self, session: SparkSession, first: LogRecord, part: Part) -> DataFrame:
         """The records from the decision's first part on: right before ``first``, but for foreign ones in between."""
@@ -71,33 +94,34 @@ class DecisionLogWriter:
         while True:
             start = max(first.offset - reach, 0)
             earlier = read_range(session, self._config.kafka, topic, first.partition, range(start, first.offset))
-            found = [
-                record.offset for record in map(_record, earlier.collect()) if part_of(record, part.log_id) == begin
-            ]
+            records = map(_record, earlier.collect())
+            found = [record.offset for record in records if part_of(record, part.log_id, Seq(part.seq)) == begin]
             if found or start == 0:
                 return earlier.where(earlier["offset"] >= max(found, default=start))
             reach *= 2
 
 
-def _log_id_in_table(session: SparkSession, config: PipelineConfig) -> str:
+def _behind_table(session: SparkSession, config: PipelineConfig) -> _Expected | None:
+    """What follows the last decision in the table; None if that holds none."""
     if not tables.exists(session, config.warehouse_dir, DECISIONS_TABLE):
-        return ""
-    known = tables.read(session, config.warehouse_dir, DECISIONS_TABLE).select("log_id").limit(1).collect()
-    return str(known[0]["log_id"]) if known else ""
+        return None
+    decisions = tables.read(session, config.warehouse_dir, DECISIONS_TABLE)
+    last = decisions.agg(F.max("seq").alias("seq"), F.max_by("log_id", "seq").alias("log_id")).collect()[0]
+    return None if last["seq"] is None else _Expected(last["log_id"], Seq(last["seq"] + 1))
 
 
-def _first_of_log(batch: DataFrame, log_id: str) -> tuple[LogRecord, Part] | None:
-    """The first record of the batch that is one of the log's, and which part it is."""
+def _first_of_log(batch: DataFrame, expected: _Expected) -> tuple[int, tuple[LogRecord, Part] | None]:
+    """How many foreign records the batch begins with, and its first record of the log with what part that is."""
     looked_at = 0
     in_order = batch.orderBy("offset")
     while True:
         rows = in_order.offset(looked_at).limit(_NEXT_LOOK if looked_at else _FIRST_LOOK).collect()
-        for record in map(_record, rows):
-            part = part_of(record, log_id)
+        for number, record in enumerate(map(_record, rows)):
+            part = part_of(record, *expected)
             if part is not None:
-                return record, part
+                return looked_at + number, (record, part)
         if not rows:
-            return None
+            return looked_at, None
         if not looked_at:
             _log.warning("batch begins with foreign records", at=f"{DECISIONS}[0]@{rows[0]['offset']}")
         looked_at += len(rows)
@@ -112,5 +136,11 @@ def _bytes(value: bytearray | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _rows_of(rows: Iterable[Row], log_id: str) -> Iterator[tuple[object, ...]]:
-    return decision_rows((_record(row) for row in rows), log_id)
+def _rows_of(
+    rows: Iterable[Row], log_id: str, begin_offset: int, foreign: Accumulator[int]
+) -> Iterator[tuple[object, ...]]:
+    def count(record: LogRecord) -> None:
+        if record.offset >= begin_offset:  # those before were counted with the batch before
+            foreign.add(1)
+
+    return decision_rows((_record(row) for row in rows), log_id, count)

@@ -129,7 +129,7 @@ def _starters(
     session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics
 ) -> dict[str, Callable[[], StreamingQuery]]:
     return {
-        DECISIONS: lambda: start_decisions(session, config),
+        DECISIONS: lambda: start_decisions(session, config, metrics),
         MEMBERSHIP: lambda: start_history(session, config, MEMBERSHIP),
         LOAD_REPORTS: lambda: start_load(session, config, metrics),
         HEARTBEATS: lambda: start_history(session, config, HEARTBEATS),

@@ -1,6 +1,6 @@
 """Records of the decision log to the rows of ``decisions``."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
@@ -8,6 +8,7 @@ from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.canonical import canonical_bytes
+from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvalidInputError
 
 
@@ -29,30 +30,35 @@ class Part(NamedTuple):
     part: int
 
 
-def part_of(record: LogRecord, log_id: str) -> Part | None:
+def part_of(record: LogRecord, log_id: str, next_seq: Seq | None = None) -> Part | None:
     """Which part of its decision a record is; None if it is none of this log's.
 
     Args:
         record: the record.
         log_id: the log that is read; empty takes any.
+        next_seq: the decision that comes next, if that is known: under no other key can a newer version have written
+            a record in an unknown schema, which is foreign then.
 
     Raises:
         UnsupportedFeatureLevelError: a newer version wrote it.
     """
     try:
-        datum = DecisionAssembler(log_id=log_id).read(record.value, record.key)
+        datum = DecisionAssembler(log_id=log_id, next_seq=next_seq).read(record.value, record.key)
     except InvalidInputError:
         return None
     return Part(cast("str", datum["log_id"]), cast("int", datum["seq"]), cast("int", datum["part"]))
 
 
-def decision_rows(records: Iterable[LogRecord], log_id: str = "") -> Iterator[tuple[object, ...]]:
+def decision_rows(
+    records: Iterable[LogRecord], log_id: str = "", on_foreign: Callable[[LogRecord], None] = lambda _: None
+) -> Iterator[tuple[object, ...]]:
     """One row for each decision that is whole in these records; records that are none of the log's are passed by.
 
     Args:
         records: in the order of the log, the first one of the log beginning a decision. If the last decision is not
             whole it gives no row: it belongs to the batch that holds its last record.
         log_id: the log that is read; empty lets the first decision name it.
+        on_foreign: is called with each record that is passed by.
 
     Raises:
         LogContinuityError: a record is not the part that has to follow.
@@ -64,6 +70,7 @@ def decision_rows(records: Iterable[LogRecord], log_id: str = "") -> Iterator[tu
         try:
             decision = assembler.add(record.value, record.key)
         except InvalidInputError:
+            on_foreign(record)
             continue
         part_count += 1
         if decision is not None:

@@ -102,6 +102,23 @@ def test_a_decision_of_a_newer_version_stops_the_stream(decisions: list[Decision
         list(decision_rows([*log, LogRecord(0, 2, 1_000, b"2", newer)]))
 
 
+def test_a_decimal_key_alone_makes_no_decision_of_a_newer_version(decisions: list[Decision]) -> None:
+    """Where the next decision is known, first in a batch as well as between two parts of the first decision there."""
+    newer = b"\xc3\x01" + b"12345678"
+    last = decisions[-1]
+    foreign = LogRecord(0, 1, 1_000, b"7000", newer)
+    assert part_of(foreign, last.log_id, last.seq) is None
+    passed_by: list[LogRecord] = []
+    parts = [LogRecord(0, 2, 1_000, decision_key(last.seq), part) for part in encode_decision(last, 1_000)]
+    assert len(list(decision_rows([parts[0], foreign, *parts[1:]], last.log_id, passed_by.append))) == 1
+    assert passed_by == [foreign]
+    own = foreign._replace(key=decision_key(last.seq))
+    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
+        part_of(own, last.log_id, last.seq)
+    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
+        list(decision_rows([parts[0], own, *parts[1:]], last.log_id))
+
+
 def test_row_tells_the_whole_decision() -> None:
     """Everything that a decision says is in its row, the nested parts as JSON that names its types."""
     ((*values,),) = decision_rows(_log(encode_decision(LARGE, PART_BYTES)))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
 from controlplane.codec.decisions import decision_key, encode_decision
@@ -10,6 +11,7 @@ from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq
 from streaming.jobs.decision_log import start_decisions
+from streaming.metrics import PipelineMetrics
 from streaming.query import run_sql
 from streaming.table_contracts import DECISIONS_TABLE
 from tests.golden.samples import sample_of
@@ -33,21 +35,26 @@ def test_stream_keeps_every_decision_once(spark: SparkSession, world: PipelineWo
         return [(decision_key(each.seq), value) for each in chosen for value in encode_decision(each, PART_BYTES)]
 
     def disturb() -> None:
-        """Others write into the log: garbage, nothing, a decision of another log."""
+        """Others write into the log: what looks like a newer version's, garbage, nothing, a decision of another log."""
+        world.send(DECISIONS, b"700", b"\xc3\x01" + b"12345678")
         for value in (b"garbage", None, encode_decision(replace(SMALL, log_id="another"))[0]):
             world.send(DECISIONS, b"\xff", value)
 
+    registry = CollectorRegistry()
+    metrics = PipelineMetrics(registry)
     config = world.config(max_records_per_batch=3)
     world.send_in_transaction(DECISIONS, records(decisions[:2]), commit=True)
     disturb()
     world.send_in_transaction(DECISIONS, records(numbered(LARGE)), commit=False)
-    read_all(lambda: start_decisions(spark, config))
+    read_all(lambda: start_decisions(spark, config, metrics))
     disturb()
     world.send_in_transaction(DECISIONS, records(decisions[2:]), commit=True)
     disturb()
-    read_all(lambda: start_decisions(spark, config))
+    read_all(lambda: start_decisions(spark, config, metrics))
     rows = world.rows(spark, DECISIONS_TABLE)
     assert [(row["seq"], row["digest"]) for row in rows] == [(each.seq, each.digest()) for each in decisions]
+    labels = {"stream": DECISIONS_TABLE.name}
+    assert registry.get_sample_value("controlplane_pipeline_passed_over_records_total", labels) == 3 * 4
     result = run_sql(
         spark,
         world.warehouse_dir,
