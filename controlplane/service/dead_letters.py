@@ -8,7 +8,7 @@ import structlog
 
 from controlplane.codec.outputs import encode_dead_letter
 from controlplane.config import DEAD_LETTERS
-from controlplane.core.values.dead_letter import RAW_KEPT_BYTES, DeadLetter
+from controlplane.core.values.dead_letter import DeadLetter
 from controlplane.core.values.inputs import Refusal
 from controlplane.errors import ConfigurationError, LogUnavailableError
 from controlplane.ports import Delivery, EventWriter, OutgoingRecord
@@ -42,8 +42,8 @@ class DeadLetterWriter:
                 offset=coordinates.offset,
                 append_time_ms=coordinates.append_time_ms,
                 writer=self._written_by,
-                raw=refusal.raw[:RAW_KEPT_BYTES],
-                raw_length_bytes=len(refusal.raw),
+                raw=refusal.raw,
+                raw_length_bytes=refusal.raw_length_bytes,
             )
             self._metrics.dead_letters.labels(refusal.reason).inc()
             _log.info("input refused", reason=refusal.reason, detail=refusal.detail, at=str(coordinates))

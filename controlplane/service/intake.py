@@ -33,6 +33,9 @@ From where it observed stands in its *term opened*: the audit begins at the same
 _LOOK_BACK_RECORDS: Final = 100_000
 """More than a window of one partition holds; not a time, because brokers' clocks may differ, or be set."""
 _REFUSALS_KEPT: Final = 10_000
+_REFUSED_BYTES_KEPT: Final = 64_000_000
+"""Of all refusals together. A standby keeps them until a leader has written their dead letters, which may take long, and
+a foreign writer can fill each with garbage. Beyond this the older ones are kept without their bytes."""
 _MOST_PENDING: Final = 20_000
 """Inputs that no decision has taken up: joins that nodes repeat while no controller leads. More are left unread."""
 
@@ -202,6 +205,7 @@ class Intake:
         if records:
             decoded = [self._decode(record) for record in records]
             self._observations = observe(self._observations, decoded)
+            self._refusals = _bounded(self._refusals)
             self._count(records)
             self._heard_at_ms = self._clock.monotonic_ms()
         return len(records)
@@ -232,7 +236,7 @@ class Intake:
         self._observations, refused = settle(state, self._observations)
         self._settled = (state.seq, self._observations)
         self._refusals.extend(refused)
-        self._refusals = [refusal for refusal in self._refusals if not is_written(state, refusal)][-_REFUSALS_KEPT:]
+        self._refusals = _bounded([refusal for refusal in self._refusals if not is_written(state, refusal)])
 
     def decided(self, verdict: Verdict) -> None:
         """Keep what a look at the observations has left to be looked at.
@@ -260,7 +264,7 @@ class Intake:
             return decode_input(record.topic, record, self._framing)
         except InvalidInputError as error:
             coordinates = Coordinates(record.topic, record.partition, record.offset, record.append_time_ms)
-            self._refusals.append(Refusal(coordinates, error.reason, error.detail, record.value or b""))
+            self._refusals.append(Refusal.of(coordinates, error.reason, error.detail, record.value or b""))
             return InputRecord(coordinates, None, b"")
 
     def _count(self, records: Sequence[RawRecord]) -> None:
@@ -270,3 +274,14 @@ class Intake:
 
 def _partitions(reader: LogReader, *topics: str) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for topic in topics for number in range(reader.partition_count(topic))]
+
+
+def _bounded(refusals: list[Refusal]) -> list[Refusal]:
+    """The newest refusals, the oldest of them without their bytes where all bytes together are too many."""
+    kept = refusals[-_REFUSALS_KEPT:]
+    left_bytes = _REFUSED_BYTES_KEPT
+    for number in reversed(range(len(kept))):
+        left_bytes -= len(kept[number].raw)
+        if left_bytes < 0:
+            return [each._replace(raw=b"") for each in kept[: number + 1]] + kept[number + 1 :]
+    return kept

@@ -19,7 +19,7 @@ def take_membership(draft: Draft, record: InputRecord, observations: Observation
             problem = _go(draft, record, payload, now_ms)
         case _:
             problem = ("wrong_record_type", f"{type(payload).__name__} is no membership record")
-    return Refusal(record.coordinates, *problem, record.raw) if problem else None
+    return Refusal.of(record.coordinates, *problem, record.raw) if problem else None
 
 
 def _join(

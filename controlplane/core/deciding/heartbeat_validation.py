@@ -64,7 +64,7 @@ def _judge(
 
 
 def _refuse(record: InputRecord, reason: str, detail: str) -> Refusal:
-    return Refusal(record.coordinates, reason, detail, record.raw)
+    return Refusal.of(record.coordinates, reason, detail, record.raw)
 
 
 def _judged(view: PartitionView) -> PartitionView:

@@ -32,7 +32,7 @@ def take_intents(draft: Draft, records: Iterable[InputRecord], context: Operatio
         intent = record.payload
         if not isinstance(intent, Intent):
             detail = f"{type(intent).__name__} is no intent"
-            refusals.append(Refusal(record.coordinates, "wrong_record_type", detail, record.raw))
+            refusals.append(Refusal.of(record.coordinates, "wrong_record_type", detail, record.raw))
         elif not draft.state.intents.has_answered(intent.intent_id):
             fresh.setdefault(intent.intent_id, record)
     intents = [record.payload for record in fresh.values() if isinstance(record.payload, Intent)]

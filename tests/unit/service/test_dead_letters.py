@@ -30,7 +30,7 @@ class Desk:
     def refuse(self, *offsets: int) -> None:
         """Write letters about inputs at these offsets."""
         self.letters.write(
-            Refusal(Coordinates("heartbeats", 0, offset, 0), "test", "for the test", b"raw") for offset in offsets
+            Refusal.of(Coordinates("heartbeats", 0, offset, 0), "test", "for the test", b"raw") for offset in offsets
         )
 
     def offsets(self) -> list[int]:

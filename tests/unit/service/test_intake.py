@@ -137,3 +137,17 @@ def test_a_partition_that_stays_behind_is_no_progress_of_others(monkeypatch: pyt
     with pytest.raises(LogUnavailableError, match="was not reached"):
         standby.intake.catch_up({TopicPartition(HEARTBEATS, 1): 5})
     assert standby.clock.monotonic_ms() - began_ms < 10_000
+
+
+def test_refused_records_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A foreign writer goes on for ever, and a standby keeps what it refused until a leader has written it."""
+    monkeypatch.setattr(module, "_REFUSED_BYTES_KEPT", 200_000)
+    standby = Standby()
+    for number in range(8):
+        standby.writer.send(OutgoingRecord(MEMBERSHIP, b"foreign", b"%d" % number * 500_000, 0))
+        standby.intake.poll(0)
+    refusals = standby.intake.refusals
+    assert [len(refusal.raw) for refusal in refusals] == [0] * 5 + [64 * 1024] * 3
+    assert {refusal.raw_length_bytes for refusal in refusals} == {500_000}
+    standby.intake.settle(standby.state)
+    assert standby.intake.refusals == refusals
