@@ -3,6 +3,8 @@
 A decision of this log that breaks the chain is no foreign record: applying it is refused.
 """
 
+from typing import Final
+
 from controlplane.codec.decisions import OTHER_LOG, DecisionAssembler
 from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
@@ -11,6 +13,9 @@ from controlplane.errors import InvalidInputError, StopError
 from controlplane.foreign_records import ForeignRecords
 from controlplane.ports import RawRecord
 
+_FOREIGN_AS_DECODED: Final = frozenset({OTHER_LOG, "missing_value", "wrong_record_type"})
+"""Reasons that say what a record is: it is no damaged decision of this log."""
+
 
 class DecisionStream:
     """Takes records in log order, from a decision's first record on. Not thread-safe.
@@ -18,6 +23,8 @@ class DecisionStream:
     Attributes:
         foreign: the records that were passed by.
         met_another_log: whether one of them was a decision of another log.
+        undecoded_next: what stands under the key of the decision that comes next and cannot be decoded, with its place;
+            empty if nothing does. Once that decision came, the record was foreign.
     """
 
     def __init__(self, log_id: str = "", next_seq: Seq | None = None, foreign: ForeignRecords | None = None) -> None:
@@ -30,6 +37,7 @@ class DecisionStream:
         """
         self.foreign = foreign or ForeignRecords(DECISIONS)
         self.met_another_log = False
+        self.undecoded_next = ""
         self._assembler = DecisionAssembler(log_id=log_id, next_seq=next_seq)
 
     @property
@@ -49,14 +57,20 @@ class DecisionStream:
             UnsupportedFeatureLevelError: a newer version wrote it; the message names the place.
             LogContinuityError: it is a part of a decision that cannot follow here; the message names the place.
         """
+        place = f"{DECISIONS}[{record.partition}]@{record.offset}"
         try:
-            return self._assembler.add(record.value, record.key)
+            decision = self._assembler.add(record.value, record.key)
         except InvalidInputError as error:
             self.met_another_log = self.met_another_log or error.reason == OTHER_LOG
             self.foreign.note(record, str(error))
+            if error.reason not in _FOREIGN_AS_DECODED and self._assembler.is_next(record.key):
+                self.undecoded_next = f"{place}: {error}"
             return None
         except StopError as error:
-            raise type(error)(f"{DECISIONS}[{record.partition}]@{record.offset}: {error}") from error
+            raise type(error)(f"{place}: {error}") from error
+        if decision is not None:
+            self.undecoded_next = ""
+        return decision
 
     def belongs(self, record: RawRecord) -> bool:
         """Whether the record is a decision's or a part of one, of this log; it is not taken."""

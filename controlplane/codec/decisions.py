@@ -242,6 +242,10 @@ class DecisionAssembler:
         """Whether a decision was begun whose last part has not come."""
         return self._pending is not None
 
+    def is_next(self, key: bytes | None) -> bool:
+        """Whether this is the key of the decision that comes next, as far as that is known."""
+        return self._next_seq is not None and key == decision_key(self._next_seq)
+
     def add(self, value: bytes | None, key: bytes | None = None) -> Decision | None:
         """The decision that this record completes; None while parts are missing.
 
@@ -316,7 +320,7 @@ class DecisionAssembler:
             return True
         if self._next_seq is None:
             return key is not None and key.isdigit()
-        return key == decision_key(self._next_seq)
+        return self.is_next(key)
 
     def _expect(self, datum: Datum, part: int, part_count: int) -> None:
         """Parts come whole and in order: they are written in one transaction and read in read_committed."""

@@ -135,19 +135,27 @@ def log_id_of(source: LogSource) -> str:
     return stream.log_id
 
 
-def read_decisions(source: LogSource, began: LogPoint | None = None) -> Iterator[LoggedDecision]:
+def read_decisions(
+    source: LogSource, began: LogPoint | None = None, stream: DecisionStream | None = None
+) -> Iterator[LoggedDecision]:
     """The decisions from the oldest that is kept, or from a place in the log, to the end that the log has now.
 
     The end is the last stable offset, and a leader commits all parts of a decision in one transaction: before it stand
     whole decisions only. A decision that is committed while this reads stands behind it, and is left out.
     Records that are no decisions of the log are passed by; without a place the first decision names the log.
 
+    Args:
+        source: the cluster's log.
+        began: where to begin; None begins with the oldest decision.
+        stream: takes the records, and knows in the end what was passed by; None makes one that begins at ``began``.
+
     Raises:
         LogUnavailableError: the log did not answer.
         LogContinuityError: a part of a decision is missing, or the log ends before the place.
         UnsupportedFeatureLevelError: a newer version wrote it.
     """
-    stream = DecisionStream() if began is None else DecisionStream(began.state.log_id, Seq(began.state.seq + 1))
+    if stream is None:
+        stream = DecisionStream() if began is None else DecisionStream(began.state.log_id, Seq(began.state.seq + 1))
     positions = source.reader.start_offsets(DECISIONS) if began is None else {_DECISIONS_PLACE: began.next_offset}
     end = present_ends(source.reader, positions)
     offset = 0

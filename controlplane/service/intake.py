@@ -34,8 +34,8 @@ _LOOK_BACK_RECORDS: Final = 100_000
 """More than a window of one partition holds; not a time, because brokers' clocks may differ, or be set."""
 _REFUSALS_KEPT: Final = 10_000
 _REFUSED_BYTES_KEPT: Final = 64_000_000
-"""Of all refusals together. A standby keeps them until a leader has written their dead letters, which may take long, and
-a foreign writer can fill each with garbage. Beyond this the older ones are kept without their bytes."""
+"""Of all refusals together. A standby keeps them until a leader has written their dead letters, and a foreign writer
+can put garbage into each. Beyond this limit the older ones are kept without their bytes."""
 _MOST_PENDING: Final = 20_000
 """Inputs that no decision has taken up: joins that nodes repeat while no controller leads. More are left unread."""
 

@@ -25,6 +25,7 @@ from controlplane.cli.intent_commands.operating import slot_policy_files_option
 from controlplane.cli.log.rendering import verification_line
 from controlplane.core.log.state import State
 from controlplane.core.verification.log_verification import Complaint, LogVerification
+from controlplane.decision_stream import DecisionStream
 from controlplane.errors import LogContinuityError, PrerequisiteError
 from controlplane.inspection import decisions, past_states, readers
 from controlplane.inspection.log_search import LogFilter, find_decisions
@@ -186,6 +187,9 @@ def verify(
 ) -> ExitStatus:
     """Check the whole log: the chain of digests, the rules, and the proof in every certificate.
 
+    Foreign records are skipped with a warning. A record after the last decision that has the key of the next decision
+    and cannot be decoded is a complaint, because it may be the damaged last decision.
+
     Give --slot-policy-file only for a slot policy of your own that may leave dead nodes in the table. Exits with 1 if
     anything is wrong.
     """
@@ -225,13 +229,13 @@ def _say_what_was_not_known(verification: LogVerification) -> None:
 def _complaints(source: LogSource, verification: LogVerification) -> list[Complaint]:
     """The complaints about the log, checked to its end or to the place where it breaks."""
     complaints: list[Complaint] = []
-    progress = _Progress("checked")
+    progress, stream = _Progress("checked"), DecisionStream()
     try:
-        for logged in readers.read_decisions(source):
+        for logged in readers.read_decisions(source, stream=stream):
             complaints += verification.judge(logged.decision)
             if verification.broken:
                 return complaints
             progress.count_one()
     except LogContinuityError as error:
         return [*complaints, verification.break_off(error)]
-    return [*complaints, *verification.judge_end()]
+    return [*complaints, *verification.judge_end(stream.undecoded_next)]

@@ -113,10 +113,24 @@ class LogVerification:
         self.broken = True
         return Complaint(Seq(self.state.seq + 1), self.state.epoch, str(error))
 
-    def judge_end(self) -> list[Complaint]:
-        """What is wrong with the whole state to which the log has led."""
+    def judge_end(self, undecoded: str = "") -> list[Complaint]:
+        """What is wrong with the whole state to which the log has led, and with what stands behind it.
+
+        Args:
+            undecoded: a record that stands behind the last decision under the key of the next one and cannot be
+                decoded, with its place; empty if there is none.
+        """
         sentences = _invariant_complaints(lambda: check(self.state, self._policies)) if self.decisions else []
-        return [Complaint(self.state.seq, self.state.epoch, sentence) for sentence in sentences]
+        complaints = [Complaint(self.state.seq, self.state.epoch, sentence) for sentence in sentences]
+        if undecoded:
+            following = Seq(self.state.seq + 1)
+            sentence = (
+                f"behind the last decision a record stands under the key of decision {following} and cannot be decoded "
+                f"({undecoded}): it is that decision, damaged, or a foreign record; if decision {following} is committed "
+                "behind it, it was foreign: verify again then"
+            )
+            complaints.append(Complaint(following, self.state.epoch, sentence))
+        return complaints
 
 
 def _invariant_complaints(check_now: Callable[[], None]) -> list[str]:

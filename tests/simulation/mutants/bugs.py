@@ -181,8 +181,8 @@ MUTANTS: Final = (
     Mutant(
         "leaves foreign keys in the table that it repairs",
         "controlplane.service.publisher:TablePublisher.whole_table",
-        "dict.fromkeys(sorted({*self._row_hashes, *foreign}))",
-        "{}",
+        "sorted({*self._row_hashes, *_in_one_transaction(others)})",
+        "[]",
     ),
     Mutant(
         "ends at a record of the log that cannot be read",

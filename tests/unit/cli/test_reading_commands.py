@@ -11,14 +11,15 @@ import pytest
 from controlplane.adapters.memory import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
 from controlplane.cli.common import connecting
 from controlplane.cli.common.failures import ExitStatus
+from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
-from controlplane.config import HEARTBEATS
+from controlplane.config import DECISIONS, HEARTBEATS
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import slot_ranges
-from controlplane.core.values.identifiers import Epoch, Term
+from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import LogContinuityError
 from controlplane.inspection import decisions, members, readers, states, tables
 from controlplane.inspection.readers import LoggedDecision
@@ -282,7 +283,7 @@ def test_log_that_was_altered_is_named(
     index = len(played.decisions) - 2
     altered = [LoggedDecision(decision, offset, 0) for offset, decision in enumerate(played.decisions)]
     altered[index] = replace(altered[index], decision=replace(altered[index].decision, decided_at_ms=1))
-    monkeypatch.setattr(readers, "read_decisions", lambda _source: iter(altered))
+    monkeypatch.setattr(readers, "read_decisions", lambda _source, **_: iter(altered))
     ran = cluster_command("log", "verify")
     seq = played.decisions[index].seq
     assert ran.status == ExitStatus.FAILED
@@ -303,7 +304,7 @@ def test_log_that_ends_within_a_decision_is_no_whole_log(
 ) -> None:
     """What was judged until there stays judged, and the end is told like any other fault."""
 
-    def cut_off(_reader: object) -> Iterator[LoggedDecision]:
+    def cut_off(_reader: object, **_: object) -> Iterator[LoggedDecision]:
         yield LoggedDecision(played.decisions[0], 0, 0)
         raise LogContinuityError("decisions[0]@7: the log ends within a decision")
 
@@ -311,6 +312,25 @@ def test_log_that_ends_within_a_decision_is_no_whole_log(
     ran = cluster_command("log", "verify")
     assert ran.status == ExitStatus.FAILED
     assert "the log ends within a decision" in ran.out
+
+
+def test_last_decision_that_cannot_be_decoded_is_told(cluster_command: RunCommand, world: PublishedWorld) -> None:
+    """It breaks no chain, because nothing follows; once the decision of its key came, the record was a foreign one."""
+    world.admit("n1")
+    following = world.state.seq + 1
+    record = encode_decision(replace(world.decisions[-1], seq=Seq(following)))[0]
+    events = MemoryEventWriter(world.cluster, world.broker)
+    events.send(OutgoingRecord(DECISIONS, b"nonsense", record[:-3], 0))
+    assert cluster_command("log", "verify").status == ExitStatus.DONE
+    events.send(OutgoingRecord(DECISIONS, decision_key(Seq(following)), record[:-3], 0))
+    ran = cluster_command("log", "verify")
+    assert ran.status == ExitStatus.FAILED
+    assert f"under the key of decision {following} and cannot be decoded (decisions[0]@" in ran.out
+    assert ran.out.splitlines()[-1].endswith(": 1 complaint")
+    (complaint,) = json.loads(cluster_command("log", "verify", "--format", "json").out)["complaints"]
+    assert complaint["seq"] == following
+    world.admit("n2")
+    assert cluster_command("log", "verify").status == ExitStatus.DONE
 
 
 def test_leader_is_lease_and_last_term(
