@@ -126,8 +126,8 @@ class LogVerification:
             following = Seq(self.state.seq + 1)
             sentence = (
                 f"behind the last decision a record stands under the key of decision {following} and cannot be decoded "
-                f"({undecoded}): it is that decision, damaged, or a foreign record; if decision {following} is committed "
-                "behind it, it was foreign: verify again then"
+                f"({undecoded}): it is that decision, damaged, or a foreign record; it was foreign if decision "
+                f"{following} is committed behind it: verify again then"
             )
             complaints.append(Complaint(following, self.state.epoch, sentence))
         return complaints
