@@ -14,6 +14,7 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
 from controlplane.log_reading.deadlines import STALL_LIMIT_MS
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
+from controlplane.service import publisher
 from controlplane.service.table_watch import TableWatch
 from tests.helpers.published_world import PublishedWorld
 
@@ -174,6 +175,24 @@ def test_a_flood_gives_a_bounded_number_of_epochs() -> None:
     assert world.look_for(70_000) is None
     world.throw(b"nonsense", b"once more")
     assert world.look_for(400) is not None
+
+
+def test_more_foreign_rows_than_one_transaction_can_remove_are_removed_one_part_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The waits double where damage follows a repair, and not where a repair could mend only a part of the damage."""
+    monkeypatch.setattr(publisher, "_MOST_FOREIGN_KEYS", 2)
+    world = Watched()
+    for number in range(12):
+        world.throw(b"foreign %d" % number, b"garbage")
+    repairs = 0
+    for _ in range(7):
+        damage = world.look_for(1_000)
+        if damage is not None:
+            world.repair(damage)
+            repairs += 1
+    assert repairs == 6
+    assert len(world.watch.image.row_hashes) == len(world.state.slots.table) + 1
 
 
 def test_a_topic_that_was_made_again_is_filled_again() -> None:
