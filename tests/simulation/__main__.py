@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Final
 
+from tests.simulation.coverage import MEETS_ALL, what_is_missing
 from tests.simulation.many import prepare, run_all
 from tests.simulation.plan import Item, choose_plan
 from tests.simulation.run import Report, run
@@ -17,8 +18,6 @@ from tests.simulation.summary import Summary
 _TELL_EVERY_S: Final = 5.0
 _SHRUNK_AT_MOST: Final = 3
 _FRESH_FROM: Final = 1_000_000
-_COVERS_ALL: Final = 5_000
-"""Runs after which no kind of fault may have missed a step of the leader's loop."""
 
 
 def main() -> int:
@@ -94,10 +93,9 @@ def _run_many(seeds: range, fresh: int, jobs: int | None) -> int:
             print(f"{count} of {len(seeds) + fresh} runs ...", file=sys.stderr, flush=True)
     print(*summary.lines(), sep="\n")
     print(f"in {time.monotonic() - began_s:,.0f} s")
-    hollow = summary.runs >= _COVERS_ALL and summary.empty_cells
-    if hollow:
-        print(f"so many runs have to meet every kind of fault in every step: {', '.join(summary.empty_cells)}")
-    return 1 if summary.broken or hollow else 0
+    missing = [*what_is_missing(summary)] if summary.runs >= MEETS_ALL else []
+    print(*missing, sep="\n")
+    return 1 if summary.broken or missing else 0
 
 
 def _tell(report: Report, *, shrinks: bool) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from controlplane.core.election.steps import Step
+from controlplane.core.log.events import Event
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.run import Report
 from tests.simulation.work_kinds import WorkKind
@@ -17,22 +18,27 @@ class Summary:
     Attributes:
         runs: how many.
         broken: those that have shown what must not be.
+        checked: how often each invariant was looked at.
+        happened: the kinds of events that were committed.
+        fewest_events, fewest_faults, fewest_kinds, shortest_ms: the least of any whole run; kinds are those of faults.
     """
 
     runs: int = 0
     broken: list[Report] = field(default_factory=list)
+    checked: Counter[str] = field(default_factory=Counter)
+    happened: set[type[Event]] = field(default_factory=set)
+    fewest_events: int = 1 << 60
+    fewest_faults: int = 1 << 60
+    fewest_kinds: int = 1 << 60
+    shortest_ms: int = 1 << 60
     _virtual_ms: int = 0
     _events: int = 0
-    _fewest_events: int = 1 << 60
-    _fewest_faults: int = 1 << 60
-    _fewest_kinds: int = 1 << 60
     _decisions: int = 0
     _terms: int = 0
     _slowest_healing_ms: int = 0
     _faults: Counter[FaultKind] = field(default_factory=Counter)
     _work: Counter[WorkKind] = field(default_factory=Counter)
     _coverage: Counter[tuple[FaultKind, Step]] = field(default_factory=Counter)
-    _checked: Counter[str] = field(default_factory=Counter)
 
     def add(self, report: Report) -> None:
         """One more run; the least of what makes a run is looked for in whole runs only."""
@@ -45,28 +51,29 @@ class Summary:
         self._faults += report.faults
         self._work += report.work
         self._coverage += report.coverage
-        self._checked += report.checked
+        self.checked += report.checked
+        self.happened |= report.happened
         if report.broken:
             self.broken.append(report)
         else:
-            self._fewest_events = min(self._fewest_events, report.events)
-            self._fewest_faults = min(self._fewest_faults, report.faults.total())
-            self._fewest_kinds = min(self._fewest_kinds, len(report.faults))
+            self.fewest_events = min(self.fewest_events, report.events)
+            self.fewest_faults = min(self.fewest_faults, report.faults.total())
+            self.fewest_kinds = min(self.fewest_kinds, len(report.faults))
+            self.shortest_ms = min(self.shortest_ms, report.virtual_ms)
 
     def lines(self) -> Iterator[str]:
         """As it is printed."""
         yield f"{self.runs:,} runs, {self._virtual_ms / 1_000:,.0f} s of virtual time, {self._events:,} events"
         yield f"{self._decisions:,} decisions, {self._terms:,} terms; well after {self._slowest_healing_ms} ms at most"
         yield (
-            f"the smallest run: {self._fewest_events:,} events, {self._fewest_faults} faults "
-            f"of {self._fewest_kinds} kinds"
+            f"the smallest run: {self.fewest_events:,} events, {self.fewest_faults} faults of {self.fewest_kinds} kinds"
         )
         yield f"faults: {self._faults.total():,}, by the step in which they met a controller"
         yield from self._coverage_lines()
         yield f"work: {self._work.total():,}"
         yield from (f"  {self._work[kind]:>9,}  {kind.value}" for kind in WorkKind)
-        yield f"invariants looked at: {self._checked.total():,}"
-        yield from (f"  {count:>9,}  {name}" for name, count in sorted(self._checked.items()))
+        yield f"invariants looked at: {self.checked.total():,}"
+        yield from (f"  {count:>9,}  {name}" for name, count in sorted(self.checked.items()))
         yield f"broken: {len(self.broken)}"
 
     @property
