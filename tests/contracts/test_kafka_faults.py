@@ -1,7 +1,4 @@
-"""Faults of a real broker: it is suspended, killed and started again. Each outcome told has to be what the log holds.
-
-All tests share one broker and leave it running.
-"""
+"""Faults of a real broker: it is paused, killed and started again. Each outcome told has to be what the log holds."""
 
 import threading
 import time
@@ -25,11 +22,10 @@ DECISIONS_0 = TopicPartition(DECISIONS, 0)
 ROWS = [OutgoingRecord(ROUTING_TABLE, b"main/slot/%d" % number, bytes(100)) for number in range(500)]
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+@pytest.fixture
+def broker(troubled_kafka: EmbeddedKafka) -> EmbeddedKafka:
     """The broker that is suspended and killed."""
-    with EmbeddedKafka(tmp_path_factory.mktemp("kafka")) as broker:
-        yield broker
+    return troubled_kafka
 
 
 @pytest.fixture

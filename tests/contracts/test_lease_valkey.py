@@ -20,6 +20,7 @@ from tests.contracts.lease_contract import (
     check_lease_history,
     steps,
 )
+from tests.fixtures import NewClusterName
 from tests.helpers.lease_worlds import LeaseWorld, RedisLeaseWorld
 
 
@@ -48,11 +49,19 @@ class TestValkeyLeaseOutage(LeaseOutageContract):
         world.close()
 
 
+@pytest.fixture(scope="module")
+def lasting_name(new_cluster_name: NewClusterName) -> str:
+    """A cluster for many examples on the shared server."""
+    return new_cluster_name("histories")
+
+
 @settings(max_examples=25)
 @given(history=steps)
-def test_histories_have_one_owner_at_a_time(valkey_server: EmbeddedValkey, history: list[Step]) -> None:
+def test_histories_have_one_owner_at_a_time(
+    valkey_server: EmbeddedValkey, lasting_name: str, history: list[Step]
+) -> None:
     """The scripts and the model agree on any mixture of rivals and lost data; time stands still here."""
-    world = RedisLeaseWorld(valkey_server.redis_url, "histories")
+    world = RedisLeaseWorld(valkey_server.redis_url, lasting_name)
     world.lose_data()
     check_lease_history(world, history, duration_ms=LONG_MS, step_ms=0)
     world.close()
@@ -94,21 +103,24 @@ def test_a_lease_of_a_former_release_is_another_processs(valkey_server: Embedded
     store.close()
 
 
-def test_clusters_do_not_share_a_lease(valkey_server: EmbeddedValkey) -> None:
+def test_clusters_do_not_share_a_lease(valkey_server: EmbeddedValkey, new_cluster_name: NewClusterName) -> None:
     """Several control planes may use one Redis."""
-    stores = [RedisLeaseStore(ClusterConfig(name), valkey_server.redis_url, 5_000) for name in ("left", "right")]
+    clusters = [ClusterConfig(new_cluster_name(word)) for word in ("left", "right")]
+    stores = [RedisLeaseStore(cluster, valkey_server.redis_url, 5_000) for cluster in clusters]
     assert [store.acquire("a", Term(0), LONG_MS) for store in stores] == [LeaseGranted(Term(1))] * 2
     for store in stores:
         store.close()
 
 
-def test_a_key_that_holds_something_else_is_the_operators_to_mend(valkey_server: EmbeddedValkey) -> None:
+def test_a_key_that_holds_something_else_is_the_operators_to_mend(
+    valkey_server: EmbeddedValkey, cluster_name: str
+) -> None:
     """Waiting would not help: the message names the key."""
-    cluster = ClusterConfig("wrong-type")
+    cluster = ClusterConfig(cluster_name)
     with redis.Redis.from_url(valkey_server.redis_url) as connection:
         connection.set(cluster.lease_key, "not a hash")
     store = RedisLeaseStore(cluster, valkey_server.redis_url, 5_000)
-    with pytest.raises(ConfigurationError, match="wrong-type"):
+    with pytest.raises(ConfigurationError, match=cluster_name):
         store.read()
     store.close()
 

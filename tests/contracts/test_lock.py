@@ -11,6 +11,7 @@ from controlplane.config import ClusterConfig
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from tests.contracts.lock_contract import LockContract, LockStep, check_lock_history, lock_steps, row_of
+from tests.fixtures import NewClusterName
 from tests.helpers.lock_worlds import LockWorld, MemoryLockWorld, RedisLockWorld, SqlLockWorld
 
 
@@ -54,11 +55,19 @@ def test_the_fake_does_what_the_sql_does(history: list[LockStep]) -> None:
     oracle.close()
 
 
+@pytest.fixture(scope="module")
+def lasting_name(new_cluster_name: NewClusterName) -> str:
+    """A cluster for many examples on the shared server."""
+    return new_cluster_name("lock-histories")
+
+
 @settings(max_examples=40, deadline=None)
 @given(history=lock_steps)
-def test_the_scripts_do_what_the_sql_does(valkey_server: EmbeddedValkey, history: list[LockStep]) -> None:
+def test_the_scripts_do_what_the_sql_does(
+    valkey_server: EmbeddedValkey, lasting_name: str, history: list[LockStep]
+) -> None:
     """The same in the real server."""
-    world, oracle = RedisLockWorld(valkey_server.redis_url, "lock-histories"), SqlLockWorld()
+    world, oracle = RedisLockWorld(valkey_server.redis_url, lasting_name), SqlLockWorld()
     world.lose_data()
     check_lock_history(world, oracle, history)
     for each in (world, oracle):

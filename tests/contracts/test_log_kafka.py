@@ -10,6 +10,7 @@ from controlplane.embedded.kafka import EmbeddedKafka
 from tests.contracts.log_contract import EventWriterContract, ReaderContract, TransactionContract
 from tests.contracts.log_histories import History, check_history, histories
 from tests.contracts.outage_contract import OutageContract
+from tests.fixtures import NewClusterName
 from tests.helpers.log_worlds import KafkaLogWorld, LogWorld
 
 
@@ -22,18 +23,11 @@ def world(kafka_broker: EmbeddedKafka, cluster_name: str) -> Iterator[LogWorld]:
 
 
 @pytest.fixture(scope="module")
-def lasting_world(kafka_broker: EmbeddedKafka) -> Iterator[LogWorld]:
+def lasting_world(kafka_broker: EmbeddedKafka, new_cluster_name: NewClusterName) -> Iterator[LogWorld]:
     """A cluster for many examples on the shared broker."""
-    world = KafkaLogWorld(kafka_broker.bootstrap_servers, "histories")
+    world = KafkaLogWorld(kafka_broker.bootstrap_servers, new_cluster_name("histories"))
     yield world
     world.close()
-
-
-@pytest.fixture(scope="module")
-def frozen_at_times(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """A broker for the outage tests alone; every one of them leaves it running."""
-    with EmbeddedKafka(tmp_path_factory.mktemp("kafka")) as broker:
-        yield broker
 
 
 class TestKafkaReader(ReaderContract):
@@ -61,9 +55,9 @@ class TestKafkaOutage(OutageContract):
     pytestmark = pytest.mark.kafka
 
     @pytest.fixture
-    def world(self, frozen_at_times: EmbeddedKafka, cluster_name: str) -> Iterator[LogWorld]:
+    def world(self, troubled_kafka: EmbeddedKafka, cluster_name: str) -> Iterator[LogWorld]:
         """A cluster of this test's own, with clients that give up soon."""
-        broker = frozen_at_times
+        broker = troubled_kafka
         world = KafkaLogWorld(
             broker.bootstrap_servers, cluster_name, broker.pause, broker.resume, request_timeout_ms=1_500
         )

@@ -54,9 +54,9 @@ def test_broker_keeps_data_and_address_over_stop_and_crash(own_kafka_broker: Bro
 
 
 @pytest.mark.slow
-def test_paused_broker_is_silent_until_resumed(own_kafka_broker: BrokerFactory) -> None:
+def test_paused_broker_is_silent_until_resumed(troubled_kafka: EmbeddedKafka) -> None:
     """Tests of slow brokers rely on a pause that answers nothing and loses nothing."""
-    broker = own_kafka_broker()
+    broker = troubled_kafka
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.list_topics(timeout=10)
     broker.pause()

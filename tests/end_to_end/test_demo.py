@@ -20,7 +20,6 @@ from controlplane.inspection import decisions, members, tables
 from tests.helpers.clean_install import CleanInstall
 from tests.helpers.polling import poll_until
 from tests.helpers.readme import clean_environment
-from tests.helpers.wheel import build_wheel
 
 pytestmark = [
     pytest.mark.end_to_end,
@@ -44,9 +43,9 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def install(tmp_path_factory: pytest.TempPathFactory) -> CleanInstall:
+def install(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanInstall:
     """What ``pip install dist/*.whl[all]`` makes in a new environment."""
-    return CleanInstall(tmp_path_factory.mktemp("install"), build_wheel(tmp_path_factory.mktemp("dist")), "[all]")
+    return CleanInstall(tmp_path_factory.mktemp("install"), wheel, "[all]")
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import pytest
 
 from controlplane.adapters.kafka_log import KafkaLogReader
 from controlplane.config import ROUTING_TABLE
+from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.table_follower import TableFollower
-from tests.fixtures import BrokerFactory
-from tests.helpers.compaction import CLEANING, churn_until, compact_soon
+from tests.helpers.compaction import churn_until, compact_soon
 from tests.helpers.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -22,11 +22,10 @@ NODES = ("n1", "n2", "n3")
 
 @pytest.fixture
 def cluster(
-    own_kafka_broker: BrokerFactory, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
+    kafka_broker: EmbeddedKafka, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
 ) -> Iterator[RealCluster]:
-    """A cluster on a broker that compacts as often as it can."""
-    broker = own_kafka_broker(**CLEANING)
-    with RealCluster(cluster_name, broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster:
+    """A cluster on the shared servers, whose broker compacts as often as it can."""
+    with RealCluster(cluster_name, kafka_broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster:
         yield cluster
 
 

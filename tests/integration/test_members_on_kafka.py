@@ -1,6 +1,6 @@
 """What users embed, on a real broker: an agent and a client against a table that the test writes by hand."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -22,6 +22,7 @@ from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.node import Access, NodeAgent, NodeLoad
 from controlplane.routing import RoutingClient
+from tests.fixtures import NewClusterName
 from tests.helpers.polling import poll_until
 from tests.helpers.sources import everything_in
 from tests.helpers.table_feed import TableFeed
@@ -32,9 +33,9 @@ LOAD = NodeLoad(cpu=ResourceUsage(12.5, 200.0))
 
 
 class Setting:
-    """A broker of its own, the table of a cluster by hand, and whatever the test starts."""
+    """A cluster of its own on a broker, its table by hand, and whatever the test starts."""
 
-    def __init__(self, broker: EmbeddedKafka, stack: ExitStack, cluster: str = "members") -> None:
+    def __init__(self, broker: EmbeddedKafka, stack: ExitStack, cluster: str) -> None:
         self.broker = broker
         self._stack = stack
         self._cluster = ClusterConfig(cluster)
@@ -84,10 +85,17 @@ class Setting:
 
 
 @pytest.fixture
-def setting(own_kafka_broker: Callable[[], EmbeddedKafka]) -> Iterator[Setting]:
-    """A broker that the test may pause."""
+def setting(kafka_broker: EmbeddedKafka, cluster_name: str) -> Iterator[Setting]:
+    """On the shared broker."""
     with ExitStack() as stack:
-        yield Setting(own_kafka_broker(), stack)
+        yield Setting(kafka_broker, stack, cluster_name)
+
+
+@pytest.fixture
+def troubled_setting(troubled_kafka: EmbeddedKafka, cluster_name: str) -> Iterator[Setting]:
+    """On a broker that the test may pause."""
+    with ExitStack() as stack:
+        yield Setting(troubled_kafka, stack, cluster_name)
 
 
 def test_a_node_joins_serves_and_leaves_and_clients_follow(setting: Setting) -> None:
@@ -127,8 +135,9 @@ def test_a_node_joins_serves_and_leaves_and_clients_follow(setting: Setting) -> 
     assert NodeLeaving not in [type(record) for record in setting.inputs(MEMBERSHIP)], "it drained already"
 
 
-def test_a_paused_broker_stops_the_node_and_not_the_client(setting: Setting) -> None:
+def test_a_paused_broker_stops_the_node_and_not_the_client(troubled_setting: Setting) -> None:
     """Without the log the node refuses in time and the client routes on; both go on by themselves when it is back."""
+    setting = troubled_setting
     agent = setting.agent()
     setting.admit(setting.joined().incarnation)
     client = setting.client()
@@ -168,10 +177,10 @@ def test_a_fenced_node_joins_again_and_holds_nothing_it_held(setting: Setting) -
     agent.stop(drain=False)
 
 
-def test_agents_and_clients_of_two_clusters_share_a_process(setting: Setting) -> None:
+def test_agents_and_clients_of_two_clusters_share_a_process(setting: Setting, new_cluster_name: NewClusterName) -> None:
     """A gateway routes for two clusters, and a test harness runs two nodes: all with Prometheus' default registry."""
     with ExitStack() as stack:
-        other = Setting(setting.broker, stack, "others")
+        other = Setting(setting.broker, stack, new_cluster_name("others"))
         agents = [setting.agent(), setting.agent("n2"), other.agent()]
         setting.joined(at_least=2)
         other.joined()

@@ -7,22 +7,14 @@ parts run from this checkout.
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.clean_install import CleanInstall
 from tests.helpers.readme import ReadmeCluster, Running, run
-from tests.helpers.wheel import build_wheel
 
 pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(400)]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as ``make dist`` builds it."""
-    return build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +35,12 @@ def analysts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanInst
     return CleanInstall(tmp_path_factory.mktemp("analysts"), wheel, "[pipeline,cli]")
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadmeCluster]:
-    """``controlplane up``, the topics and a controller, from this checkout."""
-    with ReadmeCluster(tmp_path_factory.mktemp("cluster")) as started:
-        yield started
-
-
-def test_base_install_produces_and_consumes(base: CleanInstall, cluster: ReadmeCluster) -> None:
+def test_base_install_produces_and_consumes(base: CleanInstall, readme_cluster: ReadmeCluster) -> None:
     """The README's two snippets need nothing but the base install."""
-    produce = [base.python, str(cluster.snippet("produce", base.folder))]
+    produce = [base.python, str(readme_cluster.snippet("produce", base.folder))]
     with Running(produce, base.folder, {}) as node:
         node.wait_until(lambda: "slots ready" in node.output)
-        printed = run([base.python, str(cluster.snippet("consume", base.folder))], base.folder)
+        printed = run([base.python, str(readme_cluster.snippet("consume", base.folder))], base.folder)
         assert re.fullmatch(r"user-17: slot \d+, node-1 at 10\.0\.0\.7:8080, epoch \d+", printed.splitlines()[-1])
         assert node.end() == 0, node.output
 
@@ -106,10 +91,10 @@ def test_commands_name_their_extras(operators: CleanInstall, words: list[str], e
     assert "Traceback" not in said
 
 
-def test_extras_bring_the_controller(operators: CleanInstall, cluster: ReadmeCluster) -> None:
+def test_extras_bring_the_controller(operators: CleanInstall, readme_cluster: ReadmeCluster) -> None:
     """Topics from the wheel's file, a controller and the reading commands run from an install with two extras."""
-    addresses = json.loads((cluster.folder / ".controlplane" / "addresses.json").read_text(encoding="utf-8"))
-    there = ["--cluster", "installed", "--bootstrap-servers", cluster.bootstrap_servers]
+    addresses = json.loads((readme_cluster.folder / ".controlplane" / "addresses.json").read_text(encoding="utf-8"))
+    there = ["--cluster", "installed", "--bootstrap-servers", readme_cluster.bootstrap_servers]
     applied = json.loads(run([operators.command, *there, "topics", "apply", "--format", "json"], operators.folder))
     assert applied
     lead = [operators.command, *there, "--redis-url", addresses["redis_url"], "controller", "run"]
@@ -120,9 +105,11 @@ def test_extras_bring_the_controller(operators: CleanInstall, cluster: ReadmeClu
 
 @pytest.mark.spark
 @pytest.mark.timeout(900)
-def test_pipeline_runs_until_ctrl_c_and_its_tables_are_asked(analysts: CleanInstall, cluster: ReadmeCluster) -> None:
+def test_pipeline_runs_until_ctrl_c_and_its_tables_are_asked(
+    analysts: CleanInstall, readme_cluster: ReadmeCluster
+) -> None:
     """Spark, its jars and its Python workers find everything in the wheel, and Ctrl-C is no error."""
-    there = [analysts.command, "--bootstrap-servers", cluster.bootstrap_servers]
+    there = [analysts.command, "--bootstrap-servers", readme_cluster.bootstrap_servers]
     tables = analysts.folder / "delta"
     with Running([*there, "pipeline", "run", "--tables-dir", str(tables)], analysts.folder, {}) as pipeline:
         pipeline.wait_until((tables / "decisions" / "_delta_log" / f"{1:020}.json").exists)

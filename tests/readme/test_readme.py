@@ -3,7 +3,6 @@
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,23 +13,15 @@ from tests.helpers.readme import README, ROOT, ReadmeCluster, Running, blocks, c
 OUR_IMPORTS = {"PYTHONPATH": str(ROOT)}
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[ReadmeCluster]:
-    """The cluster that the README tells people to start."""
-    with ReadmeCluster(tmp_path) as started:
-        yield started
-
-
 @pytest.mark.slow
-@pytest.mark.kafka
 @pytest.mark.timeout(300)
-def test_produce_and_consume_doors(cluster: ReadmeCluster) -> None:
+def test_produce_and_consume_doors(readme_cluster: ReadmeCluster, tmp_path: Path) -> None:
     """The first code that a newcomer copies has to run, and to print what the page shows."""
-    folder = cluster.folder
-    produce = [sys.executable, str(cluster.snippet("produce", folder))]
+    folder = tmp_path
+    produce = [sys.executable, str(readme_cluster.snippet("produce", folder))]
     with Running(produce, folder, OUR_IMPORTS) as node:
         node.wait_until(lambda: "slots ready" in node.output)
-        printed = run([sys.executable, str(cluster.snippet("consume", folder))], folder, OUR_IMPORTS)
+        printed = run([sys.executable, str(readme_cluster.snippet("consume", folder))], folder, OUR_IMPORTS)
         # Before it stand log lines: structlog prints them where nobody configured it.
         assert without_epoch(printed.splitlines()[-1]) == without_epoch(blocks()["consumed"].rstrip())
         assert node.end() == 0, node.output

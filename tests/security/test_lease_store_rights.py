@@ -28,14 +28,15 @@ SOFA_CONTROLLER = "controlplane-sofa-controller"
 
 
 @pytest.fixture(scope="module")
-def server(valkey_server: EmbeddedValkey) -> Iterator[EmbeddedValkey]:
-    """The shared server with the users of the file, switched on; they are gone at the end."""
-    with redis.Redis.from_url(valkey_server.redis_url) as admin:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedValkey]:
+    """A server of this file's own, whose users and scripts come and go, with the users of the file switched on."""
+    with (
+        EmbeddedValkey(tmp_path_factory.mktemp("valkey")) as started,
+        redis.Redis.from_url(started.redis_url) as admin,
+    ):
         for user, rules in RULES.items():
             admin.execute_command("ACL", "SETUSER", user, *rules, "on", f">{PASSWORD}")
-        yield valkey_server
-        for user in RULES:
-            admin.execute_command("ACL", "DELUSER", user)
+        yield started
 
 
 def url_of(port: int, user: str, scheme: str = "redis", options: str = "", password: str = PASSWORD) -> str:

@@ -16,6 +16,7 @@ from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.errors import ConfigurationError
 from controlplane.ports import Delivery, OutgoingRecord
+from tests.fixtures import NewClusterName
 from tests.helpers.roles_at_work import (
     Listener,
     RefusedError,
@@ -90,7 +91,9 @@ MakeWorkplace = Callable[[str], Workplace]
 
 
 @pytest.fixture(scope="module")
-def workplace_of(secured_kafka: SecuredKafka, valkey_server: EmbeddedValkey, folder: Path) -> MakeWorkplace:
+def workplace_of(
+    secured_kafka: SecuredKafka, valkey_server: EmbeddedValkey, new_cluster_name: NewClusterName, folder: Path
+) -> MakeWorkplace:
     """A role's workplace, the same one for all tests; the administrator has a new cluster each time."""
     made: dict[str, Workplace] = {}
     above = secured_kafka.login(SUPER_USER)
@@ -104,7 +107,7 @@ def workplace_of(secured_kafka: SecuredKafka, valkey_server: EmbeddedValkey, fol
         made[name if name != "administrator" else f"administrator-{number}"] = place = Workplace(
             secured_kafka,
             SecuredCluster(
-                f"{name}-{number}",
+                new_cluster_name(name),
                 secured_kafka.password_servers,
                 above,
                 valkey_server.redis_url,
@@ -189,10 +192,10 @@ FOREIGN = [
 
 
 @pytest.fixture(scope="module")
-def shared(secured_kafka: SecuredKafka, folder: Path) -> SecuredCluster:
+def shared(secured_kafka: SecuredKafka, new_cluster_name: NewClusterName, folder: Path) -> SecuredCluster:
     """One cluster in which every user has the role of its name."""
     above = secured_kafka.login(SUPER_USER)
-    cluster = SecuredCluster("shared-roles", secured_kafka.password_servers, above, "", folder)
+    cluster = SecuredCluster(new_cluster_name("shared-roles"), secured_kafka.password_servers, above, "", folder)
     cluster.create_topics()
     grants = [Grant(role, f"User:{role.name}") for role in ROLES.values()]
     apply_acls(cluster.servers, cluster.name, grants, above)
@@ -222,7 +225,9 @@ def test_only_controllers_may_use_the_transactional_id(
     """Whoever could initialise it would fence the leader."""
     kafka = KafkaConfig(shared.servers, secured_kafka.login(user))
     writer = KafkaTransactionalWriter(ClusterConfig(shared.name), kafka)
-    with pytest.raises(ConfigurationError, match=f"does not allow User:{user} to use transactional id shared-roles.le"):
+    with pytest.raises(
+        ConfigurationError, match=f"does not allow User:{user} to use transactional id {shared.name}.le"
+    ):
         writer.open()
 
 
@@ -234,7 +239,7 @@ def test_nobody_reads_what_is_not_its_own(
 ) -> None:
     """The log of decisions is for whoever decides or operates."""
     reader = KafkaLogReader(ClusterConfig(shared.name), KafkaConfig(shared.servers, secured_kafka.login(user)))
-    with pytest.raises(ConfigurationError, match=f"does not allow User:{user} to read topic shared-roles.{topic} "):
+    with pytest.raises(ConfigurationError, match=f"does not allow User:{user} to read topic {shared.name}.{topic} "):
         reader.start_offsets(topic)
     reader.close()
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.wheel import build_wheel
-
 ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "schemas" / "vectors"
 """For people who write readers in other languages: nothing that is installed reads them."""
@@ -15,36 +13,36 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """The wheel, built from this checkout as ``make dist`` builds it, but into a folder of its own."""
-    return zipfile.ZipFile(build_wheel(tmp_path_factory.mktemp("dist")))
+def archive(wheel: Path) -> zipfile.ZipFile:
+    """The wheel, to be looked into."""
+    return zipfile.ZipFile(wheel)
 
 
 @pytest.mark.parametrize("folder", ["schemas", "infra/kafka", "infra/redis", "infra/jvm", "examples/kv"])
-def test_wheel_carries_every_resource(wheel: zipfile.ZipFile, folder: str) -> None:
+def test_wheel_carries_every_resource(archive: zipfile.ZipFile, folder: str) -> None:
     """An installed package encodes records, creates topics, fetches jars and plays the demo without a checkout."""
     files = [path for path in _files(ROOT / folder) if not path.is_relative_to(VECTORS)]
     expected = {f"controlplane/_resources/{path.relative_to(ROOT)}" for path in files}
     assert expected
-    assert expected - set(wheel.namelist()) == set()
+    assert expected - set(archive.namelist()) == set()
 
 
-def test_wheel_is_typed_and_holds_both_packages(wheel: zipfile.ZipFile) -> None:
+def test_wheel_is_typed_and_holds_both_packages(archive: zipfile.ZipFile) -> None:
     """Users' type checkers read our annotations, and the pipeline is part of the product."""
-    names = set(wheel.namelist())
+    names = set(archive.namelist())
     assert {"controlplane/py.typed", "controlplane/__init__.py", "streaming/__init__.py"} - names == set()
 
 
-def test_wheel_holds_nothing_else(wheel: zipfile.ZipFile) -> None:
+def test_wheel_holds_nothing_else(archive: zipfile.ZipFile) -> None:
     """Tests, scripts, and the examples under their own name would land in users' site-packages."""
-    roots = {name.partition("/")[0] for name in wheel.namelist()}
+    roots = {name.partition("/")[0] for name in archive.namelist()}
     assert {root for root in roots if not root.endswith(".dist-info")} == {"controlplane", "streaming"}
 
 
-def test_base_install_is_light(wheel: zipfile.ZipFile) -> None:
+def test_base_install_is_light(archive: zipfile.ZipFile) -> None:
     """Who embeds the agent or the client gets neither Spark nor a server."""
-    (metadata_name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
-    lines = wheel.read(metadata_name).decode().splitlines()
+    (metadata_name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    lines = archive.read(metadata_name).decode().splitlines()
     base = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist:")]
     names = {requirement.split("<")[0].split(">")[0] for requirement in base if "extra ==" not in requirement}
     assert names == {"confluent-kafka", "fastavro", "google-crc32c", "immutables", "prometheus-client", "structlog"}

@@ -22,7 +22,6 @@ from streaming.sinks import produce
 from streaming.sources import read_stream
 from tests.helpers.secured_kafka import SUPER_USER, SecuredKafka
 
-CLUSTER = ClusterConfig("rights-of-the-pipeline")
 (ROLE,) = (role for role in access_roles() if role.name == "pipeline")
 GRANTS = [Grant(ROLE, "User:pipeline")]
 
@@ -30,12 +29,18 @@ Work = Callable[[Right], str]
 
 
 @pytest.fixture
-def work(spark: SparkSession, secured_kafka: SecuredKafka, tmp_path: Path) -> Work:
+def cluster(cluster_name: str) -> ClusterConfig:
+    """A cluster of this test's own."""
+    return ClusterConfig(cluster_name)
+
+
+@pytest.fixture
+def work(spark: SparkSession, secured_kafka: SecuredKafka, cluster: ClusterConfig, tmp_path: Path) -> Work:
     """Does what a right is for; gives what went wrong, empty if nothing did."""
     servers, above = secured_kafka.tls_password_servers, secured_kafka.tls_login(SUPER_USER)
-    apply_topics(servers, CLUSTER.name, topic_specs(), above)
-    apply_acls(servers, CLUSTER.name, GRANTS, above)
-    writer = KafkaEventWriter(CLUSTER, KafkaConfig(servers, above), 60_000)
+    apply_topics(servers, cluster.name, topic_specs(), above)
+    apply_acls(servers, cluster.name, GRANTS, above)
+    writer = KafkaEventWriter(cluster, KafkaConfig(servers, above), 60_000)
     for topic in {right.name for right in ROLE.rights if right.operation is Operation.READ}:
         writer.send(OutgoingRecord(topic, b"key", b"value"))
     assert writer.flush(60_000) == 0
@@ -44,7 +49,7 @@ def work(spark: SparkSession, secured_kafka: SecuredKafka, tmp_path: Path) -> Wo
     done: list[int] = []
 
     def do(right: Right) -> str:
-        topic = CLUSTER.topic(right.name)
+        topic = cluster.topic(right.name)
         done.append(1)
         try:
             if right.operation is Operation.WRITE:
@@ -70,17 +75,17 @@ def work(spark: SparkSession, secured_kafka: SecuredKafka, tmp_path: Path) -> Wo
 
 
 def test_the_pipeline_needs_its_rights_and_no_other(
-    work: Work, secured_kafka: SecuredKafka, spark: SparkSession
+    work: Work, secured_kafka: SecuredKafka, cluster: ClusterConfig, spark: SparkSession
 ) -> None:
     """Every stream and every topic that it writes works under TLS with a password; without its right none does."""
     assert {right: work(right) for right in ROLE.rights} == dict.fromkeys(ROLE.rights, "")
     assert spark.streams.active == []
     kafka = KafkaConfig(secured_kafka.tls_password_servers, secured_kafka.tls_login("pipeline"))
     for right in ROLE.rights:
-        secured_kafka.take(binding_of(CLUSTER.name, right, "User:pipeline"))
+        secured_kafka.take(binding_of(cluster.name, right, "User:pipeline"))
         failure = work(right)
-        apply_acls(secured_kafka.tls_password_servers, CLUSTER.name, GRANTS, secured_kafka.tls_login(SUPER_USER))
-        topic = CLUSTER.topic(right.name)
+        apply_acls(secured_kafka.tls_password_servers, cluster.name, GRANTS, secured_kafka.tls_login(SUPER_USER))
+        topic = cluster.topic(right.name)
         stopping = stopping_error(failure, kafka, f"what the stream of {topic} reads")
         assert type(stopping) is NotAllowedError, (right, failure)
         said = str(stopping)
