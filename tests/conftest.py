@@ -11,7 +11,7 @@ import hypothesis
 import pytest
 import structlog
 
-pytest_plugins = ["tests.fixtures"]
+pytest_plugins = ["tests.fixtures", "tests.side_by_side"]
 
 CONTAINERS_VARIABLE = "CONTROLPLANE_TEST_CONTAINERS"
 

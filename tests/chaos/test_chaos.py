@@ -27,6 +27,7 @@ KINDS = [
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.end_to_end
+@pytest.mark.alone
 @pytest.mark.timeout(600)
 def test_no_fault_breaks_a_promise(cluster_name: str, tmp_path: Path) -> None:
     """The zombie, partitions, a lease store without memory, a frozen broker, no room for snapshots: all stays whole."""

@@ -54,6 +54,7 @@ def serve(cluster: RealCluster) -> None:
     cluster.wait_until(lambda: cluster.slot_leaders() == set(NODES), "the first table")
 
 
+@pytest.mark.alone
 def test_kafka_away_for_twenty_seconds_fences_none_of_two_thousand_nodes(
     own_kafka_broker: BrokerFactory, valkey_server: EmbeddedValkey, cluster_name: str, tmp_path: Path
 ) -> None:

@@ -1,0 +1,31 @@
+"""Tests with servers that share one which is slow to start are run by one process."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.side_by_side import SHARING, SharedServersScheduling, group_of, pytest_xdist_make_scheduler
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("path", [path for group in SHARING for path in group])
+def test_a_path_of_a_group_holds_tests(path: str) -> None:
+    """A folder that was renamed would quietly cost a second Spark session."""
+    assert list((ROOT / path).glob("test_*.py"))
+
+
+def test_files_of_a_group_stay_together_and_others_apart() -> None:
+    """Whatever a test is called."""
+    streaming = {group_of(f"tests/streaming/test_{name}.py::test_it[a::b]") for name in ("rights", "tables")}
+    apart = {group_of(f"tests/integration/test_{name}.py::TestIt::test_it") for name in ("audit", "faults")}
+    assert (len(streaming), len(apart)) == (1, 2)
+
+
+@pytest.mark.parametrize(("dist", "ours"), [("loadfile", True), ("load", False), ("no", False)])
+def test_only_whole_files_are_kept_together(dist: str, *, ours: bool) -> None:
+    """The tests without servers go to whichever process is free."""
+    config = SimpleNamespace(getvalue={"dist": dist, "tx": ["popen"]}.__getitem__, option=SimpleNamespace(debug=False))
+    made = pytest_xdist_make_scheduler(config, None)  # type: ignore[arg-type]  # as much of them as is looked at
+    assert isinstance(made, SharedServersScheduling) is ours
