@@ -36,7 +36,7 @@ demo: ## Run a whole cluster on this machine, break it, measure it (ARGS=--keep 
 .PHONY: test
 test: ## Run every test; the summaries say why a test was skipped (ARGS="-k name" chooses)
 	@$(PREPARE) --java
-	@.venv/bin/python -m pytest -n logical -m "not ($(SERVERS))" $(ARGS); quick=$$?; \
+	@.venv/bin/python -m pytest -n logical --dist worksteal -m "not ($(SERVERS))" $(ARGS); quick=$$?; \
 	.venv/bin/python -m pytest $(SIDE_BY_SIDE) $(ARGS); servers=$$?; \
 	.venv/bin/python -m pytest -m alone $(ARGS); alone=$$?; \
 	case "$$quick $$servers $$alone" in \

@@ -14,6 +14,7 @@ import structlog
 pytest_plugins = ["tests.fixtures", "tests.side_by_side"]
 
 CONTAINERS_VARIABLE = "CONTROLPLANE_TEST_CONTAINERS"
+LONG_TIMEOUT_S = 600
 
 # A busy machine makes examples slow, not wrong; the blob lets anybody repeat a failure.
 hypothesis.settings.register_profile("project", deadline=None, print_blob=True)
@@ -34,12 +35,22 @@ def _former_logging() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tier of containers, with the reason, where nobody asked for it or no Docker engine answers."""
+    """Begin with the longest tests; skip the tier of containers, with the reason, where it cannot run.
+
+    A test of minutes that one of several processes begins last leaves the others without work.
+    """
+    items.sort(key=lambda item: not is_long(item))
     container_tests = [item for item in items if item.get_closest_marker("containers")]
     reason = why_no_containers() if container_tests else None
     if reason:
         for item in container_tests:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def is_long(item: pytest.Item) -> bool:
+    """Whether a test has asked for the time that a test of minutes needs on a busy machine."""
+    limit = item.get_closest_marker("timeout")
+    return limit is not None and limit.args[0] >= LONG_TIMEOUT_S
 
 
 def why_no_containers() -> str | None:
