@@ -2,14 +2,11 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from controlplane.codec.conversion import element_type, field_types, union_members, unwrap
 from controlplane.core.values.canonical import later_fields_in_use, later_levels
-from controlplane.core.values.events import DECLARED
-
-FIRST_LEVEL: Final = 1
-"""The level of every log that has nothing in it of what later levels brought."""
+from controlplane.core.values.events import DECLARED, FIRST_LEVEL
 
 _Measure: TypeAlias = Callable[[Any], int]
 

@@ -113,11 +113,18 @@ def decision_log_cases() -> list[dict[str, Any]]:
     """The contents of ``decision_logs.json``."""
     log = real_log()
     before, fourth, rest = log[:3], log[3], log[4:]
-    logs = [
+    whole = [
         _Log("a whole log", "Every decision in one record.", "L1 L5 L7").add(log),
         _Log("a whole log in parts", "The same decisions, cut.", "L2 L3 L4 L7").add(log, _SMALL_PARTS),
         _Log("an empty log", "No leader has ever led.", "L5"),
     ]
+    logs = [*whole, *_broken_chains(before, fourth), *_unknown_records(before, fourth, rest)]
+    return [each.document() for each in logs]
+
+
+def _broken_chains(before: Sequence[Decision], fourth: Decision) -> list[_Log]:
+    """Logs whose fourth decision no leader writes after the first three, or that lack a part."""
+    logs = []
     for name, altered in {
         "a gap in seq": replace(fourth, seq=Seq(5)),
         "a repeated seq": replace(fourth, seq=Seq(3)),
@@ -144,6 +151,13 @@ def decision_log_cases() -> list[dict[str, Any]]:
     begun = _Log("a decision without its first part", "A reader begins at part 0.", "L2").add(before)
     logs.append(begun.stop_at(*parts[1:]))
 
+    return logs
+
+
+def _unknown_records(before: Sequence[Decision], fourth: Decision, rest: Sequence[Decision]) -> list[_Log]:
+    """Logs with records that a reader cannot decode, and with another log's decisions."""
+    logs = []
+    parts = encode_decision(fourth, _SMALL_PARTS)
     newer = replace(fourth, feature_level=_LATER_FEATURE_LEVEL)
     level = _Log("a feature level of a later version", "Only an upgrade reads on.", "L6").add(before)
     logs.append(level.stop_at(*encode_decision(newer)))
@@ -181,4 +195,4 @@ def decision_log_cases() -> list[dict[str, Any]]:
         between.add_raw(b"4", part)
     between.read.append(fourth)
     logs.append(between.add(rest))
-    return [each.document() for each in logs]
+    return logs

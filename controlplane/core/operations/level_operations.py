@@ -9,8 +9,9 @@ from controlplane.core.log.draft import Draft
 from controlplane.core.operations.answers import Answer, done, refused, some_of
 from controlplane.core.operations.arguments import Argument, any_text
 from controlplane.core.operations.intent_conflicts import no_goals
-from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation import Operation, Turn
 from controlplane.core.operations.operation_context import Arguments, OperationContext
+from controlplane.core.values.events import FIRST_LEVEL
 from controlplane.errors import ConfigurationError
 
 _DIGITS: Final = 9

@@ -9,9 +9,10 @@ from controlplane.core.log.draft import Draft
 from controlplane.core.operations.answers import Answer, done, refused
 from controlplane.core.operations.arguments import Argument, check_namespace_name
 from controlplane.core.operations.intent_conflicts import no_goals
-from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation import Operation, Turn
 from controlplane.core.operations.operation_context import Arguments, OperationContext
 from controlplane.core.operations.slot_numbers import counted
+from controlplane.core.values.events import FIRST_LEVEL
 
 
 def create_namespace(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:

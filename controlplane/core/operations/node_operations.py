@@ -26,11 +26,12 @@ from controlplane.core.operations.intent_conflicts import (
     no_settings_of_node,
     node_goal,
 )
-from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation import Operation, Turn
 from controlplane.core.operations.operation_context import Arguments, OperationContext
 from controlplane.core.operations.slot_numbers import counted
 from controlplane.core.operations.weights import parse_weight
 from controlplane.core.slots.policy_contract import OrderKind
+from controlplane.core.values.events import FIRST_LEVEL
 from controlplane.core.values.identifiers import NodeId
 
 

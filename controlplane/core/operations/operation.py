@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.draft import Draft
@@ -11,9 +11,6 @@ from controlplane.core.operations.answers import Answer
 from controlplane.core.operations.arguments import Argument
 from controlplane.core.operations.intent_conflicts import GoalsOf
 from controlplane.core.operations.operation_context import Arguments, OperationContext
-
-FIRST_LEVEL: Final = 1
-"""The feature level of operations that every log allows."""
 
 
 class Turn(Enum):

@@ -20,7 +20,7 @@ from controlplane.core.operations.answers import (
     unless_contradicting,
 )
 from controlplane.core.operations.intent_conflicts import policy_fields
-from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation import Operation, Turn
 from controlplane.core.operations.operation_context import Arguments, OperationContext
 from controlplane.core.operations.slot_numbers import named_slots
 from controlplane.core.slots.events import SlotsExcluded, SlotsPinned, SlotsSplit
@@ -29,6 +29,7 @@ from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.slots.policy_contract import OrderKind
 from controlplane.core.slots.table import split_parts
 from controlplane.core.values.canonical import Plain, from_plain, later_fields_in_use, parsed_text, to_plain
+from controlplane.core.values.events import FIRST_LEVEL
 from controlplane.errors import ConfigurationError, InvalidInputError, UnknownSlotPolicyError
 
 _OPTIONS: Final = "slot_policy_options"

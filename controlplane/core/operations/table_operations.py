@@ -18,7 +18,7 @@ from controlplane.core.operations.answers import (
 )
 from controlplane.core.operations.arguments import NODE, SLOTS, Argument, check_one_of
 from controlplane.core.operations.intent_conflicts import cluster_goal, no_goals, slot_goals
-from controlplane.core.operations.operation import FIRST_LEVEL, Operation, Turn
+from controlplane.core.operations.operation import Operation, Turn
 from controlplane.core.operations.operation_context import Arguments, OperationContext
 from controlplane.core.operations.slot_numbers import named_slots, parse_slots
 from controlplane.core.slots.events import (
@@ -32,6 +32,7 @@ from controlplane.core.slots.events import (
 )
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.policy_contract import OrderKind
+from controlplane.core.values.events import FIRST_LEVEL
 from controlplane.errors import ConfigurationError
 
 

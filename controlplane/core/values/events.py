@@ -11,6 +11,9 @@ from controlplane.core.values.identifiers import NodeId
 
 T = TypeVar("T")
 
+FIRST_LEVEL: Final = 1
+"""The feature level of every log that holds nothing of what later levels brought."""
+
 
 class CallsFor(Enum):
     """What has to be planned after an event, in the decision that holds it."""
@@ -38,7 +41,7 @@ class Declaration:
 
     calls_for: CallsFor
     nodes: Callable[[Any], Iterable[NodeId]] = _no_node
-    since_level: int = 1
+    since_level: int = FIRST_LEVEL
 
 
 _DECLARED: Final[dict[type, Declaration]] = {}
@@ -48,7 +51,7 @@ DECLARED: Final[Mapping[type, Declaration]] = MappingProxyType(_DECLARED)
 
 
 def event(
-    *, calls_for: CallsFor, nodes: Callable[[Any], Iterable[NodeId]] = _no_node, since_level: int = 1
+    *, calls_for: CallsFor, nodes: Callable[[Any], Iterable[NodeId]] = _no_node, since_level: int = FIRST_LEVEL
 ) -> Callable[[type[T]], type[T]]:
     """Class decorator for events: they are written with their class name wherever they stand.
 

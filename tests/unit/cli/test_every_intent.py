@@ -23,8 +23,9 @@ from controlplane.core.operations import registry
 from controlplane.core.operations.argument_checks import check_arguments
 from controlplane.core.operations.arguments import any_text
 from controlplane.core.operations.intent_conflicts import Goals, no_goals
-from controlplane.core.operations.operation import FIRST_LEVEL, Operation
-from controlplane.core.operations.policy_operations import RIGHTS_LEVEL
+from controlplane.core.operations.operation import Operation
+from controlplane.core.values.canonical import later_levels
+from controlplane.core.values.events import FIRST_LEVEL
 from controlplane.errors import ConfigurationError
 from controlplane.inspection.decisions import decision_documents, decision_rows
 from controlplane.inspection.readers import LoggedDecision
@@ -111,7 +112,8 @@ def opposite_of(kind: Enum) -> Intent | None:
 
 def world_for(kind: Enum, **policy: object) -> World:
     """A cluster of three nodes at the least feature level at which the kind is carried out."""
-    level = max(level_of(kind), RIGHTS_LEVEL if "intent_rights" in policy else FIRST_LEVEL)
+    needed = later_levels(Policy)
+    level = max(level_of(kind), *(needed.get(name, FIRST_LEVEL) for name in policy), FIRST_LEVEL)
     world = World(Policy(**{"slot_count": SLOTS, **policy}), first_feature_level=level)  # type: ignore[arg-type]
     world.admit("n1", "n2", "n3")
     return world

@@ -13,22 +13,23 @@ from controlplane.core.log.identity import (
     shows_last_epoch,
 )
 from controlplane.core.log.state import State
-from controlplane.core.routing.rows import EpochMarker
+from controlplane.core.routing.rows import SETTINGS_KEY, EpochMarker
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.values.digests import format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import FencedError, LogContinuityError, LogUnavailableError
 
+SETTINGS = SETTINGS_KEY.encode()
 LED = State(log_id="ours", seq=Seq(9), epoch=Epoch(4), term=Term(3))
 
 
 def _marker(log_id: str = "ours", *, epoch: int = 4, seq: int = 9, term: int = 3) -> EpochMarker:
-    return EpochMarker(Term(term), Epoch(epoch), Seq(seq), log_id, 1, "", format_digest(row_hash(b"key", b"row")))
+    return EpochMarker(Term(term), Epoch(epoch), Seq(seq), log_id, 1, "", format_digest(row_hash(SETTINGS, b"row")))
 
 
 def _image(marker: EpochMarker | None, followed: str = "") -> TopicImage:
     image = TopicImage(followed)
-    image.put(b"key", b"row")
+    image.put(SETTINGS, b"row")
     if marker is not None:
         image.mark(marker)
     return image

@@ -131,8 +131,7 @@ def test_a_reader_shows_it_and_a_tombstone_removes_it(kind: AnyRowKind) -> None:
         assert row in shown_rows(table), f"RoutingTable has no field that shows a {kind.record.__name__}"
         topic.put(key_of(row).encode(), None, None)
         if kind.image is kind_of(table.settings).image:
-            with pytest.raises(InvariantViolationError, match="no settings row"):
-                topic.commit()
+            assert topic.commit() is None, "a table without settings was shown"
             continue
         after = topic.commit()
         assert after is not None
