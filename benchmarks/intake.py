@@ -23,7 +23,7 @@ from controlplane.adapters.system_clock import SystemClock
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.inputs import decode_input, encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP, ClusterConfig, KafkaConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.decide import Opening, decide, open_term
 from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.state import State
@@ -35,7 +35,7 @@ from controlplane.core.values.inputs import InputRecord
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import OutgoingRecord
-from controlplane.service.intake import Intake
+from controlplane.service.input_reader import InputReader
 from controlplane.service.metrics import ControllerMetrics
 
 TICK_EVERY = 500
@@ -114,7 +114,7 @@ def _state(nodes: int) -> State:
     It begins now, at the longest silence limit and interval between decisions: nothing is due while its heartbeats are
     read, however long that takes, so that only the intake is measured.
     """
-    policy = Policy(positions_interval_ms=1 << 40, silence_limit_ms=20_000)
+    policy = ClusterPolicy(positions_interval_ms=1 << 40, silence_limit_ms=20_000)
     state = open_term(State(), Observations(), Term(1), "bench", "bench", Opening(new_log=("log", policy))).state
     joins = [
         InputRecord(
@@ -137,21 +137,21 @@ def _rate_per_s(cluster: ClusterConfig, kafka: KafkaConfig, events: int, state: 
     if state is None:
         return _bare_rate_per_s(cluster, kafka, events)
     metrics = ControllerMetrics(CollectorRegistry())
-    intake = Intake(lambda: KafkaLogReader(cluster, kafka), _LongAgo(), metrics)
-    intake.start(State())
+    input_reader = InputReader(lambda: KafkaLogReader(cluster, kafka), _LongAgo(), metrics)
+    input_reader.start(State())
     try:
         began_s, done = time.perf_counter(), 0
         while done < events:
-            done += intake.poll(100)
-            verdict = decide(state, intake.observations)
-            intake.decided(verdict)
+            done += input_reader.poll(100)
+            verdict = decide(state, input_reader.observations)
+            input_reader.decided(verdict)
             if verdict.sealed is not None:
                 causes = [cause.kind.value for cause in verdict.sealed.decision.causes]
                 message = f"heartbeats alone led to a decision ({causes}): its cost would count as that of the intake"
                 raise InvariantViolationError(message)
         return done / (time.perf_counter() - began_s)
     finally:
-        intake.close()
+        input_reader.close()
 
 
 class _LongAgo(SystemClock):

@@ -14,10 +14,10 @@ from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
 from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.decide import Opening, decide, open_term
 from controlplane.core.deciding.observations import Observations, observe
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Cause, CauseKind, Decision
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
@@ -56,7 +56,7 @@ _FIELDS: Final = {
 
 def founded(slots: int, nodes: int) -> list[SealedDecision]:
     """The first decisions of a cluster whose nodes have joined, as the core makes them."""
-    policy = Policy(slot_count=slots, positions_interval_ms=1 << 40)
+    policy = ClusterPolicy(slot_count=slots, positions_interval_ms=1 << 40)
     opened = open_term(State(), Observations(), Term(1), "bench", "bench", Opening(new_log=("bench", policy)))
     joins = [
         InputRecord(
@@ -165,7 +165,7 @@ class LongLog:
         if self._checked is None or decision is None:
             message = "a made decision is not whole"
             raise InvariantViolationError(message)
-        self._checked = follow(self._checked, decision)
+        self._checked = apply_decision(self._checked, decision)
         if self._checked.seq - self._before.seq >= CHECKED:
             self._checked = None
 

@@ -32,10 +32,10 @@ from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.table import decode_row, encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig, KafkaConfig
-from controlplane.core.cluster.policy import HashFunction, Policy
+from controlplane.core.cluster.policy import ClusterPolicy, HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.routing.rows import EpochMarker, Row, key_of
+from controlplane.core.routing.rows import EpochMarker, TableRow, key_of
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term
@@ -130,9 +130,9 @@ class _Table:
     def next_epoch(self, slots: list[int] | range) -> list[OutgoingRecord]:
         self.epoch += 1
         leaders = [f"n{(slot_id + self.epoch) % 7}" for slot_id in range(SLOTS)]
-        rows: list[Row] = [Slot(slot_id, leaders[slot_id], (), Epoch(self.epoch)) for slot_id in slots]
+        rows: list[TableRow] = [Slot(slot_id, leaders[slot_id], (), Epoch(self.epoch)) for slot_id in slots]
         if self.epoch == 1:
-            rows.append(TableSettings(SLOTS, 1, HashFunction.CRC32C, Policy().silence_limit_ms))
+            rows.append(TableSettings(SLOTS, 1, HashFunction.CRC32C, ClusterPolicy().silence_limit_ms))
         records = []
         for row in rows:
             key, value = key_of(row), encode_row(row)

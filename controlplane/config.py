@@ -1,7 +1,7 @@
 """Settings of one process: frozen values that refuse to exist when they contradict themselves.
 
 What all controllers have to agree on (replicas, silence limit, ...) is not here: that is the logged
-:class:`controlplane.core.cluster.policy.Policy`. The command line and the environment are read in ``cli`` only.
+:class:`controlplane.core.cluster.policy.ClusterPolicy`. The command line and the environment are read in ``cli`` only.
 """
 
 import re

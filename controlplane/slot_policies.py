@@ -10,7 +10,7 @@ SLOT_POLICIES = (Mine(),)
 
 from typing import TYPE_CHECKING
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.answers import Answered, ask
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.pins import Exclusion, Pin
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answered",
+    "ClusterPolicy",
     "Epoch",
     "Exclusion",
     "OrderKind",
     "Pin",
     "PlacementNode",
-    "Policy",
     "ReplicaStatus",
     "Slot",
     "SlotAnswer",

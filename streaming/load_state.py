@@ -141,7 +141,7 @@ class LoadState:
     def fold(self, reports: Iterable[PlacedReport], weights: ResourceWeights) -> None:
         """Take in reports; those that are in already change nothing, in whichever batch they come again.
 
-        A report of an older incarnation than its node has shown does not count: its process is a former life.
+        A report of an older incarnation than its node has shown does not count: its process is a former incarnation.
         """
         for report in sorted(reports, key=lambda each: each.position):
             known = self.nodes.get(report.node_id)

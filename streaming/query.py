@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
-from controlplane.core.values.canonical import Plain
+from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import PrerequisiteError, UserError
 from streaming import tables
 from streaming.table_contracts import ALL_TABLES, DECISIONS_TABLE, TableContract
@@ -21,7 +21,7 @@ class QueryResult(NamedTuple):
     """What a statement gave: column names, and rows of plain values (dates as ISO text, bytes as hexadecimal)."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Plain, ...], ...]
+    rows: tuple[tuple[CanonicalValue, ...], ...]
 
 
 def refuse_without_tables(warehouse_dir: Path, cluster: str) -> None:
@@ -91,7 +91,7 @@ def _named(statement: str) -> tuple[TableContract, ...]:
     return named or ALL_TABLES
 
 
-def _plain(value: object) -> Plain:
+def _plain(value: object) -> CanonicalValue:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Row):

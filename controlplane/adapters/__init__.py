@@ -1,5 +1,5 @@
-"""The outside world behind the ports: Kafka, Redis, the system's clock, and shipped in-memory fakes of all three.
+"""The outside world behind the ports: Kafka, Redis, the system's clock and threads.
 
-Every adapter and its fake pass the same contract suite (``tests/contracts``). Only ``kafka_*`` import confluent_kafka,
-only ``redis_lease`` imports redis.
+Every adapter passes the same contract suite as its counterpart in :mod:`controlplane.testing` (``tests/contracts``).
+Only ``kafka_*`` import confluent_kafka, only ``redis_lease`` imports redis.
 """

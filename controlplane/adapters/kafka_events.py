@@ -36,7 +36,7 @@ class KafkaEventWriter:
         kafka: where the log is.
         message_timeout_ms: after this long without an acknowledgement a record is given up, and its delivery says so.
             A record that was already transmitted may still be appended later.
-        request_timeout_ms: how long a question about topics may take.
+        request_timeout_ms: how long a query about topics may take.
     """
 
     def __init__(

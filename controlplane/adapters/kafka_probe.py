@@ -39,14 +39,14 @@ class ProbeOutcome(NamedTuple):
 
 
 class Probe:
-    """One question to the leaders of some places, asked in a thread of its own.
+    """One query to the leaders of some places, asked in a thread of its own.
 
     Args:
         make: makes the client to ask through; it is closed afterwards.
         places: whose leaders are asked; one that answers is enough.
         logger: of the client that is doubted.
         doubted: a producer, which is asked for the leaders as well: it may wait for acknowledgements that a leader
-            cannot give yet. (A doubted consumer needs no question: it asks its leaders all the time.)
+            cannot give yet. (A doubted consumer needs no query: it asks its leaders all the time.)
 
     Attributes:
         outcome: None until the probe is over.

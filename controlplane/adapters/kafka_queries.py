@@ -1,6 +1,6 @@
-"""Questions of a reader to Kafka: how many partitions a topic has, and which offsets they begin, end or go on with.
+"""Queries of a reader to Kafka: how many partitions a topic has, and which offsets they begin, end or go on with.
 
-Every question is repeated until it is answered or its time is over. A client that has not answered in time is not asked
+Every query is repeated until it is answered or its time is over. A client that has not answered in time is not asked
 again: it may have lost the address of every broker (decision 0014).
 """
 
@@ -31,14 +31,14 @@ class KafkaQueries:
 
     While the reader has nothing assigned, its own consumer is asked: a consumer whose first call is ``assign`` often
     takes a second until it fetches, one that has asked before does not (measured: 10 of 24, and 0 of 24). Afterwards
-    questions would queue up behind an open fetch, so a second consumer is asked.
+    queries would queue up behind an open fetch, so a second consumer is asked.
 
     Args:
         cluster: prefix of the topics.
         reading: the reader's own consumer.
         make: makes the second one.
         access: who asks, for messages.
-        timeout_s: how long a question may take in all.
+        timeout_s: how long a query may take in all.
     """
 
     def __init__(
@@ -118,14 +118,14 @@ class KafkaQueries:
 
         return self._ask(name, ask)
 
-    def _ask(self, name: str, question: Callable[[Consumer, float], _Answer]) -> _Answer:
+    def _ask(self, name: str, query: Callable[[Consumer, float], _Answer]) -> _Answer:
         """Ask until there is an answer or the time is over; leaders may be unknown for a moment after a start."""
         asked = self._consumer_to_ask()
         deadline_s = time.monotonic() + self._timeout_s
         while True:
             remaining_s = deadline_s - time.monotonic()
             try:
-                return question(asked, max(remaining_s, _RETRY_PAUSE_S))
+                return query(asked, max(remaining_s, _RETRY_PAUSE_S))
             except KafkaException as exception:
                 error = error_of(exception)
                 translated = self._reading.listener.request_error(error, f"topic {name}", self._access)

@@ -53,7 +53,7 @@ class KafkaLogReader:
     Args:
         cluster: prefix of the topics.
         kafka: where the log is.
-        request_timeout_ms: how long a question about topics or offsets may take in all.
+        request_timeout_ms: how long a query about topics or offsets may take in all.
     """
 
     def __init__(self, cluster: ClusterConfig, kafka: KafkaConfig, *, request_timeout_ms: int = 5_000) -> None:

@@ -16,7 +16,7 @@ from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.framing import framing_with
 from controlplane.config import DECISIONS, ControllerConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.election.leading import Leading
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
@@ -31,14 +31,14 @@ from controlplane.ports import (
     Threads,
     TransactionalWriter,
 )
+from controlplane.service.components import ControllerComponents
 from controlplane.service.controller import Controller
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.follower import LogFollower
-from controlplane.service.intake import Intake
+from controlplane.service.input_reader import InputReader
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_profiles import AnyProfile, OwnLease, SofaLease
 from controlplane.service.metrics import ControllerMetrics
-from controlplane.service.parts import Parts
 from controlplane.service.snapshots import SnapshotKeeper
 from controlplane.service.ticker import Ticker
 
@@ -48,7 +48,7 @@ SNAPSHOT_TIMEOUT_MS = 30_000
 """How long Kafka may take for a part of a snapshot: nobody waits for it."""
 
 
-def run_controller(config: ControllerConfig, policy: Policy, slot_policies: SlotPolicies, stop: Signal) -> None:
+def run_controller(config: ControllerConfig, policy: ClusterPolicy, slot_policies: SlotPolicies, stop: Signal) -> None:
     """Run a controller until ``stop`` is set.
 
     Args:
@@ -97,7 +97,7 @@ def run_controller(config: ControllerConfig, policy: Policy, slot_policies: Slot
 
 def compose_controller(  # noqa: PLR0913 - one argument for each thing of the world
     config: ControllerConfig,
-    policy: Policy,
+    policy: ClusterPolicy,
     *,
     slot_policies: SlotPolicies = BUILT_IN_POLICIES,
     clock: Clock,
@@ -139,7 +139,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
             store_timeout_ms=config.lease.store_timeout_ms,
             rest_ms=config.lease.duration_ms,
         )
-    parts = Parts(
+    components = ControllerComponents(
         config=config,
         first_policy=policy,
         slot_policies=slot_policies,
@@ -149,12 +149,12 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
         open_reader=open_reader,
         open_transactions=open_transactions,
         follower=LogFollower(open_reader, clock, metrics.foreign_records.labels(DECISIONS).inc),
-        intake=Intake(open_reader, clock, metrics, framing_with(config.kafka.schema_ids)),
+        input_reader=InputReader(open_reader, clock, metrics, framing_with(config.kafka.schema_ids)),
         dead_letters=DeadLetterWriter(event_writers[1], config.controller_id, metrics),
         snapshots=SnapshotKeeper(event_writers[2], open_reader, clock, threads, config.snapshots, metrics),
         new_log_id=lambda: f"{random_source.getrandbits(128):032x}",
     )
-    return Controller(parts, machine, keeper, ticker, random_source)
+    return Controller(components, machine, keeper, ticker, random_source)
 
 
 def _lease_profile(

@@ -130,7 +130,7 @@ def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
     default=DEFAULT_DATA_DIR,
-    help="The folder of the local parts: their addresses, data and logs.",
+    help="The folder of the local services: their addresses, data and logs.",
 )
 @click.option(
     "--connect-timeout",

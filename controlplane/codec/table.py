@@ -9,7 +9,7 @@ from controlplane.codec.conversion import from_datum, to_datum
 from controlplane.codec.framing import default_framing
 from controlplane.codec.schema_levels import version_at
 from controlplane.core.cluster.policy import FEATURE_LEVEL
-from controlplane.core.routing.rows import ROW_KINDS, EpochMarker, Row, TableValue, key_of
+from controlplane.core.routing.rows import ROW_KINDS, EpochMarker, TableRow, TableValue, key_of
 from controlplane.errors import InvalidInputError
 
 ROW_TYPES: Final[tuple[type[TableValue], ...]] = (*(kind.record for kind in ROW_KINDS), EpochMarker)
@@ -18,7 +18,7 @@ ROW_TYPES: Final[tuple[type[TableValue], ...]] = (*(kind.record for kind in ROW_
 _BY_NAME: Final = {kind.__name__: kind for kind in ROW_TYPES}
 
 
-def encode_row(row: Row | EpochMarker, feature_level: int = FEATURE_LEVEL) -> bytes:
+def encode_row(row: TableRow | EpochMarker, feature_level: int = FEATURE_LEVEL) -> bytes:
     """The value of a row or of the marker. Equal rows give equal bytes: no schema here holds a map.
 
     Args:
@@ -32,7 +32,7 @@ def encode_row(row: Row | EpochMarker, feature_level: int = FEATURE_LEVEL) -> by
     return default_framing().encode(name, to_datum(row), version_at(name, feature_level))
 
 
-def decode_row(key: bytes, value: bytes) -> Row | EpochMarker:
+def decode_row(key: bytes, value: bytes) -> TableRow | EpochMarker:
     """The row or marker that stands in the topic under this key.
 
     Raises:

@@ -9,7 +9,7 @@ from controlplane.inspection.source import LogSource
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LoggedAnswer:
     """What became of an intent, and the decision that says so."""
 
     event: IntentAnswered
@@ -23,7 +23,7 @@ class AnswerWatch:
         """Begin behind the last decision; the reader belongs to the watch from here on."""
         self._follower = DecisionFollower(source)
 
-    def wait(self, intent_id: IntentId, timeout_ms: int) -> Answer | None:
+    def wait(self, intent_id: IntentId, timeout_ms: int) -> LoggedAnswer | None:
         """The answer, or None if the log holds none when the time is over."""
         found: list[IntentAnswered] = []
 
@@ -33,4 +33,4 @@ class AnswerWatch:
             return bool(found)
 
         logged = self._follower.wait_for(answers, timeout_ms)
-        return None if logged is None else Answer(found[0], logged)
+        return None if logged is None else LoggedAnswer(found[0], logged)

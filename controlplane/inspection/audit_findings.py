@@ -4,18 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 
 from controlplane.core.audit.log_audit import Difference, LogAudit
-from controlplane.core.values.canonical import Plain
-from controlplane.inspection.rows import Row, Rows
+from controlplane.core.values.canonical import CanonicalValue
+from controlplane.inspection.records import Record, Records
 
 DIFFERENCE_FIELDS = ("seq", "epoch", "field", "recorded", "retaken", "causes", "inputs")
 
 
-def difference_rows(differences: Sequence[Difference]) -> Rows:
+def difference_rows(differences: Sequence[Difference]) -> Records:
     """A row for each field that differs."""
     return [_row(each) for each in differences]
 
 
-def _row(difference: Difference) -> Row:
+def _row(difference: Difference) -> Record:
     return {
         "seq": difference.seq,
         "epoch": difference.epoch,
@@ -28,14 +28,14 @@ def _row(difference: Difference) -> Row:
     }
 
 
-def audit_document(judging: LogAudit, followed: Counter[str], differences: Sequence[Difference]) -> Plain:
+def audit_document(log_audit: LogAudit, followed: Counter[str], differences: Sequence[Difference]) -> CanonicalValue:
     """All of it; ``followed`` counts the decisions that were only followed, by the reason."""
     return {
-        "decisions": judging.decisions,
-        "retaken": judging.retaken,
-        "first_retaken": judging.first_retaken,
-        "epoch": judging.state.epoch,
-        "broken": judging.broken,
+        "decisions": log_audit.decisions,
+        "retaken": log_audit.retaken,
+        "first_retaken": log_audit.first_retaken,
+        "epoch": log_audit.state.epoch,
+        "broken": log_audit.broken,
         "followed": [{"reason": reason, "decisions": count} for reason, count in followed.items()],
         "differences": [dict(row) for row in difference_rows(differences)],
     }

@@ -13,7 +13,7 @@ from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.core.cluster.events import TermOpened
-from controlplane.core.deciding.decide import settle
+from controlplane.core.deciding.decide import follow_up
 from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
@@ -22,8 +22,8 @@ from controlplane.core.values.positions import place_of, position_key
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.inspection import readers
 from controlplane.inspection.source import LogSource
-from controlplane.log_reading.deadlines import StallWatch
 from controlplane.ports import RawRecord
+from controlplane.topic_reading.deadlines import StallWatch
 
 INPUT_TOPICS: Final = (HEARTBEATS, MEMBERSHIP, INTENTS)
 """What decisions are taken from."""
@@ -167,12 +167,12 @@ class Auditor:
         except LogContinuityError:
             self._begin(self._tape.first_kept())
             reason = "its inputs were deleted while the audit ran"
-        found = self._audit.follow(decision) if reason else self._audit.judge(decision, self._observations)
+        found = self._audit.follow(decision) if reason else self._audit.retake_next(decision, self._observations)
         if found:
             # Its positions may be the wrong ones: what follows must not be judged by what was read too much.
             self._observations = self._observed_before
             self._tape.seek(self._observations.positions)
-        self._observations, _ = settle(self._audit.state, self._observations)
+        self._observations, _ = follow_up(self._audit.state, self._observations)
         return Audited(decision.seq, reason, tuple(found))
 
     def _observe(self, decision: Decision) -> str:
@@ -247,4 +247,4 @@ class Auditor:
     def _fold(self, wanted: Mapping[TopicPartition, int]) -> None:
         for batch in self._tape.read_to(wanted):
             self._observations = observe(self._observations, batch)
-            self._observations, _ = settle(self._audit.state, self._observations)
+            self._observations, _ = follow_up(self._audit.state, self._observations)

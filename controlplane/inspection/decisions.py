@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.operations.slot_numbers import counted
 from controlplane.core.slots.certificate import Certificate
-from controlplane.core.values.canonical import Plain, to_plain
+from controlplane.core.values.canonical import CanonicalValue, to_canonical
 from controlplane.core.verification.log_verification import Complaint, LogVerification
-from controlplane.inspection.log_search import ToldDecision
+from controlplane.inspection.log_search import FoundDecision
 from controlplane.inspection.past_states import Replay
 from controlplane.inspection.readers import LoggedDecision
-from controlplane.inspection.rows import Row, Rows, when
+from controlplane.inspection.records import Record, Records, when
 
 COMPLAINT_FIELDS = ("seq", "epoch", "complaint")
 DECISION_FIELDS = (
@@ -63,12 +63,12 @@ def answer_text(answered: IntentAnswered) -> str:
     return f"{asked}: {answered.outcome.value}: {answered.detail}"
 
 
-def decision_rows(decisions: Sequence[LoggedDecision]) -> Rows:
+def decision_rows(decisions: Sequence[LoggedDecision]) -> Records:
     """A row for each decision: what its plan moves and the least, empty without a plan, and what it carried out itself.
 
     ``leader_changes`` are those that it carried out.
     """
-    rows: list[Row] = []
+    rows: list[Record] = []
     for logged in decisions:
         decision = logged.decision
         certificate = decision.certificate
@@ -92,48 +92,48 @@ def decision_rows(decisions: Sequence[LoggedDecision]) -> Rows:
     return rows
 
 
-def change_rows(found: Sequence[ToldDecision]) -> Rows:
+def change_rows(found: Sequence[FoundDecision]) -> Records:
     """A row for each row of the slot table that these decisions changed; the slot leader is named first."""
     return [
         {
-            "seq": told.logged.decision.seq,
+            "seq": found_decision.logged.decision.seq,
             "slot": change.after.slot_id,
             "before": " ".join(change.before.replicas) or "nobody",
             "after": " ".join(change.after.replicas) or "nobody",
             "cause": change.cause,
         }
-        for told in found
-        for change in told.rows
+        for found_decision in found
+        for change in found_decision.rows
     ]
 
 
-def decision_documents(decisions: Sequence[LoggedDecision]) -> list[dict[str, Plain]]:
+def decision_documents(decisions: Sequence[LoggedDecision]) -> list[dict[str, CanonicalValue]]:
     """Each decision whole, with its offset and append time, for programs."""
-    documents: list[dict[str, Plain]] = []
+    documents: list[dict[str, CanonicalValue]] = []
     for logged in decisions:
-        plain = to_plain(logged.decision)
-        place: dict[str, Plain] = {"offset": logged.offset, "append_time_ms": logged.append_time_ms}
+        plain = to_canonical(logged.decision)
+        place: dict[str, CanonicalValue] = {"offset": logged.offset, "append_time_ms": logged.append_time_ms}
         documents.append({**place, **plain} if isinstance(plain, dict) else place)
     return documents
 
 
-def told_documents(found: Sequence[ToldDecision]) -> Plain:
+def found_documents(found: Sequence[FoundDecision]) -> CanonicalValue:
     """The same with ``rows``: the rows of the slot table that each changed, and why."""
-    documents = decision_documents([told.logged for told in found])
-    for document, told in zip(documents, found, strict=True):
+    documents = decision_documents([found_decision.logged for found_decision in found])
+    for document, found_decision in zip(documents, found, strict=True):
         document["rows"] = [
-            {"before": to_plain(change.before), "after": to_plain(change.after), "cause": change.cause}
-            for change in told.rows
+            {"before": to_canonical(change.before), "after": to_canonical(change.after), "cause": change.cause}
+            for change in found_decision.rows
         ]
     return list(documents)
 
 
-def complaint_rows(complaints: Sequence[Complaint]) -> Rows:
+def complaint_rows(complaints: Sequence[Complaint]) -> Records:
     """A row for each thing that is wrong."""
     return [{"seq": each.seq, "epoch": each.epoch, "complaint": each.sentence} for each in complaints]
 
 
-def verification_document(verification: LogVerification, complaints: Sequence[Complaint]) -> Plain:
+def verification_document(verification: LogVerification, complaints: Sequence[Complaint]) -> CanonicalValue:
     """The same for programs."""
     return {
         "decisions": verification.decisions,
@@ -143,7 +143,7 @@ def verification_document(verification: LogVerification, complaints: Sequence[Co
     }
 
 
-def replay_row(folded: Replay, elapsed_s: float) -> Row:
+def replay_row(folded: Replay, elapsed_s: float) -> Record:
     """What a replay led to, where it began, and how fast it was."""
     state = folded.state
     return {

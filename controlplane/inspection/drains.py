@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeAdmitted, NodeDraining, NodeFenced, NodeUndrained
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.kept_slots import kept_slots, kept_text
 from controlplane.core.operations.slot_numbers import counted, named_slots
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
-from controlplane.core.slots.policy_contract import OrderKind, heeds
+from controlplane.core.slots.policy_contract import OrderKind, supports
 from controlplane.core.values.identifiers import NodeId, Seq, SlotId
 from controlplane.inspection.readers import LoggedDecision
 
@@ -53,7 +53,7 @@ class DrainProgress:
         """Take the next decision of the log."""
         decision = logged.decision
         held = self._held()
-        self.state = follow(self.state, decision)
+        self.state = apply_decision(self.state, decision)
         self.next_offset = logged.offset + 1
         for event in decision.events:
             match event:
@@ -119,8 +119,8 @@ def _failed(sentence: str) -> DrainEnd:
 
 def _kept(state: State, node_id: NodeId) -> tuple[SlotId, ...]:
     """The slots that the node never gives away; a slot policy that is not known here is taken to support exclusions."""
-    heeds_exclusions = heeds(BUILT_IN_POLICIES, state.cluster.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
-    return kept_slots(state, node_id, heeds_exclusions=heeds_exclusions)
+    supports_exclusions = supports(BUILT_IN_POLICIES, state.cluster.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
+    return kept_slots(state, node_id, supports_exclusions=supports_exclusions)
 
 
 def _why_it_stays(state: State, node_id: NodeId) -> str:

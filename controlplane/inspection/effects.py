@@ -1,15 +1,15 @@
 """What would happen, as a document and as rows."""
 
 from controlplane.core.deciding.what_if import Effect
-from controlplane.core.values.canonical import Plain, to_plain
-from controlplane.inspection.rows import Row
+from controlplane.core.values.canonical import CanonicalValue, to_canonical
+from controlplane.inspection.records import Record
 
 COUNT_FIELDS = ("node", "held_before", "held_after", "led_before", "led_after")
 
 
-def effect_document(effect: Effect) -> Plain:
+def effect_document(effect: Effect) -> CanonicalValue:
     """Everything, for programs; of what could not be only why."""
-    refusal: dict[str, Plain] = {
+    refusal: dict[str, CanonicalValue] = {
         "refusals": list(effect.refusals),
         "answers": [
             {"kind": answer.kind, "outcome": answer.outcome.value, "detail": answer.detail} for answer in effect.answers
@@ -25,13 +25,13 @@ def effect_document(effect: Effect) -> Plain:
         "leader_changes": effect.leader_changes,
         "least_leader_changes": effect.least_leader_changes,
         "nodes": [dict(row) for row in count_rows(effect)],
-        "slots": [{"before": to_plain(before), "after": to_plain(after)} for before, after in effect.rows],
+        "slots": [{"before": to_canonical(before), "after": to_canonical(after)} for before, after in effect.rows],
         "shortfalls": list(effect.shortfalls),
         **refusal,
     }
 
 
-def count_rows(effect: Effect) -> list[Row]:
+def count_rows(effect: Effect) -> list[Record]:
     """A row for each node that holds something before or after."""
     return [
         {

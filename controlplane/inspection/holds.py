@@ -12,14 +12,14 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import EvictionsFrozen
 from controlplane.core.slots.events import ReconciliationPaused
-from controlplane.core.values.canonical import Plain
+from controlplane.core.values.canonical import CanonicalValue
 from controlplane.core.values.identifiers import Seq
 from controlplane.inspection.readers import LoggedDecision, decisions_backwards
-from controlplane.inspection.rows import when
+from controlplane.inspection.records import when
 from controlplane.inspection.source import LogSource
 
 _MOST_DECISIONS: Final = 50_000
-"""How far back the log is searched for the beginning; reading on would make a short question a long one."""
+"""How far back the log is searched for the beginning; reading on would make a short query a long one."""
 
 
 class HoldKind(Enum):
@@ -49,7 +49,7 @@ class Hold:
     by: str
     why: str
 
-    def document(self) -> dict[str, Plain]:
+    def document(self) -> dict[str, CanonicalValue]:
         """All of it, for programs."""
         return {
             "hold": self.kind.value,

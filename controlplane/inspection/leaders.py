@@ -8,7 +8,7 @@ from controlplane.core.election.contenders import Contending
 from controlplane.core.election.lock_record import LockReading, LockRecord, leader_info
 from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.inspection.readers import LoggedDecision
-from controlplane.inspection.rows import Row, Rows, empty_row, when
+from controlplane.inspection.records import Record, Records, empty_record, when
 from controlplane.inspection.terms import LoggedTerm
 from controlplane.ports import LeaseHeld, LeaseMissing
 
@@ -55,12 +55,12 @@ TERM_FIELDS = (
 
 def leader_row(
     lease: LeaseHeld | LeaseMissing | None, locks: Sequence[LockReading], opened: LoggedDecision | None
-) -> Row:
+) -> Record:
     """Who holds the lease, or else the lock that was renewed last, and who opened the last term.
 
     No lease (None) is one of which nothing is known, because its store did not answer.
     """
-    row = empty_row(LEADER_FIELDS)
+    row = empty_record(LEADER_FIELDS)
     held = [(lock, store_now_ms) for lock, store_now_ms in locks if lock and not lock.has_run_out(store_now_ms)]
     if isinstance(lease, LeaseHeld):
         row |= _lease_fields(DEFAULT_LEASE_PROFILE, lease.owner, lease.term, lease.remaining_ms)
@@ -81,7 +81,7 @@ def leader_row(
     return row
 
 
-def disagreement(row: Row) -> str:
+def disagreement(row: Record) -> str:
     """What it means that the lease names another leader than the log; empty if it does not."""
     owner, term, opened_by, opened_term = (
         row[name] for name in ("lease_owner", "lease_term", "opened_by", "opened_term")
@@ -98,7 +98,7 @@ def disagreement(row: Row) -> str:
     return both + f"{owner} takes over, or cannot; if that lasts, its log says why"
 
 
-def contender_rows(contenders: Sequence[Contending]) -> Rows:
+def contender_rows(contenders: Sequence[Contending]) -> Records:
     """Who stands by, the most preferred first."""
     return [
         {
@@ -111,7 +111,7 @@ def contender_rows(contenders: Sequence[Contending]) -> Rows:
     ]
 
 
-def lock_rows(locks: Sequence[LockReading]) -> Rows:
+def lock_rows(locks: Sequence[LockReading]) -> Records:
     """Each record of ``distribute_lock`` with every column, and what follows from it."""
     return [
         {
@@ -132,9 +132,9 @@ def lock_rows(locks: Sequence[LockReading]) -> Rows:
     ]
 
 
-def term_rows(terms: Sequence[LoggedTerm]) -> list[Row]:
+def term_rows(terms: Sequence[LoggedTerm]) -> list[Record]:
     """A row for each term, from the oldest on, with what the next one says of its end."""
-    rows: list[Row] = []
+    rows: list[Record] = []
     for term, successor in zip(terms, [*terms[1:], None], strict=False):  # not strict: there may be no term at all
         first, last = term.opened.decision, term.last.decision
         rows.append(
@@ -169,7 +169,7 @@ def _end_of(term: LoggedTerm, successor: LoggedTerm | None) -> str:
     return f"{successor.event.controller_id} took over"
 
 
-def _lease_fields(profile: str, owner: str, term: int, remaining_ms: int) -> Row:
+def _lease_fields(profile: str, owner: str, term: int, remaining_ms: int) -> Record:
     return {
         "lease_profile": profile,
         "lease_owner": owner,

@@ -12,7 +12,7 @@ from controlplane.inspection.readers import LoggedDecision
 from controlplane.inspection.row_history import RowChange, RowHistory
 
 
-class ToldDecision(NamedTuple):
+class FoundDecision(NamedTuple):
     """A decision with the rows that it changed, as far as they are asked for."""
 
     logged: LoggedDecision
@@ -74,16 +74,16 @@ class LogFilter:
 
 def find_decisions(
     decisions: Iterable[LoggedDecision], wanted: LogFilter, count: int
-) -> tuple[list[ToldDecision], State]:
+) -> tuple[list[FoundDecision], State]:
     """The last ``count`` decisions of a whole log that are wanted, oldest first, and the state at its end.
 
     Raises:
         LogContinuityError: the log is not one chain.
     """
     history = RowHistory()
-    found: deque[ToldDecision] = deque(maxlen=count)
+    found: deque[FoundDecision] = deque(maxlen=count)
     for logged in decisions:
         rows = wanted.rows_of(history.take(logged.decision))
         if wanted.wants(logged.decision, rows):
-            found.append(ToldDecision(logged, rows))
+            found.append(FoundDecision(logged, rows))
     return list(found), history.state

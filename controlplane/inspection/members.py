@@ -9,7 +9,7 @@ from controlplane.core.slots.table import NodeSlots, by_node
 from controlplane.core.values.identifiers import NodeId
 from controlplane.inspection.orders import order_text
 from controlplane.inspection.readers import HeartbeatTail
-from controlplane.inspection.rows import Row, Rows, empty_row
+from controlplane.inspection.records import Record, Records, empty_record
 
 MEMBER_FIELDS = (
     "node",
@@ -76,7 +76,7 @@ def liveness(table: RoutingTable, tail: HeartbeatTail, state: State, wall_ms: in
 
 def member_rows(
     table: RoutingTable, tail: HeartbeatTail, state: State, silent_ms: Mapping[NodeId, int] | None = None
-) -> Rows:
+) -> Records:
     """A row for each node, by name; ``weight`` and ``zone`` are those that count, ``orders`` what operators said.
 
     A name that only orders know has a row too: it may be mistyped, or the node may have still to join.
@@ -87,7 +87,7 @@ def member_rows(
     """
     held, silent_ms = by_node(table.slots), silent_ms or {}
     owners = [bundle.owner for bundle in table.bundles.values()]
-    rows: list[Row] = []
+    rows: list[Record] = []
     for node_id, node in sorted(table.nodes.items()):
         slots = held.get(node_id, NodeSlots(node_id, (), ()))
         last = tail.last.get(node_id)
@@ -115,11 +115,11 @@ def member_rows(
     return sorted([*rows, *(_ordered_row(state, node_id) for node_id in unknown)], key=lambda row: str(row["node"]))
 
 
-def _ordered_row(state: State, node_id: NodeId) -> Row:
+def _ordered_row(state: State, node_id: NodeId) -> Record:
     """A name for which something is ordered, and which no node in the table bears."""
     order = state.membership.order(node_id)
     known = state.membership.nodes.get(node_id)
-    return empty_row(MEMBER_FIELDS) | {
+    return empty_record(MEMBER_FIELDS) | {
         "node": node_id,
         "status": known.status.value if known else "not joined",
         "orders": order_text(state, node_id),

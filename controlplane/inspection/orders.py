@@ -8,7 +8,7 @@ from controlplane.core.membership.standing_orders import NO_ORDER
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.values.identifiers import NodeId, SlotId
-from controlplane.inspection.rows import Row
+from controlplane.inspection.records import Record
 
 
 def order_text(state: State, node_id: NodeId) -> str:
@@ -22,7 +22,7 @@ def order_text(state: State, node_id: NodeId) -> str:
     return ", ".join(parts)
 
 
-def slot_order_rows(state: State) -> list[Row]:
+def slot_order_rows(state: State) -> list[Record]:
     """A row for each node and kind of order on slots: pinned, pinned to lead, excluded."""
     leading = [pin for pin in state.slots.pins if pin.leads]
     other = [pin for pin in state.slots.pins if not pin.leads]
@@ -33,7 +33,7 @@ def slot_order_rows(state: State) -> list[Row]:
     ]
 
 
-def _rows(order: str, entries: Iterable[Pin | Exclusion]) -> list[Row]:
+def _rows(order: str, entries: Iterable[Pin | Exclusion]) -> list[Record]:
     by_node = sorted((each.node_id, each.slot_id) for each in entries)
     return [
         {"order": order, "node": node_id, "slots": slot_ranges(slot_id for _, slot_id in group)}

@@ -7,7 +7,7 @@ from enum import Enum
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.cluster.rows import table_settings
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
@@ -21,7 +21,7 @@ from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvariantViolationError, 
 from controlplane.inspection import readers
 from controlplane.inspection.readers import LoggedDecision
 from controlplane.inspection.source import LogSource
-from controlplane.log_reading.recovery import recover, require_kept
+from controlplane.topic_reading.start_point import find_start_point, require_kept
 
 
 class Measure(Enum):
@@ -101,13 +101,13 @@ def replay(
         UnsupportedFeatureLevelError: a newer version wrote it.
         PrerequisiteError: the moment has not come yet, or was before the first decision.
     """
-    began = LogPoint(State()) if from_start else recover(source.reader, source.clock, _early_enough(moment))
+    began = LogPoint(State()) if from_start else find_start_point(source.reader, source.clock, _early_enough(moment))
     require_kept(source.reader, began.next_offset)
     state, decisions = began.state, 0
     for logged in readers.read_decisions(source, began):
         if moment is not None and not moment.covers(logged):
             break
-        state = follow(state, logged.decision)
+        state = apply_decision(state, logged.decision)
         decisions += 1
         on_decision(logged)
     if moment is not None:
@@ -156,7 +156,7 @@ def refuse_lost_log(source: LogSource) -> None:
             f"topic {DECISIONS} is empty, but {ROUTING_TABLE} holds seq {table.seq} of log {table.log_id!r}: "
             f"the decision log was deleted or recreated; {RESTORE_OR_BEGIN_ANEW}"
         )
-    recover(source.reader, source.clock)
+    find_start_point(source.reader, source.clock)
 
 
 def _early_enough(moment: Moment | None) -> Callable[[SnapshotPart], bool]:

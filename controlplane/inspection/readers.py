@@ -18,13 +18,13 @@ from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId, Seq, TopicPartition
 from controlplane.core.values.positions import DECISIONS_PLACE
-from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.inspection.source import LogSource
-from controlplane.log_reading.deadlines import StallWatch
-from controlplane.log_reading.drain import drain, present_ends
 from controlplane.ports import RawRecord
-from controlplane.table_follower import TableFollower
+from controlplane.topic_reading.deadlines import StallWatch
+from controlplane.topic_reading.decision_stream import DecisionStream
+from controlplane.topic_reading.drain import drain, present_ends
+from controlplane.topic_reading.table_follower import TableFollower
 
 _POLL_MS: Final = 200
 _REPAIR_MS: Final = 5_000

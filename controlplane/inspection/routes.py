@@ -3,12 +3,12 @@
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.routing.hashing import bundle_hash, slot_hash
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.values.canonical import Plain
+from controlplane.core.values.canonical import CanonicalValue
 from controlplane.core.values.identifiers import NamespaceName, NodeId
-from controlplane.inspection.rows import Row, Rows
+from controlplane.inspection.records import Record, Records
 
 
-def slot_route(table: RoutingTable, key: str) -> Row:
+def slot_route(table: RoutingTable, key: str) -> Record:
     """A key's slot in one table, and how it was found.
 
     Raises:
@@ -31,7 +31,7 @@ def slot_route(table: RoutingTable, key: str) -> Row:
     }
 
 
-def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Row:
+def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Record:
     """A key's bundle in one table, and how it was found.
 
     Raises:
@@ -49,13 +49,13 @@ def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Row
     }
 
 
-def route_rows(route: Row) -> Rows:
+def route_rows(route: Record) -> Records:
     """A row for each property; after the numbers, the arithmetic as a formula."""
-    rows: list[Row] = [{"property": name.replace("_", " "), "value": value} for name, value in route.items()]
+    rows: list[Record] = [{"property": name.replace("_", " "), "value": value} for name, value in route.items()]
     return [*rows, {"property": "arithmetic", "value": _formula(route)}]
 
 
-def _formula(route: Row) -> str:
+def _formula(route: Record) -> str:
     """What a client has to compute, in numbers."""
     if "slot" not in route:
         return f"crc32(key) = {route['hash']:#010x}, within the bounds of the bundle"
@@ -64,7 +64,7 @@ def _formula(route: Row) -> str:
     return f"|{route['hash']}| {to_slots} = {route['slot']}"
 
 
-def _start(table: RoutingTable, key: str) -> Row:
+def _start(table: RoutingTable, key: str) -> Record:
     return {
         "key": key,
         "key_bytes": key.encode().hex(" "),
@@ -74,6 +74,6 @@ def _start(table: RoutingTable, key: str) -> Row:
     }
 
 
-def _addresses(table: RoutingTable, node_id: NodeId | None) -> list[Plain]:
+def _addresses(table: RoutingTable, node_id: NodeId | None) -> list[CanonicalValue]:
     row = None if node_id is None else table.nodes.get(node_id)
     return [f"{each.name}={each.host}:{each.port}" for each in row.addresses] if row else []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.core.cluster.events import PolicyChanged
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeFenced, NodeOrdered, renewed_by
@@ -52,7 +52,7 @@ class RowHistory:
         Raises:
             LogContinuityError: it does not follow the one before.
         """
-        before, self.state = self.state, follow(self.state, decision)
+        before, self.state = self.state, apply_decision(self.state, decision)
         if self.state.slots.plan is not None and self.state.slots.plan.plan_id == decision.seq:
             self._plan_causes = ", ".join(f"{cause.kind.value} {cause.subject}" for cause in decision.causes)
         return tuple(_row_changes(before, decision, self.state, self._plan_causes))

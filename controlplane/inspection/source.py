@@ -4,16 +4,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.codec.framing import Framing
-from controlplane.log_reading.drain import ReadLimits
 from controlplane.ports import Clock, LogReader
+from controlplane.topic_reading.drain import ReadLimits
 
 READ_TIMEOUT_MS: Final = 15_000
-"""How long a question waits for the next batch before it calls the log unavailable."""
+"""How long a query waits for the next batch before it calls the log unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """A cluster's log for one question after the other; each assigns the reader anew.
+    """A cluster's log for one query after the other; each assigns the reader anew.
 
     Attributes:
         reader: of the cluster's topics.

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.slots.pacing import Waiting
-from controlplane.core.values.canonical import Plain
+from controlplane.core.values.canonical import CanonicalValue
 from controlplane.core.values.identifiers import SlotId
 from controlplane.inspection.holds import Hold
-from controlplane.inspection.rows import Row, Rows
+from controlplane.inspection.records import Record, Records
 from controlplane.inspection.table_status import TableStatus
 
 COUNT_FIELDS = ("node", "status", "leads", "follows")
 
 
-def status_document(status: TableStatus, holds: Sequence[Hold]) -> dict[str, Plain]:
+def status_document(status: TableStatus, holds: Sequence[Hold]) -> dict[str, CanonicalValue]:
     """Everything by name; ``holds`` say who froze or paused the cluster, since when and why."""
     balance = status.balance
     return {
@@ -50,9 +50,9 @@ def waiting_lines(waiting: Iterable[Waiting]) -> list[str]:
     ]
 
 
-def count_rows(status: TableStatus) -> Rows:
+def count_rows(status: TableStatus) -> Records:
     """A row for each node: whether it is active, drains or is excluded, how many slots it leads and follows."""
-    rows: list[Row] = []
+    rows: list[Record] = []
     for node_id, slots in status.nodes.items():
         rows.append(
             {

@@ -120,6 +120,6 @@ def _shortfalls(policy: SlotPolicy | None, request: SlotRequest, answer: SlotAns
     """What the policy proves to be impossible, or of one that proves nothing what stays because nobody may have it."""
     if answer.certificate is not None:
         return answer.certificate.shortfalls
-    if policy is not None and OrderKind.SLOT_EXCLUSIONS not in policy.heeds:
+    if policy is not None and OrderKind.SLOT_EXCLUSIONS not in policy.supported_orders:
         return ()
     return tuple(stranded_texts(request.stranded, request.living))

@@ -4,9 +4,9 @@ from controlplane.core.log.state import State
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.slots.table import NodeSlots, by_node
-from controlplane.core.values.canonical import Plain, to_plain
+from controlplane.core.values.canonical import CanonicalValue, to_canonical
 from controlplane.inspection.orders import order_text, slot_order_rows, slot_orders
-from controlplane.inspection.rows import Row, Rows
+from controlplane.inspection.records import Record, Records
 
 SLOT_FIELDS = ("slot", "leader", "followers", "leader_epoch", "orders")
 BUNDLE_FIELDS = ("bundle", "owner")
@@ -14,7 +14,7 @@ NAMESPACE_FIELDS = ("namespace", "bundles", "owners")
 NODE_FIELDS = ("node", "status", "orders", "leads", "follows", "bundles", "leads_slots", "follows_slots")
 
 
-def slot_rows(table: RoutingTable, state: State) -> Rows:
+def slot_rows(table: RoutingTable, state: State) -> Records:
     """A row for each slot; ``orders`` are the nodes that it is pinned to and those that must not hold it."""
     orders = slot_orders(state)
     return [
@@ -29,14 +29,14 @@ def slot_rows(table: RoutingTable, state: State) -> Rows:
     ]
 
 
-def bundle_rows(table: RoutingTable) -> Rows:
+def bundle_rows(table: RoutingTable) -> Records:
     """A row for each bundle, by its id."""
     return [{"bundle": bundle_id, "owner": bundle.owner} for bundle_id, bundle in sorted(table.bundles.items())]
 
 
-def namespace_rows(table: RoutingTable) -> list[Row]:
+def namespace_rows(table: RoutingTable) -> list[Record]:
     """A row for each namespace, by name; owners in the order of its bundles."""
-    rows: list[Row] = []
+    rows: list[Record] = []
     for name in sorted(table.namespaces):
         bundles = sorted(
             (bundle for bundle in table.bundles.values() if bundle.namespace == name), key=lambda bundle: bundle.lower
@@ -45,10 +45,10 @@ def namespace_rows(table: RoutingTable) -> list[Row]:
     return rows
 
 
-def node_rows(table: RoutingTable, state: State) -> Rows:
+def node_rows(table: RoutingTable, state: State) -> Records:
     """A row for each node: what it leads, follows and owns, and what operators have ordered for it."""
     held = by_node(table.slots)
-    owned: dict[str, list[Plain]] = {}
+    owned: dict[str, list[CanonicalValue]] = {}
     for bundle_id, bundle in sorted(table.bundles.items()):
         if bundle.owner is not None:
             owned.setdefault(bundle.owner, []).append(bundle_id)
@@ -70,7 +70,7 @@ def node_rows(table: RoutingTable, state: State) -> Rows:
     return rows
 
 
-def table_document(table: RoutingTable, state: State, rows_name: str, rows: Rows) -> Plain:
+def table_document(table: RoutingTable, state: State, rows_name: str, rows: Records) -> CanonicalValue:
     """The table's header with the asked-for rows, the bundles and what operators ordered for slots, for programs."""
     return {
         "epoch": table.epoch,
@@ -78,7 +78,7 @@ def table_document(table: RoutingTable, state: State, rows_name: str, rows: Rows
         "seq": table.seq,
         "log_id": table.log_id,
         "digest": table.digest,
-        "settings": to_plain(table.settings),
+        "settings": to_canonical(table.settings),
         "paused": state.slots.paused,
         rows_name: [dict(row) for row in rows],
         "bundles": [dict(row) for row in bundle_rows(table)],

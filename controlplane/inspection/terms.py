@@ -10,12 +10,12 @@ from controlplane.config import DECISIONS
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.values.identifiers import Term
 from controlplane.core.values.positions import DECISIONS_PLACE
-from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.inspection.readers import LoggedDecision, decisions_backwards
 from controlplane.inspection.source import LogSource
-from controlplane.log_reading.drain import drain
 from controlplane.ports import RawRecord
+from controlplane.topic_reading.decision_stream import DecisionStream
+from controlplane.topic_reading.drain import drain
 
 _PLACE: Final = DECISIONS_PLACE
 _FIRST_STEP: Final = 64

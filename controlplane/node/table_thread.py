@@ -6,11 +6,11 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import TableChanged, TableConfirmed, TableRead
 from controlplane.errors import LogUnavailableError
 from controlplane.node.callbacks import NodeCallbacks, tell
-from controlplane.node.former_lives import last_incarnation
+from controlplane.node.last_incarnation import last_incarnation
 from controlplane.node.session_thread import SessionThread
 from controlplane.node.shared import Shared
 from controlplane.ports import LogReader
-from controlplane.table_follower import TableFollower
+from controlplane.topic_reading.table_follower import TableFollower
 
 _POLL_MS: Final = 100
 _RETRY_S: Final = 0.2

@@ -12,7 +12,7 @@ from controlplane.errors import LogUnavailableError, NoRouteError
 from controlplane.ports import LogReader, Thread, Threads
 from controlplane.routing.metrics import RoutingMetrics
 from controlplane.routing.route import BundleRoute, Route, bundle_route_in, route_in
-from controlplane.table_follower import TableFollower
+from controlplane.topic_reading.table_follower import TableFollower
 
 ChangeCallback: TypeAlias = Callable[[RoutingTable | None, RoutingTable], None]
 """Called with the table before (None at first) and the one that is routed by from now on."""
@@ -135,7 +135,7 @@ class RoutingClient:
 
         Raises:
             LogUnavailableError: Kafka did not say where the topic begins; call again.
-            StopError: see :meth:`controlplane.table_follower.TableFollower.step`.
+            StopError: see :meth:`controlplane.topic_reading.table_follower.TableFollower.step`.
         """
         progress = self._follower.step(timeout_ms)
         self._metrics.rebuilds.set(self._follower.rebuilds)

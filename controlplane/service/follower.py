@@ -9,18 +9,18 @@ from dataclasses import replace
 from typing import Final
 
 from controlplane.config import DECISIONS
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.snapshots.log_point import LogPoint, asks_for_snapshot
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq
 from controlplane.core.values.positions import DECISIONS_PLACE
-from controlplane.decision_stream import DecisionStream
 from controlplane.errors import StopError
-from controlplane.foreign_records import ForeignRecords
-from controlplane.log_reading.deadlines import Patience
-from controlplane.log_reading.recovery import recover, require_kept, require_stands
-from controlplane.log_reading.unread import Unread
 from controlplane.ports import Clock, LogReader, RawRecord
+from controlplane.topic_reading.deadlines import ReadDeadline
+from controlplane.topic_reading.decision_stream import DecisionStream
+from controlplane.topic_reading.foreign_records import ForeignRecords
+from controlplane.topic_reading.start_point import find_start_point, require_kept, require_stands
+from controlplane.topic_reading.unread import Unread
 
 _LOG: Final = DECISIONS_PLACE
 _MAX_RECORDS: Final = 500
@@ -86,10 +86,10 @@ class LogFollower:
             LogUnavailableError: it took longer than ``limit_ms`` in all, or ``stall_limit_ms`` without a new decision.
         """
         self.close()
-        patience = Patience(self._clock, f"the end of topic {DECISIONS}", limit_ms, stall_limit_ms)
+        deadline = ReadDeadline(self._clock, f"the end of topic {DECISIONS}", limit_ms, stall_limit_ms)
         read_offset = self._read_offset
         while not self.poll(50):
-            patience.check(progress=self._read_offset > read_offset)
+            deadline.check(progress=self._read_offset > read_offset)
             read_offset = self._read_offset
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class LogFollower:
         reader = self._open_reader()
         try:
             if not self._recovered:
-                self.point = recover(reader, self._clock)
+                self.point = find_start_point(reader, self._clock)
                 self._recovered = True
             require_kept(reader, self.point.next_offset)
             self._unread = Unread({_LOG: self.point.next_offset}, reader.end_offsets(DECISIONS))
@@ -142,7 +142,7 @@ class LogFollower:
         if decision is None:
             return  # more parts follow; reading again begins at the first of them
         try:
-            state = follow(self.state, decision)
+            state = apply_decision(self.state, decision)
         except StopError as error:
             message = f"{DECISIONS}[0]@{record.offset}: {error}"
             raise type(error)(message) from error

@@ -8,13 +8,13 @@ import structlog
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.deciding.decide import decide, repair_table
 from controlplane.core.deciding.expiry import partitions_are_due
-from controlplane.core.deciding.observations import Observations, SlotsAsked
+from controlplane.core.deciding.observations import Observations, PolicyAsked
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
 from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.core.routing.repair import TableDamage
-from controlplane.core.routing.rows import Row
+from controlplane.core.routing.rows import TableRow
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.identifiers import Term
@@ -22,7 +22,7 @@ from controlplane.core.verification.invariants import check_step
 from controlplane.errors import InvariantViolationError, LogUnavailableError
 from controlplane.ports import Clock, CommitOutcome, TransactionalWriter
 from controlplane.service.dead_letters import DeadLetterWriter
-from controlplane.service.intake import Intake
+from controlplane.service.input_reader import InputReader
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.publisher import Publication, TablePublisher
 from controlplane.service.table_watch import TableWatch
@@ -48,7 +48,7 @@ class Leadership:
         slot_policies: SlotPolicies,
         writer: TransactionalWriter,
         publisher: TablePublisher,
-        intake: Intake,
+        input_reader: InputReader,
         dead_letters: DeadLetterWriter,
         clock: Clock,
         metrics: ControllerMetrics,
@@ -59,12 +59,12 @@ class Leadership:
         self.has_resigned = False
         self._slot_policies = slot_policies
         self._publisher = publisher
-        self._intake = intake
+        self._input_reader = input_reader
         self._dead_letters = dead_letters
         self._clock = clock
         self._metrics = metrics
         self._unresolved: tuple[SealedDecision, Publication, int] | None = None
-        self._looked_at: Observations | None = None
+        self._last_observations: Observations | None = None
         self._refusal = ""
         self._asked_at_ms = 0
         self._repair_due: TableDamage | None = None
@@ -110,26 +110,26 @@ class Leadership:
         """
         if self._unresolved is not None:
             raise InvariantViolationError("a commit has no answer yet, and nothing may be decided until it has one")
-        if self._intake.observations is self._looked_at:  # equal inputs would give an equal answer
+        if self._input_reader.observations is self._last_observations:  # equal inputs would give an equal answer
             return None if self._repair_due is None else self._repair(self._repair_due)
-        verdict = decide(self.state, self._intake.observations, self._slot_policies)
-        if self._are_partitions_due(verdict.sealed):
+        result = decide(self.state, self._input_reader.observations, self._slot_policies)
+        if self._are_partitions_due(result.sealed):
             try:
-                lacks_partitions = self._intake.lacks_partitions()
+                lacks_partitions = self._input_reader.lacks_partitions()
             except LogUnavailableError as error:
                 # The leadership goes on, as long as commits succeed; only no node may be fenced for silence now.
                 _log.warning("nothing is decided before Kafka says whether partitions were added", error=str(error))
                 return None
             if lacks_partitions:
-                self._intake.take_in_partitions()
-                verdict = decide(self.state, self._intake.observations, self._slot_policies)
-        self._show_refusal(verdict.observations.slots_asked)
-        self._dead_letters.write((*self._intake.take_refusals(), *verdict.refusals))
-        self._intake.decided(verdict)
-        if verdict.sealed is None:
-            self._looked_at = self._intake.observations
+                self._input_reader.take_in_partitions()
+                result = decide(self.state, self._input_reader.observations, self._slot_policies)
+        self._show_refusal(result.observations.policy_asked)
+        self._dead_letters.write((*self._input_reader.take_refusals(), *result.refusals))
+        self._input_reader.decided(result)
+        if result.sealed is None:
+            self._last_observations = self._input_reader.observations
             return None
-        return self.commit(verdict.sealed)
+        return self.commit(result.sealed)
 
     def watch_table(self, watch: TableWatch) -> None:
         """Let the next decision repair the table if its topic does not show it.
@@ -144,7 +144,7 @@ class Leadership:
         if self._repair_due is not None:
             self._metrics.foreign_records.labels(ROUTING_TABLE).inc(max(len(self._repair_due.keys), 1))
 
-    def _whole_table(self, sealed: SealedDecision) -> Mapping[str, Row | None]:
+    def _whole_table(self, sealed: SealedDecision) -> Mapping[str, TableRow | None]:
         """Every row, after a decision that asks for it, or that changes rows while the topic is damaged.
 
         With the changed rows alone no reader could show the epoch before the next repair, which may have to wait.
@@ -157,9 +157,9 @@ class Leadership:
 
         Its positions pass heartbeats, so the dead letters of those that were refused are written first.
         """
-        self._intake.settle(self.state)
-        self._dead_letters.write(self._intake.take_refusals())
-        return self.commit(repair_table(self.state, self._intake.observations, damage.evidence))
+        self._input_reader.catch_up_with(self.state)
+        self._dead_letters.write(self._input_reader.take_refusals())
+        return self.commit(repair_table(self.state, self._input_reader.observations, damage.evidence))
 
     def _are_partitions_due(self, sealed: SealedDecision | None) -> bool:
         """Whether Kafka is to be asked for new partitions now; if so, this counts as asking."""
@@ -180,7 +180,7 @@ class Leadership:
                     self._repair_due = self._damaged = None
                 self.state = sealed.state
                 self._report(sealed, self._clock.monotonic_ms() - began_at_ms)
-                self._intake.settle(self.state)
+                self._input_reader.catch_up_with(self.state)
                 self.has_resigned = resignation_in(sealed.decision) is not None
             case CommitOutcome.ABORTED:
                 _log.warning("transaction aborted", seq=sealed.decision.seq)
@@ -192,7 +192,7 @@ class Leadership:
                 pass
         return outcome
 
-    def _show_refusal(self, asked: SlotsAsked | None) -> None:
+    def _show_refusal(self, asked: PolicyAsked | None) -> None:
         """Log once that the slot policy cannot make a table, and once that it can again."""
         if asked is None or asked.refusal == self._refusal:
             return

@@ -11,7 +11,7 @@ from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.log.state import State
 from controlplane.core.routing.row_hashes import RowHashes
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_bytes
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, TableRow, key_bytes
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.values.digests import format_digest, row_hash
 from controlplane.ports import OutgoingRecord
@@ -59,7 +59,7 @@ class TablePublisher:
         keys = self._row_hashes.keys() | image.row_hashes.keys()
         return sorted(key for key in keys if self._row_hashes.get(key) != image.row_hashes.get(key))
 
-    def whole_table(self, state: State, foreign: Iterable[str] = ()) -> dict[str, Row | None]:
+    def whole_table(self, state: State, foreign: Iterable[str] = ()) -> dict[str, TableRow | None]:
         """Every row of the state, and tombstones for rows of the topic that the state does not have.
 
         Of the foreign rows as many are removed as one transaction may: where more are left, the marker's digest, which
@@ -75,7 +75,7 @@ class TablePublisher:
         return dict.fromkeys(removed) | rows
 
     def publication(
-        self, sealed: SealedDecision, rows: Mapping[str, Row | None], *, is_whole: bool = False
+        self, sealed: SealedDecision, rows: Mapping[str, TableRow | None], *, is_whole: bool = False
     ) -> Publication:
         """The transaction of a decision with these changed rows; without rows there is no marker.
 

@@ -6,9 +6,9 @@ import structlog
 
 from controlplane.core.log.identity import check_committed, check_term
 from controlplane.core.log.state import State
-from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, StallWatch
 from controlplane.ports import Clock
 from controlplane.service.follower import LogFollower
+from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, StallWatch
 
 _INTERVAL_MS: Final = 1_000
 

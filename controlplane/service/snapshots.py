@@ -14,16 +14,16 @@ import structlog
 
 from controlplane.codec.outputs import encode_snapshot_part
 from controlplane.config import SNAPSHOTS, SnapshotConfig
-from controlplane.core.log.snapshots.catalog import ShelvedSnapshot, part_key, sound, superseded_keys
+from controlplane.core.log.snapshots.body import parts_of, pieces_of, snapshot_id
+from controlplane.core.log.snapshots.catalog import StoredSnapshot, part_key, sound, superseded_keys
 from controlplane.core.log.snapshots.log_point import LogPoint
-from controlplane.core.log.snapshots.parts import parts_of, pieces_of, snapshot_id
 from controlplane.core.log.snapshots.schedule import LastSnapshot, due
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import ControlPlaneError, LogUnavailableError
-from controlplane.log_reading.recovery import read_shelf
 from controlplane.ports import Clock, Delivery, EventWriter, LogReader, Mailbox, OutgoingRecord, Threads
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.topic_reading.start_point import read_catalog
 from controlplane.version import __version__
 
 _IDLE_S: Final = 0.5
@@ -111,7 +111,7 @@ class SnapshotKeeper:
         term = point.state.term
         if self._known is None or self._known[0] != term:
             # Others have led meanwhile, and their snapshots count like our own.
-            self._known = (term, self._newest(self._shelved(), point))
+            self._known = (term, self._newest(self._stored(), point))
         why = due(self._config, self._known[1], point)
         if why:
             self._write(point, why)
@@ -127,10 +127,10 @@ class SnapshotKeeper:
         self._send(
             OutgoingRecord(SNAPSHOTS, part_key(name, part.part), encode_snapshot_part(part), 0) for part in parts
         )
-        shelved = self._shelved()
-        if name not in [each.snapshot_id for each in sound(shelved, state.log_id, state.seq)]:
+        stored = self._stored()
+        if name not in [each.snapshot_id for each in sound(stored, state.log_id, state.seq)]:
             raise LogUnavailableError(f"snapshot {name} was written, and topic {SNAPSHOTS} does not hold all of it")
-        removed = superseded_keys(shelved, state.log_id, state.seq)
+        removed = superseded_keys(stored, state.log_id, state.seq)
         self._send(OutgoingRecord(SNAPSHOTS, key, None, 0) for key in removed)
         elapsed_ms = self._clock.monotonic_ms() - began_at_ms
         self._metrics.snapshots.inc()
@@ -181,13 +181,13 @@ class SnapshotKeeper:
             if delivery.error is not None:
                 raise LogUnavailableError(f"Kafka did not take a record of a snapshot: {delivery.error}")
 
-    def _shelved(self) -> list[ShelvedSnapshot]:
+    def _stored(self) -> list[StoredSnapshot]:
         with closing(self._open_reader()) as reader:
-            return read_shelf(reader, self._clock).newest_first()
+            return read_catalog(reader, self._clock).newest_first()
 
-    def _newest(self, shelved: list[ShelvedSnapshot], point: LogPoint) -> LastSnapshot:
+    def _newest(self, stored: list[StoredSnapshot], point: LogPoint) -> LastSnapshot:
         """The newest sound snapshot, from which the schedule counts; the present point if there is none yet."""
-        headers = [each.header for each in sound(shelved, point.state.log_id, point.state.seq)]
+        headers = [each.header for each in sound(stored, point.state.log_id, point.state.seq)]
         if not headers or headers[0] is None:
             return LastSnapshot(Seq(0), point.state.decided_at_ms, point.read_bytes)
         self._metrics.snapshot_seq.set(headers[0].seq)

@@ -20,10 +20,10 @@ from controlplane.core.routing.rows import MARKER_KEY, EpochMarker
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.values.identifiers import Epoch
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
-from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
-from controlplane.log_reading.unread import Unread
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.publisher import TablePublisher, can_be_removed_at_once
+from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, ReadDeadline
+from controlplane.topic_reading.unread import Unread
 
 _MAX_RECORDS: Final = 5_000
 _INTERVAL_MS: Final = 200
@@ -89,9 +89,9 @@ class TableWatch:
             LogUnavailableError: Kafka did not answer in time.
             LogContinuityError: see :func:`fold_into_image`.
         """
-        patience = Patience(self._clock, f"the end of topic {ROUTING_TABLE}", READ_LIMIT_MS, STALL_LIMIT_MS)
+        deadline = ReadDeadline(self._clock, f"the end of topic {ROUTING_TABLE}", READ_LIMIT_MS, STALL_LIMIT_MS)
         while not self._is_at_end:
-            patience.check(progress=self._read(50))
+            deadline.check(progress=self._read(50))
 
     def damage(self, led: State, publisher: TablePublisher) -> TableDamage | None:
         """Read on, at the end of the topic every 200 ms; what is wrong with the topic, if that is to be repaired now.

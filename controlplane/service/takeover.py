@@ -16,37 +16,37 @@ from controlplane.errors import (
     LeaseStoreUnavailableError,
     LogContinuityError,
 )
-from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
 from controlplane.ports import CommitOutcome, LeaseStore
+from controlplane.service.components import ControllerComponents
 from controlplane.service.leadership import Leadership
-from controlplane.service.parts import Parts
 from controlplane.service.publisher import TablePublisher
 from controlplane.service.read_back import ReadBack
 from controlplane.service.table_watch import TableWatch
+from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
 from controlplane.version import __version__
 
 _log = structlog.get_logger(__name__)
 
 
-def require_slot_policy(parts: Parts, state: State) -> None:
+def require_slot_policy(components: ControllerComponents, state: State) -> None:
     """Refuse to lead a cluster under whose policy, or first policy, this controller could not decide.
 
     Raises:
         UnknownSlotPolicyError: this controller does not know the slot policy.
         ConfigurationError: the slot policy refuses its options.
     """
-    check_slot_policy(parts.slot_policies, state.cluster.policy if state.log_id else parts.first_policy)
+    check_slot_policy(components.slot_policies, state.cluster.policy if state.log_id else components.first_policy)
 
 
-def read_log(parts: Parts) -> Term:
+def read_log(components: ControllerComponents) -> Term:
     """Fold the log to its end and return the term of its last decision.
 
     Raises:
         LogUnavailableError: Kafka did not answer in time.
         UnsupportedFeatureLevelError: a newer version wrote the log.
     """
-    parts.follower.read_to_end(READ_LIMIT_MS, STALL_LIMIT_MS)
-    return parts.follower.state.term
+    components.follower.read_to_end(READ_LIMIT_MS, STALL_LIMIT_MS)
+    return components.follower.state.term
 
 
 class TakeOver:
@@ -56,12 +56,12 @@ class TakeOver:
     over then, and :meth:`close` is all that may follow.
     """
 
-    def __init__(self, parts: Parts, term: Term) -> None:
+    def __init__(self, components: ControllerComponents, term: Term) -> None:
         """Nothing is asked of Kafka yet."""
-        self._parts = parts
+        self._components = components
         self._term = term
-        self._writer = parts.open_transactions()
-        self._read_back = ReadBack(parts.follower, parts.clock)
+        self._writer = components.open_transactions()
+        self._read_back = ReadBack(components.follower, components.clock)
         self._leadership: Leadership | None = None
         self._watch: TableWatch | None = None
         self._republish = False
@@ -91,7 +91,7 @@ class TakeOver:
             ConfigurationError: the slot policy refuses its options.
             FencedError: a later contender initialised its transactions meanwhile.
         """
-        require_slot_policy(self._parts, self._parts.follower.state)
+        require_slot_policy(self._components, self._components.follower.state)
         self._writer.open()
 
     def catch_up(self) -> None:
@@ -104,14 +104,14 @@ class TakeOver:
             UnknownSlotPolicyError: this controller could not decide under the log's policy.
             ConfigurationError: the slot policy refuses its options.
         """
-        parts = self._parts
-        state = parts.follower.state
-        watch = self._watch = TableWatch(parts.open_reader, parts.clock, state.log_id)
+        components = self._components
+        state = components.follower.state
+        watch = self._watch = TableWatch(components.open_reader, components.clock, state.log_id)
         watch.read_to_end()
-        with closing(parts.open_reader()) as reader:
+        with closing(components.open_reader()) as reader:
             ends = reader.end_offsets(HEARTBEATS, only_answering=True)
         try:
-            check_identity(state, watch.image, _stored_log_id(parts.lease_store))
+            check_identity(state, watch.image, _stored_log_id(components.lease_store))
         except LogContinuityError:
             self._require_end_of_log()
             raise
@@ -125,22 +125,22 @@ class TakeOver:
             )
             # The watch finds them, and removes them in one transaction after the other.
             publisher, self._republish = TablePublisher.of(state), False
-        require_slot_policy(parts, state)
+        require_slot_policy(components, state)
         # A leader that had read half of the heartbeats would date admissions by that half, and then count the time of
         # the other half as silence of the nodes that it admitted.
-        if parts.intake.lacks_partitions():
-            parts.intake.take_in_partitions()
-        parts.intake.skip_to_recorded(state, ends.keys())
-        parts.intake.catch_up(ends)
+        if components.input_reader.lacks_partitions():
+            components.input_reader.take_in_partitions()
+        components.input_reader.skip_to_recorded(state, ends.keys())
+        components.input_reader.catch_up(ends)
         self._leadership = Leadership(
             state,
-            parts.slot_policies,
+            components.slot_policies,
             self._writer,
             publisher,
-            parts.intake,
-            parts.dead_letters,
-            parts.clock,
-            parts.metrics,
+            components.input_reader,
+            components.dead_letters,
+            components.clock,
+            components.metrics,
         )
 
     def _require_end_of_log(self) -> None:
@@ -149,9 +149,9 @@ class TakeOver:
         Raises:
             LogUnavailableError: it has: a later contender has fenced this one, and leads.
         """
-        known = self._parts.follower.state
-        read_log(self._parts)
-        check_end(known, self._parts.follower.state, self._term)
+        known = self._components.follower.state
+        read_log(self._components)
+        check_end(known, self._components.follower.state, self._term)
 
     def open_term(self) -> CommitOutcome:
         """Commit the first decision of the term.
@@ -159,18 +159,20 @@ class TakeOver:
         Raises:
             LogUnavailableError: dead letters that have to come first are not written.
         """
-        parts, state = self._parts, self.leadership.state
-        parts.intake.settle(state)
+        components, state = self._components, self.leadership.state
+        components.input_reader.catch_up_with(state)
         # Before the first decision of the term: after it others take the letters of all that was refused for written.
-        parts.dead_letters.write(parts.intake.take_refusals())
-        new_log = None if state.log_id else (parts.new_log_id(), parts.first_policy)
-        opening = Opening(new_log=new_log, republish=self._republish, observed_from=parts.intake.observed_from)
-        observations, controller_id = parts.intake.observations, parts.config.controller_id
+        components.dead_letters.write(components.input_reader.take_refusals())
+        new_log = None if state.log_id else (components.new_log_id(), components.first_policy)
+        opening = Opening(
+            new_log=new_log, republish=self._republish, observed_from=components.input_reader.observed_from
+        )
+        observations, controller_id = components.input_reader.observations, components.config.controller_id
         return self.leadership.commit(open_term(state, observations, self._term, controller_id, __version__, opening))
 
     def remember_log_id(self) -> None:
         """Let the lease store know the log; a store that does not answer is told by the next leader."""
-        _remember_log_id(self._parts.lease_store, self.leadership.state.log_id)
+        _remember_log_id(self._components.lease_store, self.leadership.state.log_id)
 
     def read_back(self) -> bool:
         """Read the leader's own decisions back, if it is time to; whether it was.

@@ -15,7 +15,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Ticker:
-    """A thread that writes ticks; :meth:`silent_for_ms` tells how long ago Kafka last acknowledged one."""
+    """A thread that writes ticks; :meth:`since_acknowledged_ms` tells how long ago Kafka last acknowledged one."""
 
     def __init__(
         self, writer: EventWriter, clock: Clock, threads: Threads, controller_id: ControllerId, interval_ms: int
@@ -33,7 +33,7 @@ class Ticker:
         self._thread = threads.thread(self._run, "ticker")
 
     def start(self) -> None:
-        """Begin to tick; :meth:`silent_for_ms` counts from here."""
+        """Begin to tick; :meth:`since_acknowledged_ms` counts from here."""
         self._acknowledged_at_ms = self._clock.monotonic_ms()
         self._thread.start()
 
@@ -47,7 +47,7 @@ class Ticker:
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
-    def silent_for_ms(self) -> int:
+    def since_acknowledged_ms(self) -> int:
         """How long ago the last acknowledged tick was acknowledged, on the monotonic clock.
 
         Raises:

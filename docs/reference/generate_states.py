@@ -65,7 +65,7 @@ The time depends on the reason in brackets and on chance (`controlplane/core/ele
 """
 
 
-_ENDS = frozenset({steps.Trigger.SHUT_DOWN.value, steps.Trigger.FAILED.value})
+_ENDS = frozenset({steps.ControllerTrigger.SHUT_DOWN.value, steps.ControllerTrigger.FAILED.value})
 
 
 class Arrow(NamedTuple):
@@ -94,7 +94,7 @@ def page() -> str:
             _SOFA,
             _diagram([_begin(sofa_election.Phase.RESTING.value), *_sofa()]),
             _LEADING,
-            _diagram([_begin(steps.Step.FOLLOWING.value), *drawn]),
+            _diagram([_begin(steps.ControllerPhase.FOLLOWING.value), *drawn]),
             "\n",
             _table(loop),
         )
@@ -110,7 +110,7 @@ def fencing() -> str:
     arrows = [Arrow(before, ", ".join(among), after) for (before, after), among in causes.items()]
     before, _, rest = FENCING.read_text(encoding="utf-8").partition(_DRAWN)
     _, _, after = rest.partition(_END)
-    return f"{before}{_DRAWN}\n{_diagram([_begin(steps.Step.FOLLOWING.value), *arrows])}\n{_END}{after}"
+    return f"{before}{_DRAWN}\n{_diagram([_begin(steps.ControllerPhase.FOLLOWING.value), *arrows])}\n{_END}{after}"
 
 
 def _begin(state: str) -> Arrow:
@@ -146,12 +146,12 @@ def _sofa() -> list[Arrow]:
 
 
 def _planned(planned: steps.Planned) -> str:
-    return planned.value if isinstance(planned, steps.Action) else f"back off ({planned.value})"
+    return planned.value if isinstance(planned, steps.ControllerAction) else f"back off ({planned.value})"
 
 
 def _loop() -> list[Arrow]:
     return [
-        Arrow(before.value, trigger.value, row.step.value, ", ".join(_planned(each) for each in row.actions))
+        Arrow(before.value, trigger.value, row.phase.value, ", ".join(_planned(each) for each in row.actions))
         for (before, trigger), row in steps.TRANSITIONS.items()
     ]
 

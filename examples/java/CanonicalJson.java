@@ -19,7 +19,7 @@ final class CanonicalJson {
             Arrays.compareUnsigned(left.getBytes(StandardCharsets.UTF_8), right.getBytes(StandardCharsets.UTF_8));
 
     private static final Set<String> NAMED_BESIDE_EVENTS = Set.of("Slot", "Bundle", "Namespace");
-    private static final Map<String, String> LATER_FIELDS = Map.of("Policy", "intent_rights", "TermOpened", "observed_from");
+    private static final Map<String, String> LATER_FIELDS = Map.of("ClusterPolicy", "intent_rights", "TermOpened", "observed_from");
 
     private CanonicalJson() {}
 

@@ -17,7 +17,7 @@ class Rendezvous(SlotPolicy):
     """Rendezvous hashing."""
 
     name = "rendezvous"
-    heeds = frozenset({OrderKind.WEIGHTS})
+    supported_orders = frozenset({OrderKind.WEIGHTS})
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """There are no options."""

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from controlplane.embedded.kafka import EmbeddedKafka, Listener
-from controlplane.embedded.parts import Addresses
 from controlplane.embedded.server import free_port
+from controlplane.embedded.services import Addresses
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.chaos.proxy import HOST, LinkMode, Proxy
 

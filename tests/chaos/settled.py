@@ -8,8 +8,8 @@ from controlplane.config import HEARTBEATS
 from controlplane.core.membership.inputs import Tick
 from controlplane.core.values.identifiers import ControllerId, Term, TopicPartition
 from controlplane.errors import LeaseStoreUnavailableError
-from controlplane.log_reading.drain import drain
 from controlplane.ports import LeaseHeld
+from controlplane.topic_reading.drain import drain
 from tests.kills.cluster import KvCluster
 
 _PLACE = TopicPartition(HEARTBEATS, 0)

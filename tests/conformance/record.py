@@ -17,7 +17,7 @@ from pathlib import Path
 
 from controlplane.bootstrap.connections import open_source
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.slots.policies.sofa import REFRESH
@@ -33,7 +33,7 @@ def ticks(decisions: Iterable[Decision]) -> Iterator[tuple[Decision, RecordedTic
     """Every tick of a whole decision log with its decision."""
     state = State()
     for decision in decisions:
-        before, state = state, follow(state, decision)
+        before, state = state, apply_decision(state, decision)
         living = expected_owners(state)
         tick = recorded_tick(before, decision, state, living)
         if tick is not None:

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.adapters.memory import (
+from controlplane.adapters.system_clock import SystemClock
+from controlplane.config import DECISIONS, ROUTING_TABLE, ClusterConfig
+from controlplane.core.values.identifiers import Term, TopicPartition
+from controlplane.errors import (
+    ConfigurationError,
+    InvariantViolationError,
+    LeaseStoreUnavailableError,
+    LogUnavailableError,
+)
+from controlplane.ports import CommitOutcome, Delivery, LeaseGranted, OutgoingRecord, RawRecord
+from controlplane.testing import (
     CommitFault,
     MemoryBroker,
     MemoryEventWriter,
@@ -18,16 +28,6 @@ from controlplane.adapters.memory import (
     MemoryTransactionalWriter,
     VirtualClock,
 )
-from controlplane.adapters.system_clock import SystemClock
-from controlplane.config import DECISIONS, ROUTING_TABLE, ClusterConfig
-from controlplane.core.values.identifiers import Term, TopicPartition
-from controlplane.errors import (
-    ConfigurationError,
-    InvariantViolationError,
-    LeaseStoreUnavailableError,
-    LogUnavailableError,
-)
-from controlplane.ports import CommitOutcome, Delivery, LeaseGranted, OutgoingRecord, RawRecord
 
 CLUSTER = ClusterConfig("memory")
 DECISIONS_0 = TopicPartition(DECISIONS, 0)

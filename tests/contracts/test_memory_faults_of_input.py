@@ -2,12 +2,12 @@
 
 import pytest
 
-from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
-from controlplane.adapters.memory_log import MemoryTransactionalWriter
 from controlplane.config import DECISIONS, HEARTBEATS, ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import CommitOutcome, Delivery, OutgoingRecord
+from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
+from controlplane.testing.memory_log import MemoryTransactionalWriter
 
 CLUSTER = ClusterConfig("memory")
 FIRST, SECOND = TopicPartition(HEARTBEATS, 0), TopicPartition(HEARTBEATS, 1)

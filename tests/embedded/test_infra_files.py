@@ -1,4 +1,4 @@
-"""The files for containers and production say the same as the parts that we start ourselves."""
+"""The files for containers and production say the same as the services that we start ourselves."""
 
 import subprocess
 from pathlib import Path

@@ -12,7 +12,7 @@ import pytest
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli.common.settings_option import parse_settings
 from controlplane.cli.controller.commands import run as controller_run
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.slots.answers import ask
 from controlplane.core.slots.minimal.contract import PlacementNode
@@ -42,7 +42,7 @@ def planned(members: tuple[PlacementNode, ...], before: tuple[Slot, ...] = (), r
     """The example's table for these members, judged as a leader judges it."""
     slots = before or empty_table(SLOTS)
     epoch = Epoch(max(slot.leader_epoch for slot in slots) + 1)
-    policy = Policy(slot_count=SLOTS, replica_count=replicas)
+    policy = ClusterPolicy(slot_count=SLOTS, replica_count=replicas)
     request = SlotRequest(slots, members, frozenset(), policy, epoch, 0)
     answer, refusal = ask(load_slot_policies([RENDEZVOUS])["rendezvous"], request)
     assert refusal is None
@@ -107,15 +107,15 @@ def test_trying_a_policy_prints_what_the_page_shows(folder: Path) -> None:
 
 
 @pytest.fixture
-def chosen(folder: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[SlotPolicies, Policy]:
+def chosen(folder: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[SlotPolicies, ClusterPolicy]:
     """The policies and the first policy that the page's command gives its controller."""
     monkeypatch.chdir(folder)
     context = controller_run.make_context("run", words[2:])
     files, settings = context.params["slot_policy_files"], context.params["policy_settings"]
-    return load_slot_policies(files), parse_settings("--policy", Policy(), settings)
+    return load_slot_policies(files), parse_settings("--policy", ClusterPolicy(), settings)
 
 
-def test_the_pages_command_leads_a_cluster_by_the_policy(chosen: tuple[SlotPolicies, Policy]) -> None:
+def test_the_pages_command_leads_a_cluster_by_the_policy(chosen: tuple[SlotPolicies, ClusterPolicy]) -> None:
     """In memory: nodes join, one dies, and the log verifies."""
     policies, policy = chosen
     with MemoryCluster() as world:
@@ -132,7 +132,7 @@ def test_the_pages_command_gives_a_running_cluster_the_policy(folder: Path) -> N
     """The table is planned in the very decision that chooses the policy, and ``minimal`` leads back."""
     on_consoles = [words for words in console_commands("controlplane", PAGE) if words[:2] == ["policy", "set"]]
     assert [words[2] for words in on_consoles] == ["slot_policy=fewest"] * 2
-    world = World(Policy(slot_count=8), load_slot_policies([folder / "my_policy.py"]))
+    world = World(ClusterPolicy(slot_count=8), load_slot_policies([folder / "my_policy.py"]))
     world.admit("n1", "n2", "n3")
     proven = []
     for name in ("fewest", "minimal"):

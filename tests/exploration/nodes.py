@@ -24,7 +24,13 @@ from controlplane.core.session.messages import (
     TableConfirmed,
     TableRead,
 )
-from controlplane.core.session.node_session import FINAL_STATES, NodeSession, SessionSettings, SessionState, Trigger
+from controlplane.core.session.node_session import (
+    FINAL_STATES,
+    NodeSession,
+    SessionSettings,
+    SessionState,
+    SessionTrigger,
+)
 from controlplane.core.values.identifiers import Incarnation
 from controlplane.core.values.machine import Woke
 from tests.exploration.rows import session_row
@@ -180,7 +186,7 @@ class _Watched(NodeSession):
         vars(self).update(memory)
         self.rows: set[str] = set()
 
-    def _move(self, now_ms: int, trigger: Trigger) -> None:
+    def _move(self, now_ms: int, trigger: SessionTrigger) -> None:
         self.rows.add(session_row(self.state, trigger))
         super()._move(now_ms, trigger)
 

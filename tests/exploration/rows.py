@@ -3,7 +3,7 @@
 from controlplane.core.election import election, steps
 from controlplane.core.election.election import ElectionState
 from controlplane.core.election.messages import ElectionEvent
-from controlplane.core.election.steps import Step
+from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.session import node_session
 from controlplane.core.session.node_session import SessionState
 
@@ -13,12 +13,12 @@ def election_row(before: type[ElectionState], event: type[ElectionEvent], after:
     return f"{before.__name__}, {event.__name__} -> {after.__name__}"
 
 
-def loop_row(step: Step, trigger: steps.Trigger) -> str:
+def loop_row(phase: ControllerPhase, trigger: steps.ControllerTrigger) -> str:
     """A row of the controller's loop."""
-    return f"{step.value}, {trigger.value}"
+    return f"{phase.value}, {trigger.value}"
 
 
-def session_row(state: SessionState, trigger: node_session.Trigger) -> str:
+def session_row(state: SessionState, trigger: node_session.SessionTrigger) -> str:
     """A row of a node's session."""
     return f"node {state.value}, {trigger.value}"
 
@@ -30,7 +30,7 @@ def rows_of_controllers() -> set[str]:
         for (state, event), row in election.TRANSITIONS.items()
         for after, _ in row.outcomes
     }
-    return rows | {loop_row(step, trigger) for step, trigger in steps.TRANSITIONS}
+    return rows | {loop_row(phase, trigger) for phase, trigger in steps.TRANSITIONS}
 
 
 def rows_of_nodes() -> set[str]:

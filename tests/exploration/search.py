@@ -14,15 +14,12 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from controlplane.core.election.lease import Lease
 from tests.exploration.choices import Choices, every_way
+from tests.exploration.enabled_turns import turns_of_thread, turns_with_kafka, turns_with_lease_store, turns_with_thread
 from tests.exploration.parts import LeaseThread, Loop, Parts
 from tests.exploration.stores import BrokenError, Kafka, commit
 from tests.exploration.turns import (
     Turn,
     require_leader_knows_the_log,
-    turns_of_thread,
-    turns_with_kafka,
-    turns_with_lease_store,
-    turns_with_thread,
 )
 
 Value = TypeVar("Value", bound=Hashable)
@@ -198,7 +195,7 @@ class Explorer:
             who = (
                 f"c{controller}'s lease thread"
                 if take is Turn.wake
-                else f"c{controller}, {parts.loop.leading.step.value},"
+                else f"c{controller}, {parts.loop.leading.phase.value},"
             )
             for name, (turn, broken) in every_way(partial(self._take, take, controller, parts)):
                 difference = 0 if broken else self._difference(controller, parts, turn.parts)

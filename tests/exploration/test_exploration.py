@@ -8,7 +8,7 @@ import pytest
 from controlplane.core.election import election, steps
 from controlplane.core.election.election import Contender, Holder
 from controlplane.core.election.messages import Acquire, ElectionEvent, FloorRaised, LeaseGone
-from controlplane.core.election.steps import Action, Row, Step, Trigger
+from controlplane.core.election.steps import ControllerAction, ControllerPhase, ControllerTrigger, Transition
 from controlplane.core.session.messages import SessionAction
 from controlplane.core.session.node_session import NodeSession
 from controlplane.core.values.identifiers import Term
@@ -39,16 +39,28 @@ def test_a_search_is_the_same_every_time(turn: type[Turn]) -> None:
     assert Explorer(2, turn).search(Start.COLD, depth=7) == Explorer(2, turn).search(Start.COLD, depth=7)
 
 
-def _row(step: Step, trigger: Trigger, then: Step, *actions: Action) -> Callable[[pytest.MonkeyPatch], None]:
+def _row(
+    phase: ControllerPhase, trigger: ControllerTrigger, then: ControllerPhase, *actions: ControllerAction
+) -> Callable[[pytest.MonkeyPatch], None]:
     """A mistake in the table of the controller's loop."""
-    return lambda patch: patch.setitem(steps.TRANSITIONS, (step, trigger), Row(then, actions))
+    return lambda patch: patch.setitem(steps.TRANSITIONS, (phase, trigger), Transition(then, actions))
 
 
 def _take_any_term(patch: pytest.MonkeyPatch) -> None:
     """Whatever term the log holds, ahead of the opening and after it."""
     for mistake in (
-        _row(Step.READING_AHEAD, Trigger.TERM_USED, Step.OPENING_WRITER, Action.OPEN_WRITER),
-        _row(Step.READING_LOG, Trigger.TERM_USED, Step.CATCHING_UP, Action.CATCH_UP),
+        _row(
+            ControllerPhase.READING_AHEAD,
+            ControllerTrigger.TERM_USED,
+            ControllerPhase.OPENING_WRITER,
+            ControllerAction.OPEN_WRITER,
+        ),
+        _row(
+            ControllerPhase.READING_LOG,
+            ControllerTrigger.TERM_USED,
+            ControllerPhase.CATCHING_UP,
+            ControllerAction.CATCH_UP,
+        ),
     ):
         mistake(patch)
 
@@ -99,22 +111,42 @@ def _hide_losses(patch: pytest.MonkeyPatch) -> None:
 
 BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], ControllerSearch | NodeSearch, str]] = {
     "a writer is opened without asking for the lease again": (
-        _row(Step.FOLLOWING, Trigger.LEASE_HELD, Step.READING_AHEAD, Action.READ_AHEAD),
+        _row(
+            ControllerPhase.FOLLOWING,
+            ControllerTrigger.LEASE_HELD,
+            ControllerPhase.READING_AHEAD,
+            ControllerAction.READ_AHEAD,
+        ),
         ControllerSearch(2, Start.COLD, 4),
         "opens a writer and has not asked",
     ),
     "a term is opened without asking for the lease again": (
-        _row(Step.CATCHING_UP, Trigger.DONE, Step.OPENING_TERM, Action.OPEN_TERM),
+        _row(
+            ControllerPhase.CATCHING_UP,
+            ControllerTrigger.DONE,
+            ControllerPhase.OPENING_TERM,
+            ControllerAction.OPEN_TERM,
+        ),
         ControllerSearch(2, Start.COLD, 8),
         "opens a term and has not asked",
     ),
     "no answer about the lease is taken for yes": (
-        _row(Step.CONFIRMING_AGAIN, Trigger.LEASE_UNCONFIRMED, Step.OPENING_TERM, Action.OPEN_TERM),
+        _row(
+            ControllerPhase.CONFIRMING_AGAIN,
+            ControllerTrigger.LEASE_UNCONFIRMED,
+            ControllerPhase.OPENING_TERM,
+            ControllerAction.OPEN_TERM,
+        ),
         ControllerSearch(2, Start.CONTESTED, 8),
         "opens a term and has not asked",
     ),
     "the log is not read again once the others are fenced": (
-        _row(Step.OPENING_WRITER, Trigger.DONE, Step.CATCHING_UP, Action.CATCH_UP),
+        _row(
+            ControllerPhase.OPENING_WRITER,
+            ControllerTrigger.DONE,
+            ControllerPhase.CATCHING_UP,
+            ControllerAction.CATCH_UP,
+        ),
         ControllerSearch(2, Start.CONTESTED, 8),
         "without knowing what the log holds",
     ),
@@ -134,17 +166,25 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], ControllerSearch | N
         "asks for a term above 0",
     ),
     "a commit without an answer is taken for aborted": (
-        _row(Step.LEADING, Trigger.UNANSWERED, Step.LEADING, Action.OBSERVE),
+        _row(ControllerPhase.LEADING, ControllerTrigger.UNANSWERED, ControllerPhase.LEADING, ControllerAction.OBSERVE),
         ControllerSearch(2, Start.LED, 4),
         "commits while a commit of its own has no answer",
     ),
     "an aborted opening is taken for an open term": (
-        _row(Step.OPENING_TERM, Trigger.ABORTED, Step.LEADING, Action.OBSERVE),
+        _row(
+            ControllerPhase.OPENING_TERM, ControllerTrigger.ABORTED, ControllerPhase.LEADING, ControllerAction.OBSERVE
+        ),
         ControllerSearch(2, Start.CONTESTED, 8),
         "leads term 2, and the log says",
     ),
     "a fenced leader leads on with a new writer": (
-        _row(Step.LEADING, Trigger.FENCED, Step.OPENING_WRITER, Action.DISCARD, Action.OPEN_WRITER),
+        _row(
+            ControllerPhase.LEADING,
+            ControllerTrigger.FENCED,
+            ControllerPhase.OPENING_WRITER,
+            ControllerAction.DISCARD,
+            ControllerAction.OPEN_WRITER,
+        ),
         ControllerSearch(2, Start.CONTESTED, 8),
         "opens a writer and has not asked",
     ),

@@ -6,7 +6,6 @@ and that may be as late as it likes. The thread of the lease takes its turns bes
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
@@ -24,7 +23,7 @@ from controlplane.core.election.leading import (
     LeadingState,
     LeaseChecked,
     LogRead,
-    Looked,
+    RoundObserved,
 )
 from controlplane.core.election.messages import (
     Acquire,
@@ -43,7 +42,7 @@ from controlplane.core.election.messages import (
     Renewed,
     StoreSilent,
 )
-from controlplane.core.election.steps import Action, Step, Trigger
+from controlplane.core.election.steps import ControllerAction, ControllerPhase, ControllerTrigger
 from controlplane.core.values.identifiers import Term
 from controlplane.core.values.machine import Woke
 from tests.exploration.choices import Choices
@@ -52,16 +51,8 @@ from tests.exploration.rows import election_row, loop_row
 from tests.exploration.stores import GONE, HELD_MS, LIVING, BrokenError, Decision, Kafka, commit, owner_of
 
 _LEASE = LeaseConfig()
-_LOCAL = frozenset({Action.ANNOUNCE, Action.READ_BACK, Action.PAUSE})
+_LOCAL = frozenset({ControllerAction.ANNOUNCE, ControllerAction.READ_BACK, ControllerAction.PAUSE})
 """Actions that ask nobody and change nothing here: they belong to the turn that leads to them."""
-_OF_LEASE = frozenset({Action.CONFIRM_LEASE, Action.RAISE_FLOOR})
-"""Actions that ask the lease store, and so does every back-off."""
-_OF_THREAD = frozenset({Action.FOLLOW, Action.OBSERVE})
-"""Actions that look at what the lease's thread says; all others ask Kafka."""
-
-
-def _asks_lease_store(action: LeadingAction) -> bool:
-    return isinstance(action, BackOff) or action in _OF_LEASE
 
 
 class Turn:
@@ -82,7 +73,7 @@ class Turn:
     def begin(self) -> None:
         """A process starts, its log is folded."""
         self.thread, self.loop = LeaseThread(), Loop()
-        self._react(Trigger.DONE)
+        self._react(ControllerTrigger.DONE)
 
     def wake(self) -> None:
         """The time has come to ask for the lease, or to renew it."""
@@ -95,11 +86,11 @@ class Turn:
         if is_error or not rest:
             self._react(event)
         elif not self._do_next(tuple(rest)):
-            self._react(Trigger.DONE)
+            self._react(ControllerTrigger.DONE)
 
     def shut_down(self) -> None:
         """The loop ends, whatever it is about; what it has sent is still on its way. One ends because of an error."""
-        self._react(Trigger.SHUT_DOWN if self._controller == 0 else Trigger.FAILED, ends=True)
+        self._react(ControllerTrigger.SHUT_DOWN if self._controller == 0 else ControllerTrigger.FAILED, ends=True)
         self.kafka = self.kafka.ended(self._controller)
         self.loop = Loop()
 
@@ -202,16 +193,16 @@ class Turn:
         machine.state = self.loop.leading
         since_ms = machine.state.unanswered_since_ms
         now_ms = 0
-        if event is Trigger.UNANSWERED and since_ms is not None:
+        if event is ControllerTrigger.UNANSWERED and since_ms is not None:
             now_ms = {"not for long": 0, "for long": UNANSWERED_LIMIT_MS + 1}[
                 self._choices.of("not for long", "for long")
             ]
-        before = machine.state.step
+        before = machine.state.phase
         actions = machine.on_event(now_ms, event, NO_LEASE if ends else self._hold(), 0.0).actions
         self._rows.add(loop_row(before, machine.last_trigger))
-        step, term, since_ms = machine.state
-        self.loop = self.loop._replace(leading=LeadingState(step, term, None if since_ms is None else 0))
-        if Action.RAISE_FLOOR not in actions:
+        phase, term, since_ms = machine.state
+        self.loop = self.loop._replace(leading=LeadingState(phase, term, None if since_ms is None else 0))
+        if ControllerAction.RAISE_FLOOR not in actions:
             self.loop = self.loop._replace(read_term=Term(0))
         self._do_next(actions)
 
@@ -225,47 +216,47 @@ class Turn:
     def _perform(self, action: LeadingAction) -> tuple[LeadingEvent, bool]:  # noqa: PLR0911, PLR0912, C901 - one case an action
         """What the action brings, and whether that is an error, which ends what should come after it."""
         match action:
-            case Action.FOLLOW | Action.OBSERVE:
+            case ControllerAction.FOLLOW | ControllerAction.OBSERVE:
                 return self._look()
-            case Action.DISCARD:
+            case ControllerAction.DISCARD:
                 self.kafka = self.kafka.left_by(self._controller)
                 self.loop = self.loop._replace(unanswered=False, confirmed=False)
-            case Action.CONFIRM_LEASE:
+            case ControllerAction.CONFIRM_LEASE:
                 return self._confirm_lease(), False
-            case Action.READ_AHEAD | Action.READ_LOG:
+            case ControllerAction.READ_AHEAD | ControllerAction.READ_LOG:
                 return self._read_log()
-            case Action.OPEN_WRITER:
+            case ControllerAction.OPEN_WRITER:
                 return self._open_writer()
-            case Action.RAISE_FLOOR:
+            case ControllerAction.RAISE_FLOOR:
                 read_term = self.loop.read_term
                 self._know(read_term)
                 self.loop = self.loop._replace(read_term=Term(0))
                 self._elect(FloorRaised(read_term))
-            case Action.CATCH_UP:
+            case ControllerAction.CATCH_UP:
                 if self._choices.of("caught up", "nobody answers") == "nobody answers":
-                    return Trigger.UNREACHABLE, True
-            case Action.OPEN_TERM:
+                    return ControllerTrigger.UNREACHABLE, True
+            case ControllerAction.OPEN_TERM:
                 return self._commit(opens_term=True)
-            case Action.DECIDE:
+            case ControllerAction.DECIDE:
                 return self._commit(opens_term=False)
-            case Action.ASK_FOR_OUTCOME:
+            case ControllerAction.ASK_FOR_OUTCOME:
                 return self._ask_for_outcome(), False
             case BackOff():
                 self._elect(GiveBackAsked(1))
             case _:
                 raise AssertionError(f"{action} asks nobody")
-        return Trigger.DONE, False
+        return ControllerTrigger.DONE, False
 
     def _look(self) -> tuple[LeadingEvent, bool]:
         held_term = self.thread.held_term
-        options = ["looked"] if held_term is None else ["looked", "cut off"]
+        options = ["observed"] if held_term is None else ["observed", "cut off"]
         seen = self._choices.of(*options, "nobody answers")
         if seen == "nobody answers":
-            return Trigger.UNREACHABLE, True
-        if seen == "looked":
-            return Looked(0, 0, 0), False
+            return ControllerTrigger.UNREACHABLE, True
+        if seen == "observed":
+            return RoundObserved(0, 0, 0), False
         stood_ms = _LEASE.duration_ms + 1
-        return Looked(stood_ms, 0, stood_ms if self._controller == 1 else 0), False
+        return RoundObserved(stood_ms, 0, stood_ms if self._controller == 1 else 0), False
 
     def _confirm_lease(self) -> LeadingEvent:
         term = self.loop.leading.term
@@ -290,14 +281,14 @@ class Turn:
         elif what != "opening lost":
             self.kafka = self.kafka.opened_by(self._controller)
             if what == "opened":
-                return Trigger.DONE, False
+                return ControllerTrigger.DONE, False
             self.kafka = self.kafka.opened_by(None)._replace(late_opening=False)
-            return Trigger.FENCED, True
-        return Trigger.UNREACHABLE, True
+            return ControllerTrigger.FENCED, True
+        return ControllerTrigger.UNREACHABLE, True
 
     def _read_log(self) -> tuple[LeadingEvent, bool]:
         if self._choices.of("read", "nobody answers") == "nobody answers":
-            return Trigger.UNREACHABLE, True
+            return ControllerTrigger.UNREACHABLE, True
         self.kafka = self.kafka.known_by(self._controller)
         self.loop = self.loop._replace(read_term=self.kafka.log_term)
         return LogRead(self.kafka.log_term), False
@@ -312,9 +303,9 @@ class Turn:
         nothing = () if opens_term else ("nothing to commit",)
         what = self._choices.of("commits", *nothing, "letters not written")
         if what == "letters not written":
-            return Trigger.UNREACHABLE, True
+            return ControllerTrigger.UNREACHABLE, True
         if what == "nothing to commit":
-            return Trigger.NOTHING_TO_COMMIT, False
+            return ControllerTrigger.NOTHING_TO_COMMIT, False
         if self.kafka.writer == self._controller:
             term = self.loop.leading.term
             assert term is not None
@@ -330,7 +321,7 @@ class Turn:
         if self.kafka.writer != self._controller:
             if self._choices.of("fenced", "answer lost") == "answer lost":
                 return self._unanswered()
-            return self._answered(Trigger.FENCED)
+            return self._answered(ControllerTrigger.FENCED)
         transaction = self.kafka.transaction
         if transaction is None:  # it was committed meanwhile: whatever aborts it fences its writer
             if self._choices.of("committed", "answer lost") == "answer lost":
@@ -339,7 +330,7 @@ class Turn:
             outcome = self._choices.of("committed", "committed, answer lost", "not asked", "aborted")
             if outcome == "aborted":
                 self.kafka = self.kafka.without_transaction()
-                return self._answered(Trigger.ABORTED)
+                return self._answered(ControllerTrigger.ABORTED)
             if outcome == "not asked":
                 self.kafka = self.kafka._replace(appended=True)
                 return self._unanswered()
@@ -349,43 +340,19 @@ class Turn:
         self.kafka = self.kafka.known_by(self._controller)
         return self._answered(self._committed())
 
-    def _committed(self) -> Trigger:
+    def _committed(self) -> ControllerTrigger:
         """What was committed may answer an operator who asks for another leader; only one controller is ever asked."""
-        asked = self._controller == 1 and self.loop.leading.step is not Step.OPENING_TERM
-        return Trigger.RESIGNED if asked and self._choices.of("goes on", "resigns") == "resigns" else Trigger.COMMITTED
+        asked = self._controller == 1 and self.loop.leading.phase is not ControllerPhase.OPENING_TERM
+        resigns = asked and self._choices.of("goes on", "resigns") == "resigns"
+        return ControllerTrigger.RESIGNED if resigns else ControllerTrigger.COMMITTED
 
     def _unanswered(self) -> LeadingEvent:
         self.loop = self.loop._replace(unanswered=True)
-        return Trigger.UNANSWERED
+        return ControllerTrigger.UNANSWERED
 
-    def _answered(self, trigger: Trigger) -> LeadingEvent:
+    def _answered(self, trigger: ControllerTrigger) -> LeadingEvent:
         self.loop = self.loop._replace(unanswered=False)
         return trigger
-
-
-def turns_of_thread(_: Loop) -> list[Callable[[Turn], None]]:
-    """What the lease's thread may do next, whatever the loop is about."""
-    return [Turn.wake]
-
-
-def turns_with_lease_store(loop: Loop) -> list[Callable[[Turn], None]]:
-    """What the loop may do next that depends on the lease's thread and its store."""
-    if not loop.pending:
-        return [Turn.end, Turn.vanish]
-    return [Turn.go_on] if _asks_lease_store(loop.pending[0]) else []
-
-
-def turns_with_thread(loop: Loop) -> list[Callable[[Turn], None]]:
-    """What the loop may do next that depends on the lease's thread."""
-    return [Turn.go_on] if loop.pending and loop.pending[0] in _OF_THREAD else []
-
-
-def turns_with_kafka(loop: Loop) -> list[Callable[[Turn], None]]:
-    """What the loop may do next that depends on Kafka."""
-    if not loop.pending:
-        return []
-    action = loop.pending[0]
-    return [Turn.shut_down] if _asks_lease_store(action) or action in _OF_THREAD else [Turn.shut_down, Turn.go_on]
 
 
 def require_leader_knows_the_log(controller: int, loop: Loop, kafka: Kafka) -> None:
@@ -394,8 +361,9 @@ def require_leader_knows_the_log(controller: int, loop: Loop, kafka: Kafka) -> N
     Raises:
         BrokenError: it does not.
     """
-    step, term, _ = loop.leading
-    if step not in {Step.LEADING, Step.AWAITING_ANSWER} or loop.unanswered or kafka.writer != controller:
+    phase, term, _ = loop.leading
+    leads = phase in {ControllerPhase.LEADING, ControllerPhase.AWAITING_ANSWER}
+    if not leads or loop.unanswered or kafka.writer != controller:
         return
     log = (kafka.log_term, kafka.log_leader, kafka.is_at_end(controller))
     if log != (term, controller, True):

@@ -17,11 +17,11 @@ from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadRepo
 from controlplane.core.cluster.events import (
     ClusterCreated,
     FeatureLevelRaised,
+    FormerSilenceLimitEnded,
     PolicyChanged,
-    SilenceLimitSettled,
     TermOpened,
 )
-from controlplane.core.cluster.policy import FormerSilenceLimit, HashFunction, Policy
+from controlplane.core.cluster.policy import ClusterPolicy, FormerSilenceLimit, HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import Intent
@@ -74,7 +74,7 @@ _UNKNOWN = ResourceUsage(-1.0, -1.0)
 _BUNDLE_ID = "kv/0x00000000_0x40000000"
 _SLOTS = tuple(Slot(number, f"node-{number % 3}", (f"node-{(number + 1) % 3}",), Epoch(7)) for number in range(40))
 _BUNDLES = (Bundle("kv", 0, 1 << 31, "node-1"), Bundle("kv", 1 << 31, 1 << 32, None))
-_POLICY = Policy(hash_function=HashFunction.MD5, protected_ratio=0.25)
+_POLICY = ClusterPolicy(hash_function=HashFunction.MD5, protected_ratio=0.25)
 
 _EVERYTHING = Decision(
     seq=Seq(7),
@@ -86,7 +86,7 @@ _EVERYTHING = Decision(
     decided_at_ms=_STARTED_MS + 5,
     causes=tuple(Cause(kind, kind.value, "membership[0]@17") for kind in CauseKind),
     events=(
-        ClusterCreated("0f3c9a", Policy()),
+        ClusterCreated("0f3c9a", ClusterPolicy()),
         TermOpened(Term(3), "controller-1", "1.0.0", 1, _POLICY),
         NodeAdmitted(
             Node(
@@ -118,8 +118,8 @@ _EVERYTHING = Decision(
         ReconciliationPaused("a disk is being replaced"),
         ReconciliationResumed(""),
         PolicyChanged(_POLICY, FormerSilenceLimit(5_000, 17)),
-        PolicyChanged(Policy(), None),
-        SilenceLimitSettled(2_500),
+        PolicyChanged(ClusterPolicy(), None),
+        FormerSilenceLimitEnded(2_500),
         SlotsAssigned((*_SLOTS, Slot(40, None, (), Epoch(4)))),
         PolicyRemembered((MemoryEntry("slot/17", "[41]"), MemoryEntry("slot/18", None), MemoryEntry("table", "42"))),
         SlotsSplit((Slot(41, "node-1", ("node-2",), Epoch(4)), Slot(42, None, (), Epoch(4)))),

@@ -96,7 +96,11 @@ BEFORE: dict[str, Any] = {
     "namespace": "controlplane",
     "fields": [
         {"name": "moved", "type": "long"},
-        {"name": "policy", "type": ["null", {"type": "record", "name": "Policy", "fields": []}], "default": None},
+        {
+            "name": "policy",
+            "type": ["null", {"type": "record", "name": "ClusterPolicy", "fields": []}],
+            "default": None,
+        },
         {
             "name": "events",
             "type": {

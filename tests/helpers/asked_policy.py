@@ -11,7 +11,7 @@ from controlplane.errors import ConfigurationError
 class AskedPolicy(SlotPolicy):
     """Notes every request; plans without pins and exclusions, so that only the request tells of them."""
 
-    heeds = frozenset(OrderKind)
+    supported_orders = frozenset(OrderKind)
 
     def __init__(self, name: str = "minimal", *, dead_may_hold: bool = False) -> None:
         """Known under a name."""

@@ -1,8 +1,8 @@
 """A topic into which a foreign writer writes without a pause, as one reader of it meets it."""
 
-from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader
 from controlplane.config import ClusterConfig
 from controlplane.ports import OutgoingRecord, PolledBatch
+from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader
 
 _MOST_POLLS = 200
 

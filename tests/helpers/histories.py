@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 from hypothesis import strategies as st
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.membership.node import NodeRole
 from tests.helpers.world import World
 
@@ -58,7 +58,7 @@ operations: st.SearchStrategy[History] = st.lists(
 
 def play(history: History, world: World | None = None) -> World:
     """Run a history; the world, of eight slots unless one is given, itself checks every step."""
-    world = world or World(Policy(slot_count=8))
+    world = world or World(ClusterPolicy(slot_count=8))
     for index, (kind, subject, argument) in enumerate(history):
         match kind:
             case "join":

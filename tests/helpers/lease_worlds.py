@@ -6,11 +6,11 @@ from typing import Protocol, cast
 
 import redis
 
-from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from controlplane.adapters.redis_lease import RedisLeaseStore
 from controlplane.config import ClusterConfig
 from controlplane.core.values.identifiers import ProcessId
 from controlplane.ports import LeaseStore
+from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 
 
 class LeaseWorld(Protocol):

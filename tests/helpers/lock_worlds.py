@@ -10,10 +10,10 @@ from unittest.mock import patch
 import redis
 
 from controlplane.adapters import redis_lock_scripts
-from controlplane.adapters.memory import MemoryLockServer, MemoryLockStore, VirtualClock
 from controlplane.adapters.redis_lock import RedisLockStore
 from controlplane.config import ClusterConfig
 from controlplane.ports import LockStore
+from controlplane.testing import MemoryLockServer, MemoryLockStore, VirtualClock
 from tests.helpers.distribute_lock_sql import SqlLockServer, SqlLockStore
 
 _SCRIPTS = ("READ", "INSERT", "TAKE_OVER", "RENEW", "RENEW_GUARDED", "FORCE_REFRESH")

@@ -11,7 +11,7 @@ from controlplane.codec.conversion import field_types, is_enum, union_members, u
 from controlplane.codec.input_checks import MAX_INCARNATION
 from controlplane.codec.table import ROW_TYPES
 from controlplane.core.bundles.reports import BundleLoad, BundleStatus, LoadReport, ResourceUsage
-from controlplane.core.cluster.policy import FEATURE_LEVEL, MAX_SLOT_COUNT, HashFunction, Policy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, MAX_SLOT_COUNT, ClusterPolicy, HashFunction
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.inputs import InputPayload
@@ -94,7 +94,7 @@ INPUTS: dict[type[InputPayload], st.SearchStrategy[Any]] = {
 """Possible inputs: whatever these give, the codec has to accept."""
 
 POLICIES = st.builds(
-    Policy,
+    ClusterPolicy,
     slot_count=st.sampled_from([1, 256, 1 << 20]),
     replica_count=st.integers(1, 5),
     hash_function=st.sampled_from(HashFunction),
@@ -105,7 +105,7 @@ POLICIES = st.builds(
 def values_of(kind: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type expression
     """Values of any type that the log holds, made from its annotations alone, not necessarily sensible ones."""
     kind = unwrap(kind)
-    if kind is Policy:
+    if kind is ClusterPolicy:
         return POLICIES
     if is_enum(kind):
         return st.sampled_from(list(kind))

@@ -9,14 +9,6 @@ from confluent_kafka import TopicPartition as KafkaPosition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from controlplane.adapters.kafka_log import KafkaEventWriter, KafkaLogReader, KafkaTransactionalWriter
-from controlplane.adapters.memory import (
-    CommitFault,
-    MemoryBroker,
-    MemoryEventWriter,
-    MemoryLogReader,
-    MemoryTransactionalWriter,
-    VirtualClock,
-)
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig, KafkaConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogUnavailableError
@@ -28,6 +20,14 @@ from controlplane.ports import (
     OutgoingRecord,
     RawRecord,
     TransactionalWriter,
+)
+from controlplane.testing import (
+    CommitFault,
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+    VirtualClock,
 )
 from tests.helpers.end_markers import await_end_markers
 from tests.helpers.polling import poll_until

@@ -16,11 +16,11 @@ def complaints_of(decisions: Sequence[Decision], policies: SlotPolicies = BUILT_
     verification = LogVerification(policies)
     found = []
     for decision in decisions:
-        found += verification.judge(decision)
+        found += verification.check(decision)
         if verification.broken:
             break
     else:
-        found += verification.judge_end()
+        found += verification.check_end()
     return [f"seq {each.seq}, epoch {each.epoch}: {each.sentence}" for each in found]
 
 

@@ -10,16 +10,6 @@ from typing import Self
 
 from prometheus_client import CollectorRegistry
 
-from controlplane.adapters.memory import (
-    MemoryBroker,
-    MemoryEventWriter,
-    MemoryLeaseServer,
-    MemoryLeaseStore,
-    MemoryLockServer,
-    MemoryLockStore,
-    MemoryLogReader,
-    MemoryTransactionalWriter,
-)
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.bootstrap.controllers import compose_controller
@@ -40,7 +30,7 @@ from controlplane.config import (
     SnapshotConfig,
     SofaLeaseConfig,
 )
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import Decision
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
@@ -50,12 +40,22 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.dead_letter import DeadLetter
 from controlplane.core.values.identifiers import Epoch
-from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError
 from controlplane.inspection.readers import read_routing_table
 from controlplane.ports import EventWriter, LogReader, OutgoingRecord, PolledBatch, RawRecord
 from controlplane.service.controller import Controller
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.testing import (
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLeaseServer,
+    MemoryLeaseStore,
+    MemoryLockServer,
+    MemoryLockStore,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+)
+from controlplane.topic_reading.decision_stream import DecisionStream
 from tests.helpers.sources import source_of
 
 HEARTBEAT_PARTITIONS = 2
@@ -126,7 +126,7 @@ class MemoryCluster:
         self.leases = MemoryLeaseServer(self.clock)
         self.locks = MemoryLockServer(self.clock)
         self.controllers: list[RunningController] = []
-        self.policy = Policy(slot_count=8, join_linger_ms=50, silence_limit_ms=800)
+        self.policy = ClusterPolicy(slot_count=8, join_linger_ms=50, silence_limit_ms=800)
         for topic in (MEMBERSHIP, INTENTS, DECISIONS, ROUTING_TABLE, SNAPSHOTS, DEAD_LETTERS):
             self.broker.create_topic(self.cluster.topic(topic))
         self.broker.create_topic(self.cluster.topic(HEARTBEATS), HEARTBEAT_PARTITIONS)

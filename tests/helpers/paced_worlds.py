@@ -3,7 +3,7 @@
 from typing import Any
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
@@ -17,7 +17,7 @@ from tests.helpers.world import PARTITIONS, World
 
 def paced_world(**settings: Any) -> World:  # noqa: ANN401 - fields of the policy
     """Sixteen slots with two replicas, no linger."""
-    return World(Policy(slot_count=16, join_linger_ms=0, **settings))
+    return World(ClusterPolicy(slot_count=16, join_linger_ms=0, **settings))
 
 
 def report(world: World, *names: NodeId, ready: bool = True) -> None:

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, MemoryTransactionalWriter
-from controlplane.adapters.virtual_clock import VirtualClock
 from controlplane.codec.inputs import encode_input
 from controlplane.config import (
     CANDIDATES,
@@ -17,7 +15,7 @@ from controlplane.config import (
     SNAPSHOTS,
     ClusterConfig,
 )
-from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.inputs import InputPayload
@@ -27,6 +25,8 @@ from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.inputs import InputRecord
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from controlplane.service.publisher import TablePublisher
+from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader, MemoryTransactionalWriter
+from controlplane.testing.virtual_clock import VirtualClock
 from tests.helpers.world import PARTITIONS, START_MS, World
 
 SINGLE_PARTITION_TOPICS = (MEMBERSHIP, INTENTS, CANDIDATES, DECISIONS, ROUTING_TABLE, SNAPSHOTS, DEAD_LETTERS)
@@ -38,7 +38,7 @@ class PublishedWorld(World):
     def __init__(
         self,
         cluster: ClusterConfig,
-        policy: Policy | None = None,
+        policy: ClusterPolicy | None = None,
         slot_policies: SlotPolicies = BUILT_IN_POLICIES,
         first_feature_level: int = FEATURE_LEVEL,
     ) -> None:

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final, Self
 
-from controlplane.embedded.parts import addresses_path
 from controlplane.embedded.server import free_port
+from controlplane.embedded.services import addresses_path
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 README: Final = ROOT / "README.md"

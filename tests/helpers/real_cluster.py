@@ -32,12 +32,12 @@ from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeft
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.routing.replica import RoutingTable, TableReplica
 from controlplane.core.values.identifiers import Epoch
-from controlplane.decision_stream import DecisionStream
-from controlplane.embedded.parts import Addresses
+from controlplane.embedded.services import Addresses
 from controlplane.errors import LogUnavailableError
-from controlplane.foreign_records import ForeignRecords
 from controlplane.ports import OutgoingRecord, RawRecord
-from controlplane.table_follower import fold_record
+from controlplane.topic_reading.decision_stream import DecisionStream
+from controlplane.topic_reading.foreign_records import ForeignRecords
+from controlplane.topic_reading.table_follower import fold_record
 from tests.helpers.sources import everything_in
 
 DEADLINE_S = 60.0

@@ -65,8 +65,8 @@ class RecordedLog:
 
     def audit(self) -> tuple[LogAudit, list[Audited]]:
         """Audit it to its end."""
-        judging = LogAudit(self.policies)
-        return judging, list(Auditor(judging, *(source_of(self.reader(), timeout_ms=0) for _ in range(2))).run())
+        log_audit = LogAudit(self.policies)
+        return log_audit, list(Auditor(log_audit, *(source_of(self.reader(), timeout_ms=0) for _ in range(2))).run())
 
 
 class RecordedReader:

@@ -28,7 +28,7 @@ from controlplane.config import (
     KafkaConfig,
 )
 from controlplane.core.bundles.reports import ResourceUsage
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.decide import Opening, open_term
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.intents.events import IntentAnswered
@@ -44,7 +44,7 @@ from tests.helpers.table_feed import TableFeed
 DEADLINE_S = 60.0
 CONTROLLER_LOG = "controller.log"
 FOUNDED = open_term(
-    State(), Observations(), Term(1), "c1", "test", Opening(new_log=("log", Policy()), observed_from={})
+    State(), Observations(), Term(1), "c1", "test", Opening(new_log=("log", ClusterPolicy()), observed_from={})
 ).decision
 LOAD = NodeLoad(cpu=ResourceUsage(12.5, 200.0))
 

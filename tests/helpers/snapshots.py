@@ -2,23 +2,23 @@
 
 from collections.abc import Iterable
 
-from controlplane.adapters.memory import (
+from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
+from controlplane.codec.outputs import encode_snapshot_part
+from controlplane.config import DECISIONS, SNAPSHOTS, ClusterConfig
+from controlplane.core.log.apply import apply_decision
+from controlplane.core.log.decision import Decision
+from controlplane.core.log.snapshots.body import parts_of, pieces_of, snapshot_id
+from controlplane.core.log.snapshots.catalog import part_key
+from controlplane.core.log.snapshots.log_point import LogPoint
+from controlplane.core.log.state import State
+from controlplane.ports import LogReader, OutgoingRecord
+from controlplane.testing import (
     MemoryBroker,
     MemoryEventWriter,
     MemoryLogReader,
     MemoryTransactionalWriter,
     VirtualClock,
 )
-from controlplane.codec.decisions import DecisionAssembler, decision_key, encode_decision
-from controlplane.codec.outputs import encode_snapshot_part
-from controlplane.config import DECISIONS, SNAPSHOTS, ClusterConfig
-from controlplane.core.log.apply import follow
-from controlplane.core.log.decision import Decision
-from controlplane.core.log.snapshots.catalog import part_key
-from controlplane.core.log.snapshots.log_point import LogPoint
-from controlplane.core.log.snapshots.parts import parts_of, pieces_of, snapshot_id
-from controlplane.core.log.state import State
-from controlplane.ports import LogReader, OutgoingRecord
 
 
 class SnapshotWorld:
@@ -34,7 +34,7 @@ class SnapshotWorld:
         self.clock = VirtualClock()
         self.broker = MemoryBroker(self.clock)
         self.broker.create_topic(self.cluster.topic(DECISIONS))
-        self.empty_shelf()
+        self.empty_catalog()
         self._writer = MemoryTransactionalWriter(self.cluster, self.broker)
         self._writer.open()
         for decision in decisions:
@@ -50,11 +50,11 @@ class SnapshotWorld:
         """A reader of its own."""
         return MemoryLogReader(self.cluster, self.broker)
 
-    def empty_shelf(self) -> None:
+    def empty_catalog(self) -> None:
         """No snapshot is there any more."""
         self.broker.create_topic(self.cluster.topic(SNAPSHOTS))
 
-    def shelve(self, records: Iterable[OutgoingRecord]) -> None:
+    def store(self, records: Iterable[OutgoingRecord]) -> None:
         """Append records, of snapshots for example."""
         append(self.cluster, self.broker, records)
 
@@ -68,7 +68,7 @@ def points_of(reader: LogReader) -> list[LogPoint]:
             begins = begins if assembler.within_decision else record.offset
             decision = assembler.add(record.value or b"")
             if decision is not None:
-                state = follow(state, decision)
+                state = apply_decision(state, decision)
                 points.append(LogPoint(state, begins, record.offset + 1))
     return points
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from controlplane.adapters.memory import VirtualClock
 from controlplane.config import SofaLeaseConfig, SofaRenewal
 from controlplane.core.election.lock_record import HAS_NO_LEADER, LeaderInfo, LockRecord, leader_info
 from controlplane.core.election.messages import StoreSilent
@@ -12,6 +11,7 @@ from controlplane.core.values.machine import Woke
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.ports import LockStore
 from controlplane.service.lease_profiles import SofaLease
+from controlplane.testing import VirtualClock
 
 
 class NoAnswerStore:

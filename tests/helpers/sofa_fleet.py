@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeAdmitted
@@ -91,10 +91,10 @@ class SofaFleet:
         slot_count: int = 16,
         replicas: int = 2,
         options: Mapping[str, str] | None = None,
-        make_world: Callable[[Policy], World] = World,
+        make_world: Callable[[ClusterPolicy], World] = World,
     ) -> None:
         """Nobody has joined."""
-        policy = Policy(
+        policy = ClusterPolicy(
             slot_count=slot_count, replica_count=replicas, slot_policy="sofa", slot_policy_options=options or {}
         )
         self.world = make_world(policy)

@@ -6,7 +6,7 @@ from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.deciding.observations import Observations, observe
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Tick
@@ -68,7 +68,7 @@ def assert_nothing_was_missed(decisions: Sequence[Decision], heartbeats: Sequenc
     for observations in _looks(heartbeats):
         now_ms = observations.now_ms or 0
         while upcoming and _has_read(observations, upcoming[0]):
-            state, waiting_since_ms = follow(state, upcoming.pop(0)), None
+            state, waiting_since_ms = apply_decision(state, upcoming.pop(0)), None
         if not state.slots.table or now_ms - state.decided_at_ms < 1_000:
             continue
         if upcoming and _opens_term(upcoming[0]) and upcoming[0].decided_at_ms - now_ms < FAILOVER_MS:

@@ -3,8 +3,8 @@
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.inspection.source import READ_TIMEOUT_MS, LogSource
-from controlplane.log_reading.drain import ReadLimits, drain
 from controlplane.ports import LogReader, RawRecord
+from controlplane.topic_reading.drain import ReadLimits, drain
 
 
 def source_of(reader: LogReader, timeout_ms: int = READ_TIMEOUT_MS) -> LogSource:

@@ -10,7 +10,7 @@ from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_of, key_text, node_key
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, TableRow, key_of, key_text, node_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
@@ -37,8 +37,8 @@ class TableFeed:
         self._writer = writer
         self._log_id = log_id
         self._hashes: dict[str, int] = {}
-        self._staged: dict[str, Row | None] = {}
-        self._rows: dict[str, Row] = {}
+        self._staged: dict[str, TableRow | None] = {}
+        self._rows: dict[str, TableRow] = {}
         self._raw: dict[bytes, bytes | None] = {}
         self._stage(TableSettings(slot_count, 2, HashFunction.CRC32C, 2_500))
         for slot in self.slots.values():
@@ -135,6 +135,6 @@ class TableFeed:
         """Commit any records at all, as an intruder would."""
         assert self._writer.commit(records) is CommitOutcome.COMMITTED
 
-    def _stage(self, row: Row) -> "TableFeed":
+    def _stage(self, row: TableRow) -> "TableFeed":
         self._staged[key_of(row)] = row
         return self

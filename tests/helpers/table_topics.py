@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, UnreadableRow, key_text
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, TableRow, UnreadableRow, key_text
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term
@@ -16,25 +16,25 @@ class TopicRecord:
     offset: int
     key: bytes
     value: bytes | None
-    row: Row | EpochMarker | UnreadableRow | None
+    row: TableRow | EpochMarker | UnreadableRow | None
 
 
 @dataclass
 class TableTopic:
     """Commits epochs into a list of records.
 
-    The bytes of a row are its canonical plain form: the replica only hashes them.
+    The bytes of a row are its canonical form: the replica only hashes them.
     """
 
     log_id: str = "log-1"
     records: list[TopicRecord] = field(default_factory=list)
-    tables: dict[int, dict[str, Row]] = field(default_factory=dict)
-    rows: dict[str, Row] = field(default_factory=dict)
+    tables: dict[int, dict[str, TableRow]] = field(default_factory=dict)
+    rows: dict[str, TableRow] = field(default_factory=dict)
     epoch: int = 0
     seq: int = 0
     _next_offset: int = 0
 
-    def commit(self, changes: Mapping[str, Row | None], term: int = 1) -> EpochMarker:
+    def commit(self, changes: Mapping[str, TableRow | None], term: int = 1) -> EpochMarker:
         """Append the changed rows (None removes) and the marker of the next epoch."""
         self.epoch += 1
         self.seq += 1
@@ -58,13 +58,15 @@ class TableTopic:
             Term(term), Epoch(self.epoch), Seq(self.seq), self.log_id, len(self.rows), "test", format_digest(digest)
         )
 
-    def append(self, key: str, row: Row | EpochMarker | None) -> None:
+    def append(self, key: str, row: TableRow | EpochMarker | None) -> None:
         """Append one record, and leave a gap in the offsets as a transaction's end does."""
         value = None if row is None else canonical_bytes(row)
         self.records.append(TopicRecord(self._next_offset, key.encode(), value, row))
         self._next_offset += 2 if key == MARKER_KEY else 1
 
-    def append_foreign(self, key: bytes, value: bytes | None, row: Row | EpochMarker | UnreadableRow | None) -> None:
+    def append_foreign(
+        self, key: bytes, value: bytes | None, row: TableRow | EpochMarker | UnreadableRow | None
+    ) -> None:
         """Append a record of a writer that is no leader: ``rows`` does not know it."""
         self.records.append(TopicRecord(self._next_offset, key, value, row))
         self._next_offset += 1

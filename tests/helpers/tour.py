@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.what_if import what_if
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent
@@ -31,7 +31,7 @@ class Tour(World):
 
     def __post_init__(self) -> None:
         """Begin at the first feature level, so that it can be raised."""
-        super().__init__(Policy(slot_count=8), first_feature_level=1)
+        super().__init__(ClusterPolicy(slot_count=8), first_feature_level=1)
 
     def ask(self, kind: str, **arguments: str) -> IntentAnswered:
         """See :class:`World`."""

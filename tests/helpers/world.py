@@ -3,12 +3,12 @@
 from collections import defaultdict
 
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
-from controlplane.core.deciding.decide import Opening, decide, open_term, settle
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
+from controlplane.core.deciding.decide import Opening, decide, follow_up, open_term
 from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.inputs import InputPayload
@@ -43,7 +43,7 @@ class World:
 
     def __init__(
         self,
-        policy: Policy | None = None,
+        policy: ClusterPolicy | None = None,
         slot_policies: SlotPolicies = BUILT_IN_POLICIES,
         first_feature_level: int = FEATURE_LEVEL,
     ) -> None:
@@ -62,7 +62,7 @@ class World:
         self.unread: set[int] = set()
         self.state = State()
         self._waiting: list[InputRecord] = []
-        first = policy or Policy(slot_count=16)
+        first = policy or ClusterPolicy(slot_count=16)
         self.tick(0)
         self.observe()
         self.open_term(Term(1), ("log", first))
@@ -70,7 +70,7 @@ class World:
     def open_term(
         self,
         term: Term,
-        new_log: tuple[str, Policy] | None = None,
+        new_log: tuple[str, ClusterPolicy] | None = None,
         *,
         republish: bool = False,
         controller_id: str | None = None,
@@ -90,7 +90,7 @@ class World:
         self.observed_from = dict(positions)
         self.observations, self._waiting = Observations(positions=positions), list(self.inputs)
         self.observe()
-        self.observations, _ = settle(self.state, self.observations)
+        self.observations, _ = follow_up(self.state, self.observations)
         self.open_term(Term(self.state.term + 1))
 
     def append(self, topic: str, partition: int, payload: InputPayload) -> InputRecord:
@@ -175,20 +175,20 @@ class World:
     def decide(self) -> Decision | None:
         """Observe what was appended, decide, commit; every step is checked."""
         self.observe()
-        verdict = decide(self.state, self.observations, self.slot_policies)
+        result = decide(self.state, self.observations, self.slot_policies)
         again = decide(self.state, self.observations, self.slot_policies)
-        assert verdict == again, "deciding twice gives two answers"
-        self.observations = verdict.observations
-        self.refusals.extend(verdict.refusals)
-        if verdict.sealed is None:
+        assert result == again, "deciding twice gives two answers"
+        self.observations = result.observations
+        self.refusals.extend(result.refusals)
+        if result.sealed is None:
             return None
-        self.commit(verdict.sealed)
-        return verdict.sealed.decision
+        self.commit(result.sealed)
+        return result.sealed.decision
 
     def commit(self, sealed: SealedDecision) -> None:
         """Take a decision over, as the leader and as a standby: both have to get the same state."""
         check_step(self.state, sealed.decision, sealed.state, self.slot_policies)
-        followed = follow(self.state, sealed.decision)
+        followed = apply_decision(self.state, sealed.decision)
         assert followed == sealed.state, "leader and standby differ"
         check(followed, self.slot_policies)
         self.state = followed

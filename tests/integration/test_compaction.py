@@ -11,7 +11,7 @@ from controlplane.adapters.kafka_log import KafkaLogReader
 from controlplane.config import ROUTING_TABLE
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
-from controlplane.table_follower import TableFollower
+from controlplane.topic_reading.table_follower import TableFollower
 from tests.helpers.compaction import churn_until, compact_soon
 from tests.helpers.real_cluster import RealCluster
 

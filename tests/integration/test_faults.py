@@ -24,7 +24,7 @@ from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.values.identifiers import Epoch
 from controlplane.embedded.kafka import EmbeddedKafka
-from controlplane.embedded.parts import Addresses
+from controlplane.embedded.services import Addresses
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.ports import CommitOutcome, OutgoingRecord
 from tests.fixtures import BrokerFactory

@@ -11,7 +11,7 @@ from controlplane.bootstrap.connections import open_source
 from controlplane.config import DECISIONS
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
-from controlplane.inspection.snapshots import JudgedSnapshot, read_snapshots
+from controlplane.inspection.snapshots import CheckedSnapshot, read_snapshots
 from tests.helpers.real_cluster import RealCluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -29,18 +29,18 @@ def cluster(
         yield running
 
 
-def snapshots(cluster: RealCluster) -> list[JudgedSnapshot]:
+def snapshots(cluster: RealCluster) -> list[CheckedSnapshot]:
     """The snapshots that a controller would begin from, newest first."""
     source = open_source(cluster.cluster, cluster.kafka)
     try:
-        return [judged for judged in read_snapshots(source) if not judged.problem]
+        return [checked for checked in read_snapshots(source) if not checked.problem]
     finally:
         source.close()
 
 
 def newest_seq(cluster: RealCluster) -> int:
     """Of the newest good snapshot; 0 if there is none."""
-    headers = [judged.shelved.header for judged in snapshots(cluster)]
+    headers = [checked.stored.header for checked in snapshots(cluster)]
     return headers[0].seq if headers and headers[0] else 0
 
 
@@ -53,7 +53,7 @@ def test_a_controller_begins_from_a_snapshot_where_the_beginning_of_the_log_is_g
     cluster.wait_until(lambda: newest_seq(cluster) == cluster.decisions()[-1].seq, "a snapshot of the last decision")
     cluster.wait_until(lambda: len(snapshots(cluster)) <= 2, "older snapshots to be removed")
     cluster.kill_leader()
-    header = snapshots(cluster)[0].shelved.header
+    header = snapshots(cluster)[0].stored.header
     assert header is not None
     place = KafkaPosition(cluster.cluster.topic(DECISIONS), 0, header.last_decision_offset)
     admin = AdminClient({"bootstrap.servers": cluster.kafka.bootstrap_servers})

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from controlplane.embedded.parts import EmbeddedParts
+from controlplane.embedded.services import EmbeddedServices
 from tests.helpers.real_cluster import RealCluster
 from tests.kills.cluster import KvCluster
 from tests.kills.killing import repeat, summary
@@ -26,7 +26,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="kills-") as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        with EmbeddedParts(folder / "parts") as parts:
+        with EmbeddedServices(folder / "parts") as parts:
             real = RealCluster("kills", parts.bootstrap_servers, parts.redis_url, folder)
             cluster = KvCluster(real, controllers=2, nodes=options.nodes, rate_per_s=options.rate, history=[])
             with cluster:

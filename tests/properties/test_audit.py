@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from controlplane.config import HEARTBEATS
 from controlplane.core.audit.log_audit import Difference
 from controlplane.core.cluster.events import TermOpened
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.membership.events import NodeAdmitted
 from tests.helpers.histories import History, operations, play
@@ -24,19 +24,19 @@ WHOLE_WINDOW_MS = 30_000
 @settings(max_examples=60)
 def test_leaders_decide_what_the_audit_decides(histories: list[tuple[History, int]]) -> None:
     """Whenever each of them was started, and however little it had observed when it took over."""
-    world = World(Policy(slot_count=8))
+    world = World(ClusterPolicy(slot_count=8))
     for history, look_back_ms in histories:
         # Nobody can write a weight of 0 into the topic.
         play([each for each in history if each[::2] != ("weigh", 0)], world)
         world.take_over(look_back_ms)
-    judging, audited = RecordedLog(world).audit()
+    log_audit, audited = RecordedLog(world).audit()
     assert [each for each in audited if each.differences or each.followed_because] == []
-    assert judging.state == world.state
+    assert log_audit.state == world.state
 
 
 def _busy_world() -> World:
     """A cluster with joins, a death, orders, a plan that is carried out in steps, and two changes of the leader."""
-    world = World(Policy(slot_count=8, moves_in_flight=1))
+    world = World(ClusterPolicy(slot_count=8, moves_in_flight=1))
     world.admit("n1", "n2", "n3")
     world.run(1_000, ("n1", "n2", "n3"))
     world.ask("pin_slots", node="n1", slots="3", reason="it has the disk")
@@ -83,7 +83,7 @@ def _forged(world: World, changed: Decision) -> list[Decision]:
 
 def test_what_a_forger_reseals_is_found_with_field_cause_and_inputs() -> None:
     """Digests that fit help nobody: the decision itself is not what the inputs lead to."""
-    world = World(Policy(slot_count=8))
+    world = World(ClusterPolicy(slot_count=8))
     world.admit("n1", "n2")
     admitting = world.decisions[-1]
     events = tuple(
@@ -100,7 +100,7 @@ def test_what_a_forger_reseals_is_found_with_field_cause_and_inputs() -> None:
 
 def test_what_a_leader_left_undone_is_found_at_its_next_decision() -> None:
     """Nobody need be watched all the time: a dead node that is not fenced is missing in whatever is decided next."""
-    world = World(Policy(slot_count=8))
+    world = World(ClusterPolicy(slot_count=8))
     world.admit("n1", "n2", "n3")
     world.run(2_000, ("n1", "n2", "n3"))
     spared = world.run(4_000, ("n1", "n2"))
@@ -130,9 +130,9 @@ def test_after_a_changed_decision_the_audit_goes_on_from_the_true_one() -> None:
     log.records[DECISIONS_PLACE].clear()
     for index, each in enumerate(world.decisions):
         log.append(replace(decision, causes=(), events=()) if index == position else each)
-    judging, audited = log.audit()
+    log_audit, audited = log.audit()
     assert {difference.seq for each in audited for difference in each.differences} == {decision.seq}
-    assert judging.state == world.state
+    assert log_audit.state == world.state
 
 
 def test_where_inputs_are_gone_decisions_are_followed_until_a_whole_window_is_there() -> None:
@@ -146,15 +146,15 @@ def test_where_inputs_are_gone_decisions_are_followed_until_a_whole_window_is_th
     world.ask("create_namespace", namespace="late")
     log = RecordedLog(world)
     log.cut(cut_at)
-    judging, audited = log.audit()
+    log_audit, audited = log.audit()
     assert [difference for each in audited for difference in each.differences] == []
-    assert judging.first_retaken == world.decisions[-1].seq
+    assert log_audit.first_retaken == world.decisions[-1].seq
     assert "no longer kept" in audited[-2].followed_because
 
 
 def test_a_term_that_does_not_say_from_where_it_observed_is_followed_only() -> None:
     """A log of feature level 1 cannot be audited, and nobody may take that for a clean audit."""
-    world = World(Policy(slot_count=8))
+    world = World(ClusterPolicy(slot_count=8))
     world.admit("n1")
     decisions = [
         replace(
@@ -165,8 +165,8 @@ def test_a_term_that_does_not_say_from_where_it_observed_is_followed_only() -> N
         )
         for each in world.decisions
     ]
-    judging, audited = RecordedLog(world, resealed(decisions)).audit()
-    assert judging.retaken == 0
+    log_audit, audited = RecordedLog(world, resealed(decisions)).audit()
+    assert log_audit.retaken == 0
     assert {each.followed_because for each in audited} == {
         "the log does not say from where the leader of term 1 observed (feature level 1)"
     }
@@ -175,7 +175,7 @@ def test_a_term_that_does_not_say_from_where_it_observed_is_followed_only() -> N
 @pytest.mark.parametrize("key", ["heartbeats[0]", "membership[0]", "heartbeats[99]", "nonsense"])
 def test_positions_that_the_inputs_do_not_reach_are_found(key: str) -> None:
     """The audit does not wait for inputs that will never come, and does not judge later decisions by them."""
-    world = World(Policy(slot_count=8))
+    world = World(ClusterPolicy(slot_count=8))
     world.admit("n1", "n2")
     forged = replace(world.decisions[-1], positions={**world.decisions[-1].positions, key: 1 << 40})
     world.run(3_500, ("n1",))

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.decide import Opening, decide, open_term
 from controlplane.core.deciding.observations import Observations, observe
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.row_changes import changed_rows, rows_of
 from controlplane.core.log.state import State
-from controlplane.core.routing.rows import Row
-from controlplane.core.values.canonical import from_plain, to_plain
+from controlplane.core.routing.rows import TableRow
+from controlplane.core.values.canonical import from_canonical, to_canonical
 from controlplane.core.values.identifiers import Seq, Term, TopicPartition
 from controlplane.core.verification.invariants import check
 from controlplane.errors import LogContinuityError
@@ -42,11 +42,13 @@ def test_replay_from_any_snapshot_ends_in_the_same_state(history: History) -> No
     world = play(history)
     states = [State()]
     for decision in world.decisions:
-        states.append(follow(states[-1], decision))
+        states.append(apply_decision(states[-1], decision))
     for index, state in enumerate(states[1:], start=1):
-        restored = from_plain(State, json.loads(json.dumps(to_plain(state))))
+        restored = from_canonical(State, json.loads(json.dumps(to_canonical(state))))
         for decision in world.decisions[index:]:
-            restored = follow(restored, from_plain(Decision, json.loads(json.dumps(to_plain(decision)))))
+            restored = apply_decision(
+                restored, from_canonical(Decision, json.loads(json.dumps(to_canonical(decision))))
+            )
         assert restored == world.state
 
 
@@ -56,9 +58,9 @@ def test_changed_rows_fold_to_the_rows_of_the_state(history: History) -> None:
     """The rows that decisions change, folded over time, are the rows that the final state has."""
     world = play(history)
     state = State()
-    rows: dict[str, Row] = {}
+    rows: dict[str, TableRow] = {}
     for decision in world.decisions:
-        after = follow(state, decision)
+        after = apply_decision(state, decision)
         changes = changed_rows(state, after, decision.events)
         # An operator's refresh writes every row again, also those that stay.
         republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
@@ -151,7 +153,7 @@ def test_a_log_with_one_decision_changed_is_refused(history: History, data: st.D
         )
     )
     with pytest.raises(LogContinuityError):
-        functools.reduce(follow, altered, State())
+        functools.reduce(apply_decision, altered, State())
 
 
 def test_a_new_term_changes_no_row() -> None:

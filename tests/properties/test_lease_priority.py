@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from controlplane.config import LeaseConfig
 from controlplane.core.election.messages import Release, StoreSilent
 from controlplane.core.values.machine import Woke
 from controlplane.errors import LeaseStoreUnavailableError
 from controlplane.service.lease_profiles import OwnLease
+from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 
 HANDOVER_AFTER_MS = 20_000
 STEP_MS = 50

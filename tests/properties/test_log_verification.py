@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given, settings
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.apply import apply_all
 from controlplane.core.log.carried_out import carried_out
 from controlplane.core.log.decision import Decision
@@ -45,7 +45,7 @@ def test_every_log_that_a_leader_writes_is_accepted(history: History) -> None:
 
 
 def _played() -> list[Decision]:
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     for names in (("n1", "n2", "n3"), ("n4",)):
         for name in names:
             world.join(name)
@@ -168,7 +168,7 @@ def test_forged_log_is_found(case: str) -> None:
 
 def _waiting() -> tuple[list[Decision], PlanMade]:
     """A log up to a plan that waits, which the last decision made."""
-    world = World(Policy(slot_count=16, replica_count=1, join_linger_ms=0, cool_down_ms=60_000))
+    world = World(ClusterPolicy(slot_count=16, replica_count=1, join_linger_ms=0, cool_down_ms=60_000))
     world.admit("n1", "n2")
     world.join("n3")
     world.run(500, ("n1", "n2", "n3"))
@@ -199,7 +199,7 @@ def test_row_that_waits_for_its_planned_one_stays_as_it_was(change: Callable[[Sl
 
 def test_slot_that_lost_a_holder_may_not_wait() -> None:
     """The plan heals it, but the dead stay in the table until it is carried out."""
-    world = World(Policy(slot_count=16, join_linger_ms=0, cool_down_ms=60_000))
+    world = World(ClusterPolicy(slot_count=16, join_linger_ms=0, cool_down_ms=60_000))
     world.admit("n1", "n2", "n3")
     world.left("n3")
     world.run(500, ("n1", "n2"))
@@ -249,17 +249,17 @@ def test_decision_that_leaves_the_table_alone_is_judged_without_a_look_at_each_r
     def look(*_: object) -> tuple[Slot, ...]:
         raise AssertionError("each row is looked at")
 
-    world = World(Policy(slot_count=16, join_linger_ms=0, cool_down_ms=60_000))
+    world = World(ClusterPolicy(slot_count=16, join_linger_ms=0, cool_down_ms=60_000))
     world.admit("n1", "n2")
     world.admit("n3")
     assert world.state.slots.plan is not None
     world.ask("drain_node", node="nobody")
     verification = log_verification.LogVerification()
     for each in world.decisions[:-1]:
-        assert verification.judge(each) == []
+        assert verification.check(each) == []
     monkeypatch.setattr(log_verification, "planned_from", look)
     forged = replace(world.decisions[-1], moves_carried_out=1, moves_left=0)
-    sentences = [complaint.sentence for complaint in verification.judge(forged)]
+    sentences = [complaint.sentence for complaint in verification.check(forged)]
     assert [sentence.split(",")[0] for sentence in sentences] == ["its moves_carried_out is 1", "its moves_left is 0"]
 
 
@@ -275,7 +275,7 @@ class Uncertified(MinimalPolicy):
 
 def test_plans_of_a_policy_that_proves_nothing_have_to_be_legal() -> None:
     """Nobody can prove a user's policy right, but a death that leaves the dead as owner is found all the same."""
-    world = World(Policy(slot_count=16, slot_policy="other"), {"other": Uncertified()})
+    world = World(ClusterPolicy(slot_count=16, slot_policy="other"), {"other": Uncertified()})
     world.admit("n1", "n2", "n3")
     world.run(4_000, ("n1", "n2"))
     assert [decision.certificate for decision in world.decisions] == [None] * len(world.decisions)
@@ -296,7 +296,7 @@ def test_refresh_in_place_of_a_plan_that_waits_is_no_step_of_it() -> None:
                 return answer
             return SlotAnswer(tuple(slot.assigned("n1", ("n1", "n3"), request.epoch) for slot in request.slots))
 
-    world = World(Policy(slot_count=16, slot_policy="other", cool_down_ms=60_000), {"other": Otherwise()})
+    world = World(ClusterPolicy(slot_count=16, slot_policy="other", cool_down_ms=60_000), {"other": Otherwise()})
     world.admit("n1", "n2")
     world.admit("n3")
     plan = world.state.slots.plan
@@ -323,7 +323,7 @@ LAZY = {"lazy": Lazy()}
 
 
 def _with_the_dead(*, paused: bool = False) -> World:
-    world = World(Policy(slot_count=16, slot_policy="lazy"), LAZY)
+    world = World(ClusterPolicy(slot_count=16, slot_policy="lazy"), LAZY)
     world.admit("n1", "n2", "n3")
     if paused:
         world.ask("pause_reconciliation")
@@ -345,7 +345,7 @@ def test_the_dead_may_stay_where_the_policy_is_known_to_leave_them(*, paused: bo
 def test_holder_that_came_back_in_another_role_is_no_survivor(rules_on: str, *, paused: bool) -> None:
     """It lives, but its slots may not stay with it as soon as a policy rules that leaves nobody in who is gone."""
     policies = {**BUILT_IN_POLICIES, **LAZY, "other": Uncertified()}
-    world = World(Policy(slot_count=4, slot_policy="lazy", replica_count=1), policies)
+    world = World(ClusterPolicy(slot_count=4, slot_policy="lazy", replica_count=1), policies)
     world.admit("n1")
     if paused:
         world.ask("pause_reconciliation")

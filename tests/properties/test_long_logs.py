@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.cluster.policy import Policy
-from controlplane.core.log.apply import follow
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeAdmitted, NodeFenced
@@ -26,7 +26,7 @@ SEED = 4
 def long_history() -> list[Decision]:
     """Joins, rejoins, leaves, drains, orders, pins, zones, weights and changes of policy, one after the other."""
     choose = random.Random(SEED)
-    world = World(Policy(slot_count=32, join_linger_ms=0, replica_count=3))
+    world = World(ClusterPolicy(slot_count=32, join_linger_ms=0, replica_count=3))
     while len(world.decisions) < DECISIONS:
         name = choose.choice(NODES)
         node = world.state.membership.nodes.get(name)
@@ -75,7 +75,7 @@ def before(history: list[Decision]) -> State:
     """The state before the decision that is forged."""
     state = State()
     for decision in history[: _place(history)]:
-        state = follow(state, decision)
+        state = apply_decision(state, decision)
     return state
 
 
@@ -84,8 +84,8 @@ def before(history: list[Decision]) -> State:
 def test_every_decision_of_a_long_log_is_accepted(history: list[Decision]) -> None:
     """And the log has what it is meant to have: certificates, deaths, moves, shortfalls."""
     verification = LogVerification()
-    complaints = [complaint for decision in history for complaint in verification.judge(decision)]
-    assert complaints + verification.judge_end() == []
+    complaints = [complaint for decision in history for complaint in verification.check(decision)]
+    assert complaints + verification.check_end() == []
     assert verification.decisions == DECISIONS
     kinds = Counter(type(event).__name__ for decision in history for event in decision.events)
     assert verification.certificates > DECISIONS / 3
@@ -150,7 +150,7 @@ def test_a_forged_decision_deep_in_the_log_is_found(history: list[Decision], bef
     place = _place(history)
     verification = LogVerification()
     verification.state = before
-    complaints = verification.judge(resealed([FORGERIES[case](history[place])], before)[0])
+    complaints = verification.check(resealed([FORGERIES[case](history[place])], before)[0])
     assert complaints
     assert {complaint.seq for complaint in complaints} == {Seq(place + 1)}
 

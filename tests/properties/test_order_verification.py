@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.cluster.events import PolicyChanged, SilenceLimitSettled
-from controlplane.core.cluster.policy import HashFunction, Policy, ZoneRule
+from controlplane.core.cluster.events import FormerSilenceLimitEnded, PolicyChanged
+from controlplane.core.cluster.policy import ClusterPolicy, HashFunction, ZoneRule
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.membership.events import NodeDraining, NodeFenced, NodeOrdered, NodeUndrained
@@ -27,7 +27,7 @@ from tests.helpers.world import World
 
 
 def _operated() -> list[Decision]:
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.admit("n1", "n2", "n3", "n4")
     world.ask("drain_node", node="n1")
     world.ask("undrain_node", node="n1")
@@ -203,9 +203,9 @@ FORGED: dict[str, tuple[list[Decision], str]] = {
         changed(where(ReconciliationResumed), without(SlotsAssigned), certificate=None),
         "ReconciliationResumed without a certificate",
     ),
-    "a limit settled that was not shortened": (
-        added(1, SilenceLimitSettled(2_500)),
-        "a silence limit is settled, but none was shortened",
+    "a former limit ended that was not shortened": (
+        added(1, FormerSilenceLimitEnded(2_500)),
+        "a former silence limit is ended, but none was shortened",
     ),
     "a refresh that keeps its epoch": (
         [*OPERATED[:-1], replace(OPERATED[-1], epoch=Epoch(OPERATED[-1].epoch - 1))],
@@ -229,7 +229,7 @@ def test_forged_log_is_found(case: str) -> None:
 
 def test_split_whose_parts_wait_for_their_new_leaders_is_accepted() -> None:
     """A part that the plan gives to another leader, not at once, begins with the decision's epoch all the same."""
-    world = World(Policy(slot_count=16, replica_count=1, cool_down_ms=60_000))
+    world = World(ClusterPolicy(slot_count=16, replica_count=1, cool_down_ms=60_000))
     world.admit("n1", "n2", "n3")
     world.intent("split", "change_policy", slot_count="32")
     world.intent("weigh", "set_node", node="n1", weight="9")
@@ -244,7 +244,7 @@ def test_split_whose_parts_wait_for_their_new_leaders_is_accepted() -> None:
 
 def _crowded() -> World:
     """Slot 0 is pinned to three nodes, of which two, once in zones of their own, come back in the zone of the third."""
-    rule = Policy(slot_count=16, replica_count=3, join_linger_ms=0, zone_rule=ZoneRule.HARD, replicas_per_zone=1)
+    rule = ClusterPolicy(slot_count=16, replica_count=3, join_linger_ms=0, zone_rule=ZoneRule.HARD, replicas_per_zone=1)
     world = World(rule)
     for name, zone in (("n1", "a"), ("n2", "b"), ("n3", "c")):
         world.join(name, zone=zone)

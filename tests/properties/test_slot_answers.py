@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.slots.answers import ask
@@ -36,7 +36,7 @@ REQUEST = SlotRequest(
     ),
     nodes=tuple(PlacementNode(name, 1, 0) for name in ("n1", "n2", "n3")),
     renewed=frozenset(),
-    policy=Policy(slot_count=4),
+    policy=ClusterPolicy(slot_count=4),
     epoch=Epoch(7),
     now_ms=1_000,
 )
@@ -165,7 +165,7 @@ def test_leader_that_comes_back_empty_is_not_passed_over_where_the_dead_may_stay
         return SlotAnswer(()) if asleep[0] else replace(BUILT_IN_POLICIES["minimal"].plan(request), certificate=None)
 
     policies = {"other": Answering(plan, dead_may_hold=True)}
-    world = World(Policy(slot_count=4, slot_policy="other"), policies)
+    world = World(ClusterPolicy(slot_count=4, slot_policy="other"), policies)
     world.admit("n1", "n2")
     table = world.state.slots.table
     asleep[0] = True
@@ -204,7 +204,7 @@ def test_no_policy_breaks_the_log_or_keeps_the_dead_as_owners(history: History, 
             return SlotAnswer(answer)
         return replace(BUILT_IN_POLICIES["minimal"].plan(request), certificate=None)
 
-    policy = Policy(slot_count=8, slot_policy="other")
+    policy = ClusterPolicy(slot_count=8, slot_policy="other")
     world = play(history, World(policy, {**BUILT_IN_POLICIES, "other": Answering(plan)}))
     assert complaints_of(world.decisions) == []
 
@@ -218,7 +218,7 @@ def test_a_death_under_a_failing_policy_is_decided_and_explained() -> None:
             raise ZeroDivisionError
         return replace(BUILT_IN_POLICIES["minimal"].plan(request), certificate=None)
 
-    world = World(Policy(slot_count=16, slot_policy="other"), {"other": Answering(plan)})
+    world = World(ClusterPolicy(slot_count=16, slot_policy="other"), {"other": Answering(plan)})
     world.admit("n1", "n2", "n3")
     failing[0] = True
     (death,) = world.run(4_000, ("n1", "n2"))

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.codec.outputs import decode_snapshot_part
-from controlplane.core.cluster.policy import Policy
-from controlplane.core.log.snapshots.catalog import SnapshotShelf, sound, superseded_keys
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.log.snapshots.body import pieces_of, restored
+from controlplane.core.log.snapshots.catalog import SnapshotCatalog, sound, superseded_keys
 from controlplane.core.log.snapshots.log_point import LogPoint
-from controlplane.core.log.snapshots.parts import pieces_of, restored
 from controlplane.core.log.state import State
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvalidInputError
-from controlplane.log_reading.recovery import recover
 from controlplane.ports import OutgoingRecord
 from controlplane.service.follower import LogFollower
+from controlplane.topic_reading.start_point import find_start_point
 from tests.helpers.histories import History, operations, play
 from tests.helpers.snapshots import SnapshotWorld, snapshot_records
 from tests.helpers.world import World
@@ -38,7 +38,7 @@ def logged(history: History) -> SnapshotWorld:
 @functools.cache
 def some_log() -> SnapshotWorld:
     """A log with nodes, a namespace, and decisions in several parts; its snapshots are each test's own."""
-    world = World(Policy(slot_count=32))
+    world = World(ClusterPolicy(slot_count=32))
     world.admit("n1")
     world.admit("n2", "n3")
     world.intent("i", "create_namespace", namespace="kv")
@@ -61,9 +61,9 @@ def test_a_snapshot_at_any_cut_and_the_tail_are_the_whole_fold(history: History)
     """And only the tail is read: a controller that begins from a snapshot folds what comes after it and no more."""
     world = logged(history)
     for point in world.points:
-        world.empty_shelf()
-        world.shelve(snapshot_records(point))
-        begun = recover(world.reader(), world.clock)
+        world.empty_catalog()
+        world.store(snapshot_records(point))
+        begun = find_start_point(world.reader(), world.clock)
         assert (begun.state, begun.next_offset) == (point.state, point.next_offset)
         follower = LogFollower(world.reader, world.clock)
         follower.read_to_end(1_000, 1_000)
@@ -96,10 +96,10 @@ def test_a_snapshot_with_any_damage_is_passed_over_for_the_one_before(data: st.D
             records[at] = records[at]._replace(key=records[at].key + b"0")
         case unknown:
             pytest.fail(f"no damage {unknown}")
-    world.empty_shelf()
-    world.shelve([*snapshot_records(older), *records])
+    world.empty_catalog()
+    world.store([*snapshot_records(older), *records])
     with structlog.testing.capture_logs() as lines:
-        begun = recover(world.reader(), world.clock)
+        begun = find_start_point(world.reader(), world.clock)
     assert begun.state == older.state
     assert [line["log_level"] for line in lines if line["event"] == "snapshot passed over"] == ["warning"]
 
@@ -118,17 +118,17 @@ def test_writers_that_mix_never_make_a_snapshot_that_nobody_wrote(choose: random
         [(point, record) for point in sorted(choose.sample(points, 3), key=_seq) for record in _with_end(point, number)]
         for number in range(writers)
     ]
-    shelf, finished = SnapshotShelf(), set()
+    catalog, finished = SnapshotCatalog(), set()
     while any(queues):
         queue = choose.choice([each for each in queues if each])
         point, record = queue.pop(0)
         if record is not None:
-            shelf.fold(record.key, decode_snapshot_part(record.value or b""))
-            finished |= {each.snapshot_id for each in sound(shelf.newest_first(), log_id, Seq(1 << 40))}
+            catalog.fold(record.key, decode_snapshot_part(record.value or b""))
+            finished |= {each.snapshot_id for each in sound(catalog.newest_first(), log_id, Seq(1 << 40))}
         else:
-            for key in superseded_keys(shelf.newest_first(), log_id, point.state.seq):
-                shelf.fold(key, None)
-        standing = sound(shelf.newest_first(), log_id, Seq(1 << 40))
+            for key in superseded_keys(catalog.newest_first(), log_id, point.state.seq):
+                catalog.fold(key, None)
+        standing = sound(catalog.newest_first(), log_id, Seq(1 << 40))
         for each in standing:
             assert restored(each.parts) == points[each.parts[0].seq - 1].state
         assert [each.snapshot_id for each in standing][:2] == sorted(finished, reverse=True)[:2]

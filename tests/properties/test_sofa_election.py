@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.adapters.memory import VirtualClock
 from controlplane.config import SofaLeaseConfig, SofaRenewal
 from controlplane.core.election.messages import FloorRaised, GiveBackAsked
 from controlplane.core.election.sofa_election import JoinElection, QuitElection
 from controlplane.core.values.identifiers import Term
+from controlplane.testing import VirtualClock
 from tests.helpers.lock_worlds import MemoryLockWorld, SqlLockWorld
 from tests.helpers.sofa_electors import MachineElector, ReferenceElector
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
 from controlplane.core.cluster.events import PolicyChanged
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Cause, CauseKind, Decision
 from controlplane.core.log.events import Event
 from controlplane.core.membership.events import NodeDraining, NodeFenced, NodeOrdered, NodeUndrained
@@ -116,7 +116,7 @@ def test_what_the_arranger_would_not_have_done_is_found(case: str) -> None:
 
 
 def _operated() -> list[Decision]:
-    world = World(Policy(slot_count=16, slot_policy="sofa"))
+    world = World(ClusterPolicy(slot_count=16, slot_policy="sofa"))
     world.admit("n1", "n2", "n3")
     world.ask("drain_node", node="n3")
     world.ask("undrain_node", node="n3")
@@ -181,13 +181,13 @@ def test_refresh_that_the_leader_ignored_is_found() -> None:
 @settings(max_examples=40)
 def test_every_log_of_an_operated_cluster_is_accepted(history: History) -> None:
     """Joins, deaths, drains, pauses, refreshes, splits: a leader that runs the policy is never complained of."""
-    world = play(history, World(Policy(slot_count=8, slot_policy="sofa")))
+    world = play(history, World(ClusterPolicy(slot_count=8, slot_policy="sofa")))
     assert complaints_of(world.decisions) == []
 
 
 def test_memory_ends_where_another_policy_ruled_within_one_decision() -> None:
     """Several changes of the policy can be taken up together, and what was remembered before the first is gone."""
-    world = World(Policy(slot_count=16, slot_policy="sofa"))
+    world = World(ClusterPolicy(slot_count=16, slot_policy="sofa"))
     world.admit("n1", "n2", "n3")
     world.leave("n3")
     world.run(1_000, ("n1", "n2", "n3"))

@@ -9,7 +9,7 @@ from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
-from controlplane.core.routing.rows import MARKER_KEY, SETTINGS_KEY, EpochMarker, Row, UnreadableRow, key_of
+from controlplane.core.routing.rows import MARKER_KEY, SETTINGS_KEY, EpochMarker, TableRow, UnreadableRow, key_of
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Epoch, Seq, SlotId, Term
@@ -98,9 +98,9 @@ foreign_steps = st.lists(
 )
 
 
-def rows_shown(table: RoutingTable) -> dict[str, Row]:
+def rows_shown(table: RoutingTable) -> dict[str, TableRow]:
     """The table's rows by key; slots that never had a row are left out."""
-    rows: list[Row] = [
+    rows: list[TableRow] = [
         table.settings,
         *(slot for slot in table.slots if slot != Slot(slot.slot_id, None, (), Epoch(0))),
         *table.nodes.values(),
@@ -110,7 +110,7 @@ def rows_shown(table: RoutingTable) -> dict[str, Row]:
     return {key_of(row): row for row in rows}
 
 
-def committed(topic: TableTopic, epoch: int) -> dict[str, Row]:
+def committed(topic: TableTopic, epoch: int) -> dict[str, TableRow]:
     """What the leader committed as that epoch, without slots that look as if they had no row."""
     return {
         key: row

@@ -1,8 +1,8 @@
 """After a run every decision is taken again from the inputs that the run has left in the log."""
 
-from controlplane.adapters.memory import MemoryLogReader
 from controlplane.core.audit.log_audit import LogAudit
 from controlplane.inspection.auditing import Auditor
+from controlplane.testing import MemoryLogReader
 from tests.helpers.sources import source_of
 from tests.simulation.world import World
 
@@ -11,10 +11,10 @@ AUDITED_ALIKE = "decisions are taken alike again from the inputs in the log"
 
 def what_the_audit_finds(world: World) -> list[str]:
     """What is different in the decisions of a run when they are taken again, and those that could not be."""
-    judging = LogAudit()
+    log_audit = LogAudit()
     log, inputs = (source_of(MemoryLogReader(world.cluster, world.broker), timeout_ms=0) for _ in range(2))
     found = []
-    for audited in Auditor(judging, log, inputs).run():
+    for audited in Auditor(log_audit, log, inputs).run():
         if audited.followed_because:
             found.append(f"decision {audited.seq} cannot be taken again: {audited.followed_because}")
         found += [str(difference) for difference in audited.differences]

@@ -2,12 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from controlplane.adapters.memory import (
-    MemoryEventWriter,
-    MemoryLeaseStore,
-    MemoryLogReader,
-    MemoryTransactionalWriter,
-)
 from controlplane.config import HEARTBEATS
 from controlplane.core.election.contenders import Contending
 from controlplane.core.values.identifiers import ControllerId, ProcessId, Term, TopicPartition
@@ -22,6 +16,12 @@ from controlplane.ports import (
     PolledBatch,
     RawRecord,
     RenewOutcome,
+)
+from controlplane.testing import (
+    MemoryEventWriter,
+    MemoryLeaseStore,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
 )
 from tests.simulation.network import Link
 

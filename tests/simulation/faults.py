@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final
 
-from controlplane.adapters.memory import CommitFault
 from controlplane.config import HEARTBEATS
 from controlplane.core.values.identifiers import TopicPartition
+from controlplane.testing import CommitFault
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.foreign_records import throw_foreign_records
 from tests.simulation.machine import Machine

@@ -22,8 +22,8 @@ from controlplane.core.membership.inputs import Tick
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Seq, Term
-from controlplane.decision_stream import DecisionStream
 from controlplane.ports import RawRecord
+from controlplane.topic_reading.decision_stream import DecisionStream
 from tests.simulation.world import World
 
 _TOPICS: Final = (HEARTBEATS, MEMBERSHIP, INTENTS, LOAD_REPORTS, DECISIONS, ROUTING_TABLE, SNAPSHOTS, DEAD_LETTERS)

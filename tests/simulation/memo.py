@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from unittest.mock import patch
 
-from controlplane import table_follower
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.codec.table import decode_row
@@ -14,7 +13,8 @@ from controlplane.core.values import entries
 from controlplane.core.values.entries import entry_share
 from controlplane.core.values.inputs import InputRecord
 from controlplane.ports import RawRecord
-from controlplane.service import intake
+from controlplane.service import input_reader
+from controlplane.topic_reading import table_follower
 from tests.simulation.invariants import fencing
 
 _KEPT = 5_000
@@ -36,7 +36,7 @@ def decoding_once() -> Iterator[None]:
         return slot_share(key, entry) if isinstance(entry, Slot) else entry_share(key, entry)
 
     with (
-        patch.object(intake, "decode_input", decode_without_framing),
+        patch.object(input_reader, "decode_input", decode_without_framing),
         patch.object(fencing, "decode_input", decode_once),
         patch.object(table_follower, "decode_row", lru_cache(_KEPT)(decode_row)),
         patch.object(entries, "entry_share", share),

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from controlplane.adapters.memory import MemoryBroker, MemoryLeaseServer
 from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE, ClusterConfig
 from controlplane.core.values.identifiers import ControllerId, Term, TopicPartition
+from controlplane.testing import MemoryBroker, MemoryLeaseServer
 from tests.simulation.scheduler import News, Scheduler
 from tests.simulation.setting import MOST_HEARTBEAT_PARTITIONS
 

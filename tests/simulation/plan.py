@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.core.election.steps import Step
+from controlplane.core.election.steps import ControllerPhase
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.work_kinds import WorkKind
 
@@ -17,7 +17,7 @@ FIRST_MS: Final = 2_500
 LAST_MS: Final = 11_500
 """When the first item happens at the earliest, and the last."""
 
-_TAKING_OVER: Final = frozenset(Step) - {Step.FOLLOWING, Step.LEADING}
+_TAKING_OVER: Final = frozenset(ControllerPhase) - {ControllerPhase.FOLLOWING, ControllerPhase.LEADING}
 _WAITS_SINCE_MS: Final = 8_000
 """From when on a fault waits for a step of a take-over at the latest, so that there is still one to come."""
 _UNSEATING: Final = (
@@ -49,7 +49,7 @@ class Item:
     number: int
     at_ms: int
     kind: FaultKind | WorkKind
-    step: Step | None
+    step: ControllerPhase | None
     seed: str
 
     def __str__(self) -> str:
@@ -67,22 +67,22 @@ def choose_plan(seed: str, only: Collection[int] | None = None) -> tuple[Item, .
     work = choose.choices(list(WorkKind), k=choose.randint(10, 18))
     items: list[Item] = []
 
-    def add(kind: FaultKind | WorkKind, at_ms: int, step: Step | None = None) -> None:
+    def add(kind: FaultKind | WorkKind, at_ms: int, step: ControllerPhase | None = None) -> None:
         items.append(Item(len(items), at_ms, kind, step, f"{seed}/{len(items)}"))
 
     for kind in faults:
-        step = choose.choice(list(Step)) if choose.random() < 0.6 else None
+        step = choose.choice(list(ControllerPhase)) if choose.random() < 0.6 else None
         add(kind, choose.randint(FIRST_MS, _WAITS_SINCE_MS if step in _TAKING_OVER else LAST_MS), step)
     for kind in work:
         add(kind, choose.randint(FIRST_MS, LAST_MS))
     if any(item.step in _TAKING_OVER for item in items):
         add(choose.choice(_UNSEATING), choose.randint(_WAITS_SINCE_MS, LAST_MS))
-    if any(item.step is Step.AWAITING_ANSWER for item in items):
+    if any(item.step is ControllerPhase.AWAITING_ANSWER for item in items):
         add(choose.choice(_SILENCING), choose.randint(FIRST_MS, LAST_MS))
     if seed.endswith(_WITH_FOREIGN_RECORDS):
         # Behind all others and by choices of their own, so that they change nothing of what else happens.
         choose = random.Random(f"foreign records of {seed}")
         for _ in range(choose.randint(1, 4)):
-            step = choose.choice(list(Step)) if choose.random() < 0.6 else None
+            step = choose.choice(list(ControllerPhase)) if choose.random() < 0.6 else None
             add(FaultKind.FOREIGN_RECORDS, choose.randint(FIRST_MS, LAST_MS), step)
     return tuple(item for item in items if only is None or item.number in only)

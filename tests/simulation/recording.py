@@ -1,9 +1,9 @@
 """What simulated runs leave behind, written down, so that another version of the code can be held against it.
 
-A recording is a folder with one file a seed: the inputs in plain form with their places, the decisions in plain form,
-and a SHA-256 of what stands in each topic. Two versions that decide alike and write alike give equal recordings. A
-version that only names things differently takes the recorded decisions again from the recorded inputs, after a table of
-names, and has to decide the same.
+A recording is a folder with one file a seed: the inputs in canonical form with their places, the decisions in canonical
+form, and a SHA-256 of what stands in each topic. Two versions that decide alike and write alike give equal recordings.
+A version that only names things differently takes the recorded decisions again from the recorded inputs, after a table
+of names, and has to decide the same.
 """
 
 import base64
@@ -18,7 +18,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from controlplane.adapters.memory import MemoryLogReader
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import TOPIC_TYPES, decode_input, encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP, ROUTING_TABLE
@@ -26,12 +25,13 @@ from controlplane.core.audit.log_audit import LogAudit
 from controlplane.core.log.apply import apply_all, stamp
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
-from controlplane.core.values.canonical import from_plain, to_plain
+from controlplane.core.values.canonical import from_canonical, to_canonical
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.decision_stream import DecisionStream
 from controlplane.errors import InvalidInputError
 from controlplane.inspection.auditing import Auditor
 from controlplane.ports import LogReader, RawRecord
+from controlplane.testing import MemoryLogReader
+from controlplane.topic_reading.decision_stream import DecisionStream
 from tests.helpers.recorded_log import RecordedReader
 from tests.helpers.sources import source_of
 from tests.simulation.memo import decoding_once
@@ -66,7 +66,7 @@ def recording_of(world: World) -> dict[str, Any]:
         "sha256": {topic: _sha256(found) for topic, found in records.items()},
         "partitions": {topic: reader.partition_count(topic) for topic in _INPUTS},
         "inputs": [_plain_input(record) for topic in _INPUTS for record in records[topic]],
-        "decisions": [to_plain(decision) for decision in decisions if decision is not None],
+        "decisions": [to_canonical(decision) for decision in decisions if decision is not None],
     }
 
 
@@ -147,20 +147,20 @@ def retake(recording: Mapping[str, Any], names: Names) -> Retaken:
         for value in encode_decision(decision):
             offset = len(records[place])
             records[place].append(RawRecord(DECISIONS, 0, offset, 0, decision_key(decision.seq), value))
-    judging = LogAudit()
+    log_audit = LogAudit()
     found = []
-    for audited in Auditor(judging, *(source_of(RecordedReader(records), timeout_ms=0) for _ in range(2))).run():
+    for audited in Auditor(log_audit, *(source_of(RecordedReader(records), timeout_ms=0) for _ in range(2))).run():
         if audited.followed_because:
             found.append(f"decision {audited.seq} cannot be taken again: {audited.followed_because}")
         found += [str(difference) for difference in audited.differences]
-    return Retaken(len(recording["decisions"]), judging.retaken, tuple(found))
+    return Retaken(len(recording["decisions"]), log_audit.retaken, tuple(found))
 
 
 def _chained(plain_decisions: list[Any]) -> Iterator[Decision]:
     """The decisions with the digests and fingerprints that the present code gives them."""
     state = State()
     for plain in plain_decisions:
-        after = apply_all(state, (decision := from_plain(Decision, plain)).events)
+        after = apply_all(state, (decision := from_canonical(Decision, plain)).events)
         fingerprint = after.cluster.policy.fingerprint()
         decision = replace(decision, previous_digest=state.last_digest, policy_fingerprint=fingerprint)
         stamped = stamp(after, decision)
@@ -193,7 +193,7 @@ def _plain_input(record: RawRecord) -> list[Any]:
     place = [record.topic, record.partition, record.offset, record.append_time_ms, key]
     if payload is None:
         return [*place, "", None if record.value is None else base64.b64encode(record.value).decode()]
-    return [*place, type(payload).__name__, to_plain(payload)]
+    return [*place, type(payload).__name__, to_canonical(payload)]
 
 
 def _encoded_input(topic: str, kind: str, content: Any, names: Names) -> bytes | None:  # noqa: ANN401 - any JSON
@@ -201,5 +201,5 @@ def _encoded_input(topic: str, kind: str, content: Any, names: Names) -> bytes |
     if not kind:
         return None if content is None else base64.b64decode(content)
     kinds = {each.__name__: each for each in TOPIC_TYPES[topic]}
-    payload = from_plain(kinds[names.translated(kind)], names.translated(content))
+    payload = from_canonical(kinds[names.translated(kind)], names.translated(content))
     return encode_input(payload)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from controlplane.core.election.steps import Step
+from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.events import Event
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.values.identifiers import ControllerId, NodeId, Term
@@ -75,7 +75,7 @@ class Report:
     healed_ms: int
     faults: Counter[FaultKind]
     work: Counter[WorkKind]
-    coverage: Counter[tuple[FaultKind, Step]]
+    coverage: Counter[tuple[FaultKind, ControllerPhase]]
     checked: Counter[str]
     happened: frozenset[type[Event]]
 
@@ -95,7 +95,7 @@ class Run:
     only: Collection[int] | None = None
     faults: Counter[FaultKind] = field(default_factory=Counter)
     work: Counter[WorkKind] = field(default_factory=Counter)
-    coverage: Counter[tuple[FaultKind, Step]] = field(default_factory=Counter)
+    coverage: Counter[tuple[FaultKind, ControllerPhase]] = field(default_factory=Counter)
     waiting: list[Item] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -199,7 +199,7 @@ class Run:
         choose = random.Random(item.seed)
         met = controller or self.injector.choose_controller(choose)
         if met in self.world.running:
-            self.coverage[kind, self.world.running[met].controller.step] += 1
+            self.coverage[kind, self.world.running[met].controller.phase] += 1
         self.injector.inject(kind, choose, met)
         self.faults[kind] += 1
 
@@ -208,7 +208,7 @@ class Run:
         running = self.world.running.get(name)
         if running is None:
             return
-        step = running.controller.step
+        step = running.controller.phase
         met = next((item for item in self.waiting if item.step is step), None)
         if met is not None and isinstance(met.kind, FaultKind):
             self.waiting.remove(met)

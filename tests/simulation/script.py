@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.core.cluster.events import TermOpened
-from controlplane.core.cluster.policy import Policy
-from controlplane.core.election.steps import Step
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
@@ -17,7 +17,7 @@ from tests.simulation.run import Run
 from tests.simulation.scheduler import Process
 from tests.simulation.setting import CLIENTS, CONTROLLERS, NODES, Setting
 
-USUAL: Final = Setting(Policy(slot_count=64, silence_limit_ms=2_000, join_linger_ms=100))
+USUAL: Final = Setting(ClusterPolicy(slot_count=64, silence_limit_ms=2_000, join_linger_ms=100))
 
 
 _UNDER_WAY: Final[list["Script"]] = []
@@ -36,7 +36,7 @@ class Script(Run):
     setting: Setting = USUAL
     decisions: list[Decision] = field(default_factory=list)
     stops_watching: bool = False
-    _watched: list[tuple[Step, Callable[[str], None]]] = field(default_factory=list)
+    _watched: list[tuple[ControllerPhase, Callable[[str], None]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """See :class:`Run`; it is ended by :func:`end_scripts`."""
@@ -72,7 +72,7 @@ class Script(Run):
             assert self.world.scheduler.now_ms < deadline_ms, f"it did not come true within {within_ms} ms"
             self.go_on(10)
 
-    def when(self, step: Step, happens: Callable[[str], None]) -> None:
+    def when(self, step: ControllerPhase, happens: Callable[[str], None]) -> None:
         """Let something happen to the next controller that is in a step, once."""
         self._watched.append((step, happens))
 
@@ -84,7 +84,7 @@ class Script(Run):
         running = self.world.running.get(process.name) if process is not None else None
         if running is None or not self._watched:
             return
-        step = running.controller.step
+        step = running.controller.phase
         for watched in [each for each in self._watched if each[0] is step]:
             self._watched.remove(watched)
             watched[1](running.name)
@@ -110,7 +110,11 @@ class Script(Run):
     def leaders(self) -> list[str]:
         """Who leads, as far as they know themselves."""
         running = self.world.running.items()
-        return [name for name, each in running if each.controller.step in {Step.LEADING, Step.AWAITING_ANSWER}]
+        return [
+            name
+            for name, each in running
+            if each.controller.phase in {ControllerPhase.LEADING, ControllerPhase.AWAITING_ANSWER}
+        ]
 
     @property
     def terms(self) -> list[tuple[Term, ControllerId]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controlplane.config import LeaseConfig, SnapshotConfig
-from controlplane.core.cluster.policy import Policy, ZoneRule
+from controlplane.core.cluster.policy import ClusterPolicy, ZoneRule
 
 LEASE = LeaseConfig(duration_ms=1_500, renew_interval_ms=400, store_timeout_ms=300, handover_after_ms=3_000)
 CONTROLLERS = ("c0", "c1", "c2")
@@ -35,7 +35,7 @@ class Setting:
         preferred: the controller to which the others leave the lease; empty for none.
     """
 
-    policy: Policy
+    policy: ClusterPolicy
     heartbeat_partitions: int = 2
     tick_interval_ms: int = 100
     has_observer: bool = False
@@ -58,7 +58,7 @@ def choose_setting(random_source: random.Random) -> Setting:
     """A cluster of at least 64 slots."""
     choose = random_source
     zones = choose.choice(((), ("z0", "z1", "z2")))
-    policy = Policy(
+    policy = ClusterPolicy(
         slot_count=64,
         replica_count=choose.choice((1, 2, 2, 3)),
         silence_limit_ms=choose.choice((1_500, 2_000, 2_500)),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from controlplane.core.election.steps import Step
+from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.events import Event
 from tests.simulation.fault_kinds import FaultKind
 from tests.simulation.run import Report
@@ -38,7 +38,7 @@ class Summary:
     _slowest_healing_ms: int = 0
     _faults: Counter[FaultKind] = field(default_factory=Counter)
     _work: Counter[WorkKind] = field(default_factory=Counter)
-    _coverage: Counter[tuple[FaultKind, Step]] = field(default_factory=Counter)
+    _coverage: Counter[tuple[FaultKind, ControllerPhase]] = field(default_factory=Counter)
 
     def add(self, report: Report) -> None:
         """One more run; the least of what makes a run is looked for in whole runs only."""
@@ -79,15 +79,20 @@ class Summary:
     @property
     def empty_cells(self) -> list[str]:
         """The steps that a kind of fault has never met, one text each."""
-        return [f"{kind.value} x {step.value}" for kind in FaultKind for step in Step if not self._coverage[kind, step]]
+        return [
+            f"{kind.value} x {step.value}"
+            for kind in FaultKind
+            for step in ControllerPhase
+            if not self._coverage[kind, step]
+        ]
 
     def _coverage_lines(self) -> Iterator[str]:
         """A row for each kind of fault, a column for each step."""
         width = max(len(kind.value) for kind in FaultKind)
-        for row in range(max(len(step.value.split()) for step in Step)):
-            words = [(step.value.split() + [""] * 2)[row] for step in Step]
+        for row in range(max(len(step.value.split()) for step in ControllerPhase)):
+            words = [(step.value.split() + [""] * 2)[row] for step in ControllerPhase]
             yield f"  {'':>{width}} {'' if row else 'in all':>9}" + "".join(f"{word:>11}" for word in words)
         for kind in FaultKind:
-            cells = "".join(f"{self._coverage[kind, step]:>11,}" for step in Step)
+            cells = "".join(f"{self._coverage[kind, step]:>11,}" for step in ControllerPhase)
             yield f"  {kind.value:>{width}} {self._faults[kind]:>9,}{cells}"
         yield f"  empty cells: {len(self.empty_cells)}"

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 from typing import cast
 
-from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from controlplane.core.values.identifiers import Term
+from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from tests.simulation.clients import SimulatedLeaseStore
 from tests.simulation.network import Link
 

@@ -5,13 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from controlplane.adapters.memory import CommitFault, MemoryTransactionalWriter
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.election.lease import Lease
-from controlplane.core.election.steps import Step
+from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.membership.events import NodeFenced
@@ -20,6 +19,7 @@ from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.errors import LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.ports import CommitOutcome, OutgoingRecord
+from controlplane.testing import CommitFault, MemoryTransactionalWriter
 from tests.simulation.clients import SimulatedTransactionalWriter
 from tests.simulation.mutants.scenes import let_reader_lag_over_compaction
 from tests.simulation.network import ALL_THAT_A_CONTROLLER_FOLLOWS
@@ -62,7 +62,7 @@ def test_an_empty_lease_store_and_a_stale_floor_reuse_no_term() -> None:
     script.world.kill(leader)
     script.world.leases.lose_data()
     script.world.start_controller("c3")
-    for step in (Step.READING_AHEAD, Step.OPENING_WRITER):
+    for step in (ControllerPhase.READING_AHEAD, ControllerPhase.OPENING_WRITER):
         script.when(step, lambda _: granted.append(script.world.leases.lease))
     script.go_on_until(lambda: len(script.terms) == 3, 6_000)
     assert [(lease.owner, lease.term) for lease in granted] == [("c3", 1), ("c3", 3)]
@@ -89,7 +89,7 @@ def test_a_commit_on_a_frozen_broker_that_was_committed_after_all_counts_once() 
     script.go_on(2_500)
     controller = script.world.running[leader].controller
     assert not broker.available
-    assert controller.step is Step.AWAITING_ANSWER
+    assert controller.phase is ControllerPhase.AWAITING_ANSWER
     script.ask("after-it", "refresh_table")
     script.go_on_until(lambda: script.answered("after-it") and script.is_well(), 4_000)
     assert script.log.answers["during-the-freeze"] == 1
@@ -115,7 +115,7 @@ def test_a_late_contender_finds_that_another_has_led_and_fences_nobody() -> None
         late.append(name)
         script.pause(name, 4_000)
 
-    script.when(Step.READING_AHEAD, stand_still)
+    script.when(ControllerPhase.READING_AHEAD, stand_still)
     kill_leader(script)
     script.go_on_until(lambda: len(script.terms) == 2, 6_000)
     script.go_on_until(lambda: script.world.machines[late[0]].runs, 4_000)
@@ -134,7 +134,7 @@ def test_a_late_contender_fences_a_healthy_leader_and_nothing_is_lost(monkeypatc
     def stand_still(writer: SimulatedTransactionalWriter) -> None:
         if not late:
             running = script.world.running.items()
-            late.extend(name for name, each in running if each.controller.step is Step.OPENING_WRITER)
+            late.extend(name for name, each in running if each.controller.phase is ControllerPhase.OPENING_WRITER)
             script.pause(late[0], 4_000)
         right(writer)
 
@@ -160,7 +160,7 @@ def test_a_rival_that_leads_during_a_take_over_stops_nobody() -> None:
         late.append(name)
         script.pause(name, 4_000)
 
-    script.when(Step.CATCHING_UP, stand_still)
+    script.when(ControllerPhase.CATCHING_UP, stand_still)
     kill_leader(script)
     script.go_on_until(lambda: len(script.terms) == 2, 6_000)
     script.ask("meanwhile", "refresh_table")
@@ -309,7 +309,7 @@ def test_a_controller_of_an_older_feature_level_wins_the_lease_and_stops() -> No
         script.stops_watching = True
         assert writer.commit(parts) is CommitOutcome.COMMITTED
 
-    script.when(Step.CONFIRMING_LEASE, raise_level)
+    script.when(ControllerPhase.CONFIRMING_LEASE, raise_level)
     kill_leader(script)
     script.go_on_until(lambda: not world.running, 8_000)
     assert len(world.failures) >= 3
@@ -383,7 +383,8 @@ def test_a_preferred_controller_that_cannot_lead_is_handed_the_lease_ever_more_s
     failed_at_ms: list[int] = []
 
     def fail(writer: SimulatedTransactionalWriter) -> None:
-        (name,) = (name for name, each in script.world.running.items() if each.controller.step is Step.OPENING_WRITER)
+        running = script.world.running.items()
+        (name,) = (name for name, each in running if each.controller.phase is ControllerPhase.OPENING_WRITER)
         if name == "c2":
             failed_at_ms.append(script.world.scheduler.now_ms)
             raise LogUnavailableError("no answer from the coordinator")

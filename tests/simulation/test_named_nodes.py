@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
 from controlplane.core.membership.node import NodeRole, NodeStatus
@@ -73,7 +73,7 @@ def test_a_node_that_was_fenced_is_admitted_again_on_a_slower_clock() -> None:
 
 def test_a_node_that_found_its_former_slots_keeps_them_when_the_policy_changes() -> None:
     """SOFARegistry's policy leaves them to it while it restarts; the next policy has no reason to take them away."""
-    script = begun(Setting(Policy(slot_count=64, replica_count=1, join_linger_ms=100, slot_policy="sofa")))
+    script = begun(Setting(ClusterPolicy(slot_count=64, replica_count=1, join_linger_ms=100, slot_policy="sofa")))
     former = script.state.membership.nodes["n3"].incarnation
     held = {slot.slot_id: slot.leader_epoch for slot in script.state.slots.table if slot.leader == "n3"}
     script.go_on(1_000)  # its clients write

@@ -8,7 +8,7 @@ from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.partitioning import partition_of
-from controlplane.service import intake
+from controlplane.service import input_reader
 from tests.simulation.audit import what_the_audit_finds
 from tests.simulation.script import USUAL, Script, begun
 from tests.simulation.setting import CONTROLLERS, NODES, SPARE_NODES
@@ -125,7 +125,7 @@ def test_partitions_that_are_added_while_nobody_leads_fence_nobody() -> None:
 
 def test_joins_that_nobody_takes_up_for_long_stay_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes repeat them while nobody leads; whoever leads then takes them up in rounds, and misses none."""
-    monkeypatch.setattr(intake, "_MOST_PENDING", 6)
+    monkeypatch.setattr(input_reader, "_MOST_PENDING", 6)
     script = begun()
     world = script.world
     world.leases.available = False
@@ -136,7 +136,7 @@ def test_joins_that_nobody_takes_up_for_long_stay_in_the_log(monkeypatch: pytest
     joins = world.broker.partitions(world.cluster.topic(MEMBERSHIP))[0].end_offset
     assert joins > len(NODES) + 10
     for running in world.running.values():
-        assert len(running.controller._parts.intake.observations.pending) < 10  # noqa: SLF001 - what it keeps
+        assert len(running.controller._components.input_reader.observations.pending) < 10  # noqa: SLF001 - what it keeps
     script.ask("behind them", "refresh_table")
     world.leases.available = True
     script.go_on_until(lambda: script.answered("behind them"), 8_000)

@@ -6,7 +6,7 @@ from typing import Final
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.election.steps import Step
+from controlplane.core.election.steps import ControllerPhase
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat
@@ -100,7 +100,9 @@ class Workload:
                     world.machines[node_id].clock.wall_step_ms -= 5_000
                 world.start_node(node_id)
             case WorkKind.RESIGNATION:
-                leaders = [each.name for each in world.running.values() if each.controller.step is Step.LEADING]
+                leaders = [
+                    each.name for each in world.running.values() if each.controller.phase is ControllerPhase.LEADING
+                ]
                 asked = {"controller": choose.choice(sorted(leaders) or CONTROLLERS)}
                 world.ask(name, IntentKind.RESIGN_LEADER.value, asked)
             case WorkKind.BAD_RECORD:

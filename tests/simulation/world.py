@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
-from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLeaseServer
 from controlplane.bootstrap.controllers import compose_controller
 from controlplane.codec.inputs import encode_input
 from controlplane.config import (
@@ -32,6 +31,7 @@ from controlplane.ports import OutgoingRecord, Signal
 from controlplane.routing import RoutingClient
 from controlplane.service.controller import Controller
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLeaseServer
 from tests.simulation.machine import Machine
 from tests.simulation.network import SimulatedClock, Stores
 from tests.simulation.scheduler import News, Process, Scheduler, SimulatedThread

@@ -13,7 +13,7 @@ from controlplane.config import DEAD_LETTERS, HEARTBEATS, LOAD_REPORTS, MEMBERSH
 from controlplane.core.bundles.reports import LoadReport
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
-from controlplane.core.values.canonical import to_plain
+from controlplane.core.values.canonical import to_canonical
 from controlplane.core.values.dead_letter import DeadLetter
 from streaming.columns import KIND_COLUMN, RecordColumns, spark_type
 from streaming.decode import INPUT_COLUMNS, RawRow, dead_letter_row, decode_row
@@ -59,7 +59,7 @@ def test_every_field_reaches_its_column(payload: InputPayload) -> None:
     assert row is not None
     values = named(INPUT_COLUMNS[topic].struct, row)
     values.pop(KIND_COLUMN, None)
-    expected = to_plain(payload)
+    expected = to_canonical(payload)
     assert isinstance(expected, dict)
     assert {name: value for name, value in values.items() if name in expected} == expected
     assert {value for name, value in values.items() if name not in expected} <= {None}

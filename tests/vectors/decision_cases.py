@@ -7,7 +7,7 @@ from typing import Any, Final
 from controlplane.codec.decisions import DEFAULT_MAX_PART_BYTES, decision_key, encode_decision
 from controlplane.config import ClusterConfig
 from controlplane.core.cluster.events import PolicyChanged
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.slots.certificate import Certificate
 from controlplane.core.values.canonical import canonical_bytes
@@ -41,7 +41,7 @@ def _odd_values() -> Iterator[Sample]:
     plain = next(sample.value for sample in SAMPLES if sample.name == "positions only")
     assert isinstance(plain, Decision)
     ratios = (1.0, 0.1, 0.0001, 0.00001, 1.5e-07, 0.1 + 0.2)
-    events = tuple(PolicyChanged(Policy(protected_ratio=ratio), None) for ratio in ratios)
+    events = tuple(PolicyChanged(ClusterPolicy(protected_ratio=ratio), None) for ratio in ratios)
     yield Sample("numbers", replace(plain, events=events))
     names = ("a", "B", "é", "\uff5e", "\U0001f600")
     prices = {name: index - 2 for index, name in enumerate(names)}
@@ -56,7 +56,7 @@ def described(decision: Decision) -> dict[str, Any]:
 
 def real_log() -> list[Decision]:
     """A short log as a leader writes it: two nodes, a namespace, a dead node, another leader, rights and odd texts."""
-    world = PublishedWorld(ClusterConfig("vectors"), Policy(slot_count=4, protected_ratio=0.75))
+    world = PublishedWorld(ClusterConfig("vectors"), ClusterPolicy(slot_count=4, protected_ratio=0.75))
     world.admit("n1", "n2")
     world.intent("i1", "create_namespace", namespace="kv")
     world.run(300, ("n1", "n2"))

@@ -10,7 +10,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import ControlPlaneError, LogContinuityError, StopError
 from controlplane.ports import PolledBatch, RawRecord
-from controlplane.table_follower import TableFollower
+from controlplane.topic_reading.table_follower import TableFollower
 
 _ENOUGH_STEPS: Final = 20
 """In so many steps a follower has reached the end and begun again, if it ever does."""

@@ -8,7 +8,15 @@ from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
-from controlplane.core.routing.rows import MARKER_KEY, SETTINGS_KEY, Row, bundle_key, namespace_key, node_key, slot_key
+from controlplane.core.routing.rows import (
+    MARKER_KEY,
+    SETTINGS_KEY,
+    TableRow,
+    bundle_key,
+    namespace_key,
+    node_key,
+    slot_key,
+)
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch
@@ -22,18 +30,18 @@ KEYS: Final = {0: "a", 1: "user-3", 2: "键", 3: "c"}
 """A key for each slot of four."""
 
 
-def slot(slot_id: int, leader: str | None, *followers: str, since: int = 1) -> dict[str, Row | bytes | None]:
+def slot(slot_id: int, leader: str | None, *followers: str, since: int = 1) -> dict[str, TableRow | bytes | None]:
     """The row of a slot whose leader last changed in epoch ``since``."""
     return {slot_key(slot_id): Slot(slot_id, leader, followers, Epoch(since))}
 
 
-def node(node_id: str, status: NodeStatus = NodeStatus.ACTIVE) -> dict[str, Row | bytes | None]:
+def node(node_id: str, status: NodeStatus = NodeStatus.ACTIVE) -> dict[str, TableRow | bytes | None]:
     """The row of a node."""
     addresses = (Address("http", f"{node_id}.example", 8_080),)
     return {node_key(node_id): NodeRow(node_id, 1, NodeRole.DATA, status, addresses, "", 1, "1.0.0")}
 
 
-def namespace(*owners: str | None) -> dict[str, Row | bytes | None]:
+def namespace(*owners: str | None) -> dict[str, TableRow | bytes | None]:
     """A namespace ``kv`` of two bundles."""
     lower, upper = (Bundle("kv", bound, bound + HALF, owner) for bound, owner in zip((0, HALF), owners, strict=True))
     return {
@@ -43,7 +51,7 @@ def namespace(*owners: str | None) -> dict[str, Row | bytes | None]:
     }
 
 
-def first_table() -> dict[str, Row | bytes | None]:
+def first_table() -> dict[str, TableRow | bytes | None]:
     """Four slots and two nodes: n1 leads 0 and 1, n2 leads 2, nobody leads 3."""
     settings = TableSettings(4, 2, HashFunction.CRC32C, 2_500)
     slots = slot(0, "n1", "n2") | slot(1, "n1", "n2") | slot(2, "n2", "n1") | slot(3, None, since=0)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 from controlplane.codec.table import encode_row
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, TableRow
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 
@@ -40,7 +40,7 @@ class Script:
         """What the topic holds now."""
         return tuple(self._topic)
 
-    def commit(self, changes: Mapping[str, Row | bytes | None]) -> Self:
+    def commit(self, changes: Mapping[str, TableRow | bytes | None]) -> Self:
         """A transaction of the leader: rows (bytes stand for rows of later versions), marker, control record."""
         self.epoch += 1
         self.seq += 1

@@ -9,7 +9,7 @@ import pytest
 from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.framing import default_framing
 from controlplane.codec.schema_store import default_store
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.state import State
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
@@ -100,7 +100,7 @@ def test_decision_logs(case: Mapping[str, Any]) -> None:
     state, found, outcome = State(), [], "whole"
     try:
         for logged in read_decisions(source_of(decision_reader(case["records"]))):
-            state = follow(state, logged.decision)
+            state = apply_decision(state, logged.decision)
             found.append({name: getattr(state, name) for name in ("seq", "term", "epoch")})
             found[-1]["digest"] = state.last_digest
     except StopError:

@@ -1,1 +1,1 @@
-"""What a cluster is made of: its topics and rights, local parts, namespaces, feature level."""
+"""What a cluster is made of: its topics and rights, local services, namespaces, feature level."""

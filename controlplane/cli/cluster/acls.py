@@ -12,8 +12,8 @@ from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.common.pairs_option import pairs_of
 from controlplane.codec.acls_file import AccessRole, grants_of, role_named
-from controlplane.core.values.canonical import to_plain
-from controlplane.inspection.rows import Row
+from controlplane.core.values.canonical import to_canonical
+from controlplane.inspection.records import Record
 
 if TYPE_CHECKING:
     from controlplane.adapters.kafka_acls import AclEntry
@@ -86,7 +86,7 @@ def _run(
         lambda: act(kafka.bootstrap_servers, invocation.cluster.name, grants, kafka.security),
     )
     if output_format is OutputFormat.JSON:
-        print_json(to_plain(report))
+        print_json(to_canonical(report))
     else:
         outcomes = (("created", report.created), ("is there", report.verified), ("missing", report.missing))
         rows = [_entry_row(entry, outcome) for outcome, entries in outcomes for entry in entries]
@@ -96,7 +96,7 @@ def _run(
     return ExitStatus.FAILED if report.missing else ExitStatus.DONE
 
 
-def _entry_row(entry: "AclEntry", outcome: str) -> Row:
+def _entry_row(entry: "AclEntry", outcome: str) -> Record:
     return {
         "principal": entry.principal,
         "operation": entry.operation,
@@ -106,7 +106,7 @@ def _entry_row(entry: "AclEntry", outcome: str) -> Row:
     }
 
 
-def _role_rows(cluster: str, role: AccessRole) -> list[Row]:
+def _role_rows(cluster: str, role: AccessRole) -> list[Record]:
     return [
         {
             "role": role.name,

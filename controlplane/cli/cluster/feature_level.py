@@ -10,7 +10,7 @@ from controlplane.cli.intent_commands.sending import ask, wait_option
 from controlplane.core.cluster.policy import FEATURE_LEVEL
 from controlplane.core.intents.intent import IntentKind
 from controlplane.inspection import readers
-from controlplane.inspection.rows import Row
+from controlplane.inspection.records import Record
 
 COLUMNS = ("feature_level", "supported_here")
 
@@ -30,7 +30,7 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     if not last:
         say_that_nobody_led(invocation, "feature level")
         return ExitStatus.FAILED
-    row: Row = {"feature_level": last[0].decision.feature_level, "supported_here": FEATURE_LEVEL}
+    row: Record = {"feature_level": last[0].decision.feature_level, "supported_here": FEATURE_LEVEL}
     print_result(row, COLUMNS, output_format)
     return ExitStatus.DONE
 

@@ -5,7 +5,7 @@ import click
 from controlplane.cli.common.connecting import reach
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
-from controlplane.core.values.canonical import to_plain
+from controlplane.core.values.canonical import to_canonical
 
 COLUMNS = ("topic", "outcome")
 
@@ -43,7 +43,7 @@ def _run(invocation: Invocation, output_format: OutputFormat, *, create: bool) -
         lambda: act(kafka.bootstrap_servers, invocation.cluster.name, topic_specs(), kafka.security),
     )
     if output_format is OutputFormat.JSON:
-        print_json(to_plain(report))
+        print_json(to_canonical(report))
         return
     outcomes = dict.fromkeys(report.verified, "keeps every promise") | dict.fromkeys(report.created, "created")
     print_rows([{"topic": topic, "outcome": outcome} for topic, outcome in sorted(outcomes.items())], COLUMNS)

@@ -26,15 +26,15 @@ def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None) -
     Other commands with the same --data-dir find the addresses by themselves. The data outlives the command. If one of
     the two ends by itself, the command stops the other one and exits with 1.
     """
-    from controlplane.embedded.parts import EmbeddedParts
+    from controlplane.embedded.services import EmbeddedServices
 
     with stop_on_signals() as stop:
-        parts = EmbeddedParts(invocation.data_dir, kafka_port=kafka_port, redis_port=redis_port)
-        click.echo(f"starting Kafka and Valkey in {parts.data_dir} ...", err=True)
-        with parts:
-            click.echo(f"Kafka:  {parts.bootstrap_servers}")
-            click.echo(f"Redis:  {parts.redis_url}")
+        services = EmbeddedServices(invocation.data_dir, kafka_port=kafka_port, redis_port=redis_port)
+        click.echo(f"starting Kafka and Valkey in {services.data_dir} ...", err=True)
+        with services:
+            click.echo(f"Kafka:  {services.bootstrap_servers}")
+            click.echo(f"Redis:  {services.redis_url}")
             click.echo("Ready. Ctrl-C ends both; the data stays.", err=True)
             while not stop.wait(_LOOK_INTERVAL_S):
-                parts.refuse_dead()
+                services.refuse_dead()
             click.echo("stopping ...", err=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from controlplane.inspection.holds import Hold, HoldKind
-from controlplane.inspection.rows import when
+from controlplane.inspection.records import when
 
 _WHAT: Final = {
     HoldKind.EVICTIONS_FROZEN: "evictions are frozen",

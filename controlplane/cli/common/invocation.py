@@ -1,4 +1,4 @@
-"""What the global options say: which cluster is meant and where its parts are.
+"""What the global options say: which cluster is meant and where its services are.
 
 Addresses that are not given are read from ``addresses.json``, which ``controlplane up`` and ``controlplane demo`` leave
 in their folder.
@@ -76,7 +76,7 @@ class Invocation:
     @property
     def knows_redis(self) -> bool:
         """Whether an option or ``addresses.json`` says where this cluster's Redis is."""
-        from controlplane.embedded.parts import addresses_path, read_addresses
+        from controlplane.embedded.services import addresses_path, read_addresses
 
         if self.given_redis_url is not None or not addresses_path(self.home).exists():
             return self.given_redis_url is not None
@@ -100,7 +100,7 @@ class Invocation:
     @property
     def home(self) -> Path:
         """The folder of the cluster's local data: the demo's if only the demo left addresses, else the data folder."""
-        from controlplane.embedded.parts import addresses_path
+        from controlplane.embedded.services import addresses_path
 
         demo = self.data_dir / DEMO_FOLDER
         if addresses_path(demo).exists() and not addresses_path(self.data_dir).exists():
@@ -113,7 +113,7 @@ class Invocation:
 
         Where no address is known, nothing runs: then it is the demo's if only the demo left tables.
         """
-        from controlplane.embedded.parts import addresses_path, read_addresses
+        from controlplane.embedded.services import addresses_path, read_addresses
 
         demo = self.data_dir / DEMO_FOLDER
         home = self.home
@@ -126,7 +126,7 @@ class Invocation:
         return (home / DELTA_FOLDER).absolute()
 
     def _embedded(self, name: str, option: str) -> str:
-        from controlplane.embedded.parts import addresses_path, read_addresses
+        from controlplane.embedded.services import addresses_path, read_addresses
 
         if not addresses_path(self.home).exists():
             self._wait_for_start()
@@ -139,12 +139,12 @@ class Invocation:
         return str(getattr(read_addresses(self.home), name))
 
     def _wait_for_start(self) -> None:
-        """Wait for the parts of the folder as long as a process is starting them.
+        """Wait for the services of the folder as long as a process is starting them.
 
         Raises:
             UnreachableError: they did not come up within ``--connect-timeout``.
         """
-        from controlplane.embedded.parts import addresses_path, in_use
+        from controlplane.embedded.services import addresses_path, in_use
 
         folders = (self.data_dir, self.data_dir / DEMO_FOLDER)
 

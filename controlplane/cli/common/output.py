@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from controlplane.core.values.canonical import Plain
-from controlplane.inspection.rows import Row, Rows
+from controlplane.core.values.canonical import CanonicalValue
+from controlplane.inspection.records import Record, Records
 
 DEFAULT_LIMIT = 50
 """How many rows a table prints whose length grows with the log."""
@@ -47,12 +47,12 @@ def limit_option(command: _Command) -> _Command:
     )(command)
 
 
-def print_json(value: Plain) -> None:
+def print_json(value: CanonicalValue) -> None:
     """Print one JSON document."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def print_result(result: Row | Sequence[Row], columns: Sequence[str], output_format: OutputFormat) -> None:
+def print_result(result: Record | Sequence[Record], columns: Sequence[str], output_format: OutputFormat) -> None:
     """Print one row (a JSON object) or several (a JSON list) in the format that was asked for.
 
     Args:
@@ -66,7 +66,7 @@ def print_result(result: Row | Sequence[Row], columns: Sequence[str], output_for
         print_json(result if isinstance(result, dict) else list(result))
 
 
-def print_rows(rows: Rows, columns: Sequence[str], title: str = "") -> None:
+def print_rows(rows: Records, columns: Sequence[str], title: str = "") -> None:
     """Print rows as a table: drawn on a terminal, plain aligned text elsewhere.
 
     Args:
@@ -82,7 +82,7 @@ def print_rows(rows: Rows, columns: Sequence[str], title: str = "") -> None:
         _print_plain(cells, headings, title)
 
 
-def print_first_rows(rows: Rows, columns: Sequence[str], limit: int) -> None:
+def print_first_rows(rows: Records, columns: Sequence[str], limit: int) -> None:
     """Print the first rows as a table, and how many more there are; with a limit of 0, all."""
     shown = rows[:limit] if limit else rows
     print_rows(shown, columns)
@@ -90,7 +90,7 @@ def print_first_rows(rows: Rows, columns: Sequence[str], limit: int) -> None:
         click.echo(f"... and {len(rows) - len(shown):,} more: --limit 0 prints all")
 
 
-def print_last_rows(rows: Rows, columns: Sequence[str], limit: int) -> None:
+def print_last_rows(rows: Records, columns: Sequence[str], limit: int) -> None:
     """Print the last rows as a table, and before it how many are left out; with a limit of 0, all."""
     shown = rows[-limit:] if limit else rows
     if len(shown) < len(rows):
@@ -98,7 +98,7 @@ def print_last_rows(rows: Rows, columns: Sequence[str], limit: int) -> None:
     print_rows(shown, columns)
 
 
-def cell_text(value: Plain) -> str:
+def cell_text(value: CanonicalValue) -> str:
     """A value in a table's cell: "-" for nothing, lists with commas, maps as ``key=value``."""
     match value:
         case None | "":

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from controlplane.cli.common.suggestions import suggestion
-from controlplane.core.values.canonical import Plain, from_plain, parsed_text, to_plain
+from controlplane.core.values.canonical import CanonicalValue, from_canonical, parsed_text, to_canonical
 from controlplane.errors import ConfigurationError, InvalidInputError
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
         ConfigurationError: an unknown name, a value of another type, or settings that contradict each other.
     """
     # Read back once: a field of fractions whose default is written as a whole number takes fractions all the same.
-    plain = to_plain(from_plain(type(defaults), to_plain(defaults)))
+    plain = to_canonical(from_canonical(type(defaults), to_canonical(defaults)))
     known = dict(_leaves(plain, ""))
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -39,20 +39,20 @@ def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
                 raise ConfigurationError(f"{option} {setting!r}: there is no {name!r}: {similar}")
             raise ConfigurationError(f"{option} {setting!r}: write NAME=VALUE with a name of {', '.join(names)}")
     try:
-        return from_plain(type(defaults), plain)
+        return from_canonical(type(defaults), plain)
     except InvalidInputError as error:
         detail = error.detail.removeprefix(f"{type(defaults).__name__}.")
         raise ConfigurationError(f"{option}: {detail}") from error
 
 
-def _parsed(option: str, name: str, text: str, known: Plain) -> Plain:
+def _parsed(option: str, name: str, text: str, known: CanonicalValue) -> CanonicalValue:
     try:
         return parsed_text(name, text, known)
     except InvalidInputError as error:
         raise ConfigurationError(f"{option}: {error.detail}") from error
 
 
-def _leaves(plain: Plain, prefix: str) -> Iterator[tuple[str, Plain]]:
+def _leaves(plain: CanonicalValue, prefix: str) -> Iterator[tuple[str, CanonicalValue]]:
     """Every field by its dotted name; an empty map is one, open to entries of any name."""
     if not isinstance(plain, dict) or not plain:
         yield prefix, plain
@@ -61,7 +61,7 @@ def _leaves(plain: Plain, prefix: str) -> Iterator[tuple[str, Plain]]:
         yield from _leaves(value, f"{prefix}.{name}" if prefix else name)
 
 
-def _put(plain: Plain, path: Sequence[str], value: Plain) -> None:
+def _put(plain: CanonicalValue, path: Sequence[str], value: CanonicalValue) -> None:
     for name in path[:-1]:
         plain = plain[name] if isinstance(plain, dict) else None
     if isinstance(plain, dict):

@@ -17,11 +17,11 @@ from controlplane.cli.common.settings_option import parse_settings
 from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.cli.controller.lease_options import LeaseChoice, lease_options
 from controlplane.config import DEFAULT_TICK_INTERVAL_MS, MAX_TICK_GAP_MS, ControllerConfig, SnapshotConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.rights import check_rights
 from controlplane.core.log.state import State
 from controlplane.core.slots.policies import check_slot_policy
-from controlplane.core.values.canonical import Plain, to_plain
+from controlplane.core.values.canonical import CanonicalValue, to_canonical
 from controlplane.errors import ConfigurationError, UnknownSlotPolicyError
 from controlplane.inspection import states
 
@@ -83,7 +83,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     """Run one controller until Ctrl-C or SIGTERM; a leader gives its lease back when it ends."""
     from controlplane.bootstrap.slot_policies import load_slot_policies
 
-    policy = parse_settings("--policy", Policy(), policy_settings)
+    policy = parse_settings("--policy", ClusterPolicy(), policy_settings)
     slot_policies = load_slot_policies(slot_policy_files)
     try:
         check_slot_policy(slot_policies, policy)
@@ -122,7 +122,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         run_controller(config, policy, slot_policies, stop)
 
 
-def _warn_of_overruled(cluster: str, settings: Sequence[str], asked: Policy, ruling: Policy) -> None:
+def _warn_of_overruled(cluster: str, settings: Sequence[str], asked: ClusterPolicy, ruling: ClusterPolicy) -> None:
     """Say once which of the settings have no effect because the log, which rules, says something else."""
     names = list(dict.fromkeys(setting.partition("=")[0] for setting in settings))
     differing = [name for name in names if _field(ruling, name) != _field(asked, name)]
@@ -135,13 +135,13 @@ def _warn_of_overruled(cluster: str, settings: Sequence[str], asked: Policy, rul
         )
 
 
-def _field(policy: Policy, name: str) -> Plain:
+def _field(policy: ClusterPolicy, name: str) -> CanonicalValue:
     """The value of a field, or of an entry of one, by its dotted name; None if there is no such entry."""
-    plain = to_plain(policy)
+    plain = to_canonical(policy)
     for part in name.split(".", 1):
         plain = plain.get(part) if isinstance(plain, dict) else None
     return plain
 
 
-def _shown(value: Plain) -> str:
+def _shown(value: CanonicalValue) -> str:
     return "" if value is None else str(value)

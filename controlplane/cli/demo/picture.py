@@ -8,7 +8,7 @@ from controlplane.core.log.state import State
 from controlplane.core.operations.slot_numbers import counted
 from controlplane.inspection import members
 from controlplane.inspection.readers import HeartbeatTail
-from controlplane.inspection.rows import Rows
+from controlplane.inspection.records import Records
 
 NODE_COLUMNS = (
     "node",
@@ -43,7 +43,7 @@ class Picture:
     epoch: int
     term: int
     leader: str
-    nodes: Rows
+    nodes: Records
     counts: Counts
 
     @property

@@ -57,7 +57,7 @@ class Play:
     def observer(self) -> Observer:
         """What is known of the log; there from the first step on."""
         if self._observer is None:
-            raise RuntimeError("nothing is observed before the parts run")
+            raise RuntimeError("nothing is observed before the services run")
         return self._observer
 
     def picture(self) -> Picture:
@@ -85,10 +85,10 @@ class Play:
     def _start(self) -> None:
         with self._step("start and first table") as report:
             stage, expect = self._stage, self._checklist.expect
-            stage.start_parts()
+            stage.start_services()
             expect(
                 "Kafka and Valkey answer",
-                lambda: stage.parts_answer or None,
+                lambda: stage.services_answer or None,
                 90,
                 lambda _: stage.kafka.bootstrap_servers,
             )

@@ -17,7 +17,7 @@ from controlplane.embedded import keeper
 from controlplane.errors import PrerequisiteError
 
 GRACE_S = 25.0
-"""How long a process may take to end after SIGTERM; the embedded parts take the longest."""
+"""How long a process may take to end after SIGTERM; the embedded services take the longest."""
 STOP_DEADLINE_S = 120.0
 _TAIL_LINES = 15
 _HELD_FILE = "held.json"

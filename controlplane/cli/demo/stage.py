@@ -14,7 +14,7 @@ from controlplane.config import ClusterConfig, KafkaConfig
 from controlplane.embedded.ivy import IVY_SETTINGS_VARIABLE
 from controlplane.embedded.jars import CACHE_VARIABLE
 from controlplane.embedded.java import JAVA_HOME_VARIABLE
-from controlplane.embedded.parts import addresses_path, read_addresses
+from controlplane.embedded.services import addresses_path, read_addresses
 from controlplane.errors import PrerequisiteError
 from controlplane.resources import resource_path
 
@@ -53,16 +53,16 @@ class Stage:
 
     @property
     def kafka(self) -> KafkaConfig:
-        """Where the demo's Kafka is, once the parts run."""
+        """Where the demo's Kafka is, once the services run."""
         return KafkaConfig(read_addresses(self.home).bootstrap_servers)
 
     @property
-    def parts_answer(self) -> bool:
+    def services_answer(self) -> bool:
         """Whether Kafka and Valkey are ready."""
         return addresses_path(self.home).exists()
 
-    def start_parts(self) -> None:
-        """Start Kafka and Valkey; ready when :attr:`parts_answer`."""
+    def start_services(self) -> None:
+        """Start Kafka and Valkey; ready when :attr:`services_answer`."""
         self._start("parts", [*self._command(), "up"])
 
     def command(self, *words: str) -> list[str]:

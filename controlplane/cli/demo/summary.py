@@ -10,8 +10,8 @@ import click
 from controlplane.cli.common.output import print_rows
 from controlplane.cli.demo.checks import Check
 from controlplane.cli.demo.traffic import Counts
-from controlplane.core.values.canonical import Plain, to_plain
-from controlplane.inspection.rows import Row, Rows
+from controlplane.core.values.canonical import CanonicalValue, to_canonical
+from controlplane.inspection.records import Record, Records
 
 STEP_COLUMNS = (
     "step",
@@ -62,7 +62,7 @@ class StepReport:
     window_s: float = 0.0
     checks: list[Check] = field(default_factory=list)
 
-    def row(self) -> Row:
+    def row(self) -> Record:
         """The line of the summary."""
         return {
             "step": self.title,
@@ -84,7 +84,7 @@ class QueryResult:
     """A query that was run on the Delta tables, and its rows."""
 
     statement: str
-    rows: Rows
+    rows: Records
 
 
 def print_summary(steps: Sequence[StepReport], queries: Sequence[QueryResult], elapsed_s: float) -> None:
@@ -103,10 +103,10 @@ def print_summary(steps: Sequence[StepReport], queries: Sequence[QueryResult], e
 
 def write_report(path: Path, steps: Sequence[StepReport], queries: Sequence[QueryResult], failure: str | None) -> None:
     """Leave the whole report for programs; ``failure`` None means that every step did what it should."""
-    document: Plain = {
+    document: CanonicalValue = {
         "passed": failure is None,
         "failure": failure,
-        "steps": [{**step.row(), "checks": [to_plain(check) for check in step.checks]} for step in steps],
+        "steps": [{**step.row(), "checks": [to_canonical(check) for check in step.checks]} for step in steps],
         "queries": [{"statement": query.statement, "rows": [dict(row) for row in query.rows]} for query in queries],
     }
     path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -15,11 +15,11 @@ from controlplane.core.bundles.candidate import Candidate
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId
-from controlplane.decision_stream import DecisionStream
 from controlplane.errors import ControlPlaneError, InvalidInputError
 from controlplane.inspection.readers import LastHeartbeat, LoggedDecision
 from controlplane.ports import LogReader, RawRecord
 from controlplane.routing import RoutingClient
+from controlplane.topic_reading.decision_stream import DecisionStream
 
 WATCHED_TOPICS = (DECISIONS, HEARTBEATS, CANDIDATES)
 _BATCH = 2_000

@@ -15,7 +15,7 @@ from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.operations.argument_checks import check_arguments
 from controlplane.inspection.answers import AnswerWatch
-from controlplane.inspection.rows import empty_row
+from controlplane.inspection.records import empty_record
 from controlplane.intents_client import submit_intent
 
 COLUMNS = ("intent_id", "kind", "outcome", "detail", "seq", "epoch")
@@ -59,7 +59,7 @@ def ask(
         answered.
     """
     intent = new_intent(kind, arguments, invocation.principal)
-    row = empty_row(COLUMNS)
+    row = empty_record(COLUMNS)
     row |= {"intent_id": intent.intent_id, "kind": intent.kind, "outcome": "sent"}
     status = ExitStatus.DONE
     with reading(invocation, "waiting for the leader") as source:

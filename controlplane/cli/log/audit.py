@@ -37,39 +37,38 @@ def audit(
     checks them from outside. What a leader did too late is no difference, but what it left undone is one at its next
     decision. Exits with 1 if anything differs.
     """
-    judging = LogAudit(load_slot_policies(slot_policy_files))
+    log_audit = LogAudit(load_slot_policies(slot_policy_files))
     differences: list[Difference] = []
     followed: Counter[str] = Counter()
     told_s = time.monotonic()
     with reading(invocation, work="") as decisions, reading(invocation, work="") as inputs:
-        for audited in Auditor(judging, decisions, inputs).run():
+        for audited in Auditor(log_audit, decisions, inputs).run():
             differences += audited.differences
             if audited.followed_because:
                 followed[audited.followed_because] += 1
             if time.monotonic() - told_s > LONGEST_WAIT_S:
                 told_s = time.monotonic()
-                click.echo(f"{judging.decisions:,} decisions audited ...", err=True)
-    if not judging.decisions and not differences:
+                click.echo(f"{log_audit.decisions:,} decisions audited ...", err=True)
+    if not log_audit.decisions and not differences:
         say_that_nobody_led(invocation, "decisions")
     if output_format is OutputFormat.JSON:
-        print_json(audit_document(judging, followed, differences))
+        print_json(audit_document(log_audit, followed, differences))
     else:
         if differences:
             print_first_rows(difference_rows(differences), DIFFERENCE_FIELDS, limit)
-        if judging.decisions or differences:
-            click.echo(_sentence(judging, followed, differences))
+        if log_audit.decisions or differences:
+            click.echo(_sentence(log_audit, followed, differences))
     return ExitStatus.FAILED if differences else ExitStatus.DONE
 
 
-def _sentence(judging: LogAudit, followed: Counter[str], differences: Sequence[Difference]) -> str:
+def _sentence(log_audit: LogAudit, followed: Counter[str], differences: Sequence[Difference]) -> str:
     """What was audited and what came out, a line for each thing that has to be known."""
-    since = "" if judging.first_retaken is None else f" from decision {judging.first_retaken} on"
-    lines = [
-        f"{judging.retaken:,} of {judging.decisions:,} decisions taken again{since}, up to epoch {judging.state.epoch}"
-    ]
+    since = "" if log_audit.first_retaken is None else f" from decision {log_audit.first_retaken} on"
+    epoch = log_audit.state.epoch
+    lines = [f"{log_audit.retaken:,} of {log_audit.decisions:,} decisions taken again{since}, up to epoch {epoch}"]
     lines += [f"{count:,} only followed: {reason}" for reason, count in followed.items()]
-    if judging.broken:
-        lines.append(f"the log is broken behind decision {judging.state.seq}: what follows was not looked at")
+    if log_audit.broken:
+        lines.append(f"the log is broken behind decision {log_audit.state.seq}: what follows was not looked at")
     outcome = "1 difference" if len(differences) == 1 else f"{len(differences):,} differences"
     lines.append(outcome if differences else "no difference")
     return "\n".join(lines)

@@ -25,13 +25,13 @@ from controlplane.cli.intent_commands.operating import slot_policy_files_option
 from controlplane.cli.log.rendering import verification_line
 from controlplane.core.log.state import State
 from controlplane.core.verification.log_verification import Complaint, LogVerification
-from controlplane.decision_stream import DecisionStream
 from controlplane.errors import LogContinuityError, PrerequisiteError
 from controlplane.inspection import decisions, past_states, readers
 from controlplane.inspection.log_search import LogFilter, find_decisions
 from controlplane.inspection.names import known_nodes
 from controlplane.inspection.past_states import Measure, Moment
 from controlplane.inspection.source import LogSource
+from controlplane.topic_reading.decision_stream import DecisionStream
 
 
 @click.group()
@@ -97,9 +97,11 @@ def _show_rows(
     with reading(invocation) as source:
         found, state = find_decisions(readers.read_decisions(source), wanted, count)
     if output_format is OutputFormat.JSON:
-        print_json(decisions.told_documents(found))
+        print_json(decisions.found_documents(found))
     elif found:
-        print_rows(decisions.decision_rows([told.logged for told in found]), decisions.DECISION_FIELDS)
+        print_rows(
+            decisions.decision_rows([found_decision.logged for found_decision in found]), decisions.DECISION_FIELDS
+        )
         rows = decisions.change_rows(found)
         if rows:
             print_last_rows(rows, decisions.ROW_FIELDS, limit)
@@ -200,7 +202,7 @@ def verify(
     if epoch is not None:
         if epoch > newest and not verification.broken:
             raise PrerequisiteError(f"epoch {epoch} is not there yet: the newest one is {newest}")
-        # Behind a break nothing was judged: then the break is what there is to tell.
+        # Behind a break nothing was checked: then the break is what there is to tell.
         complaints = [each for each in complaints if each.epoch == epoch or (verification.broken and epoch > newest)]
     if not verification.decisions:
         say_that_nobody_led(invocation, "decisions")
@@ -232,10 +234,10 @@ def _complaints(source: LogSource, verification: LogVerification) -> list[Compla
     progress, stream = _Progress("checked"), DecisionStream()
     try:
         for logged in readers.read_decisions(source, stream=stream):
-            complaints += verification.judge(logged.decision)
+            complaints += verification.check(logged.decision)
             if verification.broken:
                 return complaints
             progress.count_one()
     except LogContinuityError as error:
         return [*complaints, verification.break_off(error)]
-    return [*complaints, *verification.judge_end(stream.undecoded_next)]
+    return [*complaints, *verification.check_end(stream.undecoded_next)]

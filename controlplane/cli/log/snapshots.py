@@ -25,7 +25,7 @@ def list_snapshots(invocation: Invocation, output_format: OutputFormat) -> ExitS
     Each is read whole and compared with the log, as a controller would do it. Exits with 1 if none can be used.
     """
     with reading(invocation, "reading the snapshots") as source:
-        rows = [snapshot_row(judged) for judged in read_snapshots(source)]
+        rows = [snapshot_row(checked) for checked in read_snapshots(source)]
     print_result(rows, SNAPSHOT_FIELDS, output_format)
     if any(not row["problem"] for row in rows):
         return ExitStatus.DONE

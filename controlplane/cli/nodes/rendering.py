@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.values.canonical import Plain
+from controlplane.core.values.canonical import CanonicalValue
 from controlplane.inspection.members import Liveness
-from controlplane.inspection.rows import Rows, when
+from controlplane.inspection.records import Records, when
 
 
 def headlines(table: RoutingTable, found: Liveness) -> list[str]:
@@ -21,7 +21,7 @@ def headlines(table: RoutingTable, found: Liveness) -> list[str]:
     return lines
 
 
-def shown_rows(rows: Rows) -> Rows:
+def shown_rows(rows: Records) -> Records:
     """The rows with the silence beside the status of each member that is not heard."""
     return [{**row, "status": _status(row)} for row in rows]
 
@@ -31,7 +31,7 @@ def seconds(elapsed_ms: int) -> str:
     return f"{elapsed_ms / 1_000:.1f} s" if elapsed_ms < 10_000 else f"{elapsed_ms // 1_000:,} s"  # noqa: PLR2004
 
 
-def _status(row: Mapping[str, Plain]) -> Plain:
+def _status(row: Mapping[str, CanonicalValue]) -> CanonicalValue:
     silent_ms = row["silent_ms"]
     if not isinstance(silent_ms, int):
         return row["status"]

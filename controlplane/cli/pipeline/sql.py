@@ -1,4 +1,4 @@
-"""``controlplane sql``: questions to the Delta tables."""
+"""``controlplane sql``: queries of the Delta tables."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from controlplane.cli.common.invocation import DELTA_FOLDER, DEMO_FOLDER, Invoca
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
 from controlplane.cli.pipeline.commands import needs_spark, spark_config
 from controlplane.cli.pipeline.quiet_start import quiet_start
-from controlplane.core.values.canonical import Plain
+from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import PrerequisiteError
 
 
@@ -46,7 +46,7 @@ def sql(
     click.echo("starting Spark ...", err=True)
     with quiet_start():
         session = build_session(f"controlplane-sql-{cluster}", spark_config(1, 512))
-    documents: list[Plain] = []
+    documents: list[CanonicalValue] = []
     try:
         seq = newest_seq(session, folder)
         newest = "no decision yet" if seq is None else f"newest seq {seq}"

@@ -11,13 +11,13 @@ from controlplane.cli.common.output import OutputFormat, format_option, print_js
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.common.suggestions import suggestion
 from controlplane.cli.intent_commands.operating import Manner, operate, operation_options
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.state import State
-from controlplane.core.values.canonical import to_plain
+from controlplane.core.values.canonical import to_canonical
 from controlplane.errors import ConfigurationError
 from controlplane.inspection import states
-from controlplane.inspection.rows import Row
+from controlplane.inspection.records import Record
 
 COLUMNS = ("name", "value")
 
@@ -38,7 +38,7 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
         say_that_nobody_led(invocation, "policy")
         return ExitStatus.FAILED
     if output_format is OutputFormat.JSON:
-        print_json(to_plain(state.cluster.policy))
+        print_json(to_canonical(state.cluster.policy))
         return ExitStatus.DONE
     print_rows(policy_rows(state), COLUMNS)
     if state.cluster.silence_limit_ms != state.cluster.policy.silence_limit_ms:
@@ -62,15 +62,15 @@ def change(invocation: Invocation, *, settings: tuple[str, ...], manner: Manner)
     return operate(invocation, IntentKind.CHANGE_POLICY, _pairs(settings), manner)
 
 
-def policy_rows(state: State) -> list[Row]:
+def policy_rows(state: State) -> list[Record]:
     """A row for each field of the policy."""
-    plain = to_plain(state.cluster.policy)
+    plain = to_canonical(state.cluster.policy)
     return [{"name": name, "value": value} for name, value in plain.items()] if isinstance(plain, dict) else []
 
 
 def _pairs(settings: Sequence[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    known = [field.name for field in fields(Policy)]
+    known = [field.name for field in fields(ClusterPolicy)]
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name:

@@ -2,7 +2,7 @@
 
 from controlplane.core.log.state import State
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.inspection.rows import Row, Rows
+from controlplane.inspection.records import Record, Records
 from controlplane.inspection.table_standing import status_document
 from controlplane.inspection.table_status import TableStatus
 
@@ -19,11 +19,11 @@ def headline(table: RoutingTable, state: State) -> str:
     )
 
 
-def status_rows(status: TableStatus) -> Rows:
+def status_rows(status: TableStatus) -> Records:
     """A row for each property; the counts are rows of their own."""
     document = status_document(status, ())
     document["plan_in_flight"] = None if status.plan is None else f"decision {status.plan}"
-    rows: list[Row] = [
+    rows: list[Record] = [
         {"property": name.replace("_", " "), "value": value}
         for name, value in document.items()
         if name not in {"holds", "nodes", "waiting", "shortfalls"}

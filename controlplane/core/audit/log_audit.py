@@ -16,13 +16,13 @@ from typing import Final
 from controlplane.core.cluster.events import ClusterCreated, TermOpened
 from controlplane.core.deciding.decide import Opening, decide, open_term, repair_table
 from controlplane.core.deciding.observations import Observations
-from controlplane.core.log.apply import advance, follow
+from controlplane.core.log.apply import advance, apply_decision
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.log.state import State
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
-from controlplane.core.values.canonical import Plain, to_plain
+from controlplane.core.values.canonical import CanonicalValue, to_canonical
 from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.core.values.positions import place_of
 from controlplane.errors import InvariantViolationError, LogContinuityError, StopError
@@ -102,7 +102,7 @@ class LogAudit:
         self._go_on(decision, None, found)
         return found
 
-    def judge(self, decision: Decision, observations: Observations) -> list[Difference]:
+    def retake_next(self, decision: Decision, observations: Observations) -> list[Difference]:
         """What is different in the next decision of the log when it is taken again; nothing if it is right.
 
         Args:
@@ -166,7 +166,7 @@ class LogAudit:
         before, self._previous = self.state, decision
         instead = sealed.state if sealed is not None and found else None
         try:
-            self.state = follow(before, decision)
+            self.state = apply_decision(before, decision)
         except (LogContinuityError, InvariantViolationError) as error:
             found[:] = found or [_difference(before, decision, "decision", str(error), "one that continues the log")]
             self.broken = decision.seq != before.seq + 1
@@ -207,13 +207,13 @@ def differences(state: State, recorded: Decision, retaken: Decision | None) -> l
     """Where two decisions over a state differ, field by field, the digests last; only the first few fields."""
     if retaken is None:
         return [_difference(state, recorded, "decision", _causes_text(recorded), _ABSENT)]
-    pairs = _different(to_plain(recorded), to_plain(retaken), "")
+    pairs = _different(to_canonical(recorded), to_canonical(retaken), "")
     ordered = sorted(pairs, key=lambda pair: pair[0].endswith("_digest"))
     return [_difference(state, recorded, *pair) for pair in ordered[:_FIELDS_SHOWN]]
 
 
-def _different(recorded: Plain, retaken: Plain, path: str) -> Iterator[tuple[str, str, str]]:
-    """The innermost places at which two plain forms differ, with what stands there."""
+def _different(recorded: CanonicalValue, retaken: CanonicalValue, path: str) -> Iterator[tuple[str, str, str]]:
+    """The innermost places at which two canonical forms differ, with what stands there."""
     if recorded == retaken and type(recorded) is type(retaken):
         return
     if isinstance(recorded, dict) and isinstance(retaken, dict):

@@ -7,8 +7,8 @@ from controlplane.core.cluster.events import (
     ClusterCreated,
     ClusterEvent,
     FeatureLevelRaised,
+    FormerSilenceLimitEnded,
     PolicyChanged,
-    SilenceLimitSettled,
     TermOpened,
 )
 from controlplane.core.cluster.image import ClusterImage
@@ -28,7 +28,7 @@ def apply_cluster_event(cluster: ClusterImage, event: ClusterEvent) -> ClusterIm
             return replace(cluster, policy=policy, feature_level=feature_level)
         case PolicyChanged(policy=policy, former_silence_limit=former):
             return replace(cluster, policy=policy, former_silence_limit=former)
-        case SilenceLimitSettled():
+        case FormerSilenceLimitEnded():
             return replace(cluster, former_silence_limit=None)
         case FeatureLevelRaised(feature_level=feature_level):
             if feature_level <= cluster.feature_level:

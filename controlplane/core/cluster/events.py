@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from controlplane.core.cluster.policy import FormerSilenceLimit, Policy
+from controlplane.core.cluster.policy import ClusterPolicy, FormerSilenceLimit
 from controlplane.core.values.canonical import later
 from controlplane.core.values.events import CallsFor, event
 from controlplane.core.values.identifiers import ControllerId, Term
@@ -16,7 +16,7 @@ class ClusterCreated:
     """The first event of a log: names the log and sets the policy."""
 
     log_id: str
-    policy: Policy
+    policy: ClusterPolicy
 
 
 @event(calls_for=CallsFor.NOTHING)
@@ -38,7 +38,7 @@ class TermOpened:
     controller_id: ControllerId
     code_version: str
     feature_level: int
-    policy: Policy
+    policy: ClusterPolicy
     observed_from: Mapping[str, int] = field(default_factory=dict, metadata=later(since_level=2))
 
 
@@ -59,16 +59,16 @@ class FeatureLevelRaised:
 class PolicyChanged:
     """The whole new policy; if the silence limit was shortened, also the former limit, which still fences."""
 
-    policy: Policy
+    policy: ClusterPolicy
     former_silence_limit: FormerSilenceLimit | None
 
 
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
-class SilenceLimitSettled:
+class FormerSilenceLimitEnded:
     """The former, longer silence limit ends, because no node can still serve under it."""
 
     silence_limit_ms: int
 
 
-ClusterEvent: TypeAlias = ClusterCreated | TermOpened | FeatureLevelRaised | PolicyChanged | SilenceLimitSettled
+ClusterEvent: TypeAlias = ClusterCreated | TermOpened | FeatureLevelRaised | PolicyChanged | FormerSilenceLimitEnded

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from controlplane.core.cluster.policy import FormerSilenceLimit, Policy
+from controlplane.core.cluster.policy import ClusterPolicy, FormerSilenceLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class ClusterImage:
         former_silence_limit: a longer limit that still fences, after the policy's was shortened.
     """
 
-    policy: Policy = field(default_factory=Policy)
+    policy: ClusterPolicy = field(default_factory=ClusterPolicy)
     feature_level: int = 0
     former_silence_limit: FormerSilenceLimit | None = None
 

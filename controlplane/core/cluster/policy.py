@@ -66,7 +66,7 @@ class FormerSilenceLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ClusterPolicy:
     """How the cluster decides.
 
     Attributes:

@@ -5,7 +5,7 @@ from typing import Final, get_args
 
 from controlplane.core.cluster.events import ClusterEvent
 from controlplane.core.cluster.image import ClusterImage
-from controlplane.core.cluster.policy import HashFunction, Policy
+from controlplane.core.cluster.policy import ClusterPolicy, HashFunction
 from controlplane.core.values.canonical import union_member
 from controlplane.core.values.row_kind import RowKind
 
@@ -29,7 +29,7 @@ class TableSettings:
     silence_limit_ms: int
 
 
-def table_settings(policy: Policy) -> TableSettings:
+def table_settings(policy: ClusterPolicy) -> TableSettings:
     """The settings row of a cluster with this policy."""
     return TableSettings(policy.slot_count, policy.replica_count, policy.hash_function, policy.silence_limit_ms)
 

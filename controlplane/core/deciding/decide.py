@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.cluster.events import ClusterCreated, TermOpened
-from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.deciding.admission import take_membership
-from controlplane.core.deciding.expiry import settle_silence_limit, silent_nodes, take_expiries
-from controlplane.core.deciding.heartbeat_validation import judge_heartbeats
-from controlplane.core.deciding.observations import Observations, SlotsAsked, operation_context
+from controlplane.core.deciding.expiry import release_former_silence_limit, silent_nodes, take_expiries
+from controlplane.core.deciding.heartbeat_validation import validate_heartbeats
+from controlplane.core.deciding.observations import Observations, PolicyAsked, operation_context
 from controlplane.core.deciding.planning import plan_what_is_due
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft, SealedDecision
@@ -42,13 +42,13 @@ class Opening:
         observed_from: where the leader began to observe each input partition.
     """
 
-    new_log: tuple[str, Policy] | None = None
+    new_log: tuple[str, ClusterPolicy] | None = None
     first_feature_level: int = FEATURE_LEVEL
     republish: bool = False
     observed_from: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-class Verdict(NamedTuple):
+class DecideResult(NamedTuple):
     """The outcome of one look at the observations.
 
     Attributes:
@@ -62,7 +62,7 @@ class Verdict(NamedTuple):
     observations: Observations
 
 
-def decide(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> Verdict:
+def decide(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> DecideResult:
     """The next decision of the leader whose term is open in ``state``.
 
     Nothing is decided before the first tick: without one there is no "now". Joins wait for the policy's linger so that
@@ -71,12 +71,12 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
     observations = _without_old_news(state, observations)
     observed_ms = observations.now_ms
     if observed_ms is None:
-        return Verdict(None, (), observations)
+        return DecideResult(None, (), observations)
     # Log time never goes back, also when this leader has read less than the one before it, or the clock was set back.
     now_ms = max(observed_ms, state.decided_at_ms)
-    observations, refusals = judge_heartbeats(state, observations, observed_ms)
+    observations, refusals = validate_heartbeats(state, observations, observed_ms)
     draft = Draft(state)
-    settle_silence_limit(draft, observations)
+    release_former_silence_limit(draft, observations)
     silent = silent_nodes(draft.state, observations)
     if silent or state.membership.evictions_frozen or not _may_linger(state, observations.pending, observed_ms):
         refusals.extend(_take_pending(draft, observations, silent, policies, now_ms))
@@ -86,17 +86,17 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
         draft.because(CauseKind.POSITIONS, state.leader, f"{now_ms - state.decided_at_ms} ms since the last decision")
     sealed = draft.seal(now_ms, _positions(observations)) if draft.causes else None
     if sealed is None and answered is not None and not answered.answer.waits:
-        observations = replace(observations, slots_asked=SlotsAsked(state.seq, answered.refusal or ""))
-    return Verdict(sealed, tuple(refusals), observations)
+        observations = replace(observations, policy_asked=PolicyAsked(state.seq, answered.refusal or ""))
+    return DecideResult(sealed, tuple(refusals), observations)
 
 
-def settle(state: State, observations: Observations) -> tuple[Observations, tuple[Refusal, ...]]:
-    """What a standby does instead of deciding: judge heartbeats, and drop what the leader's decisions have taken up."""
+def follow_up(state: State, observations: Observations) -> tuple[Observations, tuple[Refusal, ...]]:
+    """For a standby: validate heartbeats, and drop what the leader's decisions have taken up."""
     observations = _without_old_news(state, observations)
     now_ms = observations.now_ms
     if now_ms is None:
         return observations, ()
-    observations, refusals = judge_heartbeats(state, observations, now_ms)
+    observations, refusals = validate_heartbeats(state, observations, now_ms)
     return observations, tuple(refusals)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controlplane.core.cluster.events import SilenceLimitSettled
+from controlplane.core.cluster.events import FormerSilenceLimitEnded
 from controlplane.core.cluster.policy import SILENCE_MARGIN_MS
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.decision import CauseKind
@@ -51,7 +51,7 @@ def partitions_are_due(state: State, sealed: SealedDecision | None, since_asked_
     return for_silence or (state.membership.evictions_frozen and since_asked_ms >= _ASK_AGAIN_MS)
 
 
-def settle_silence_limit(draft: Draft, observations: Observations) -> None:
+def release_former_silence_limit(draft: Draft, observations: Observations) -> None:
     """Let a shortened silence limit fence, once no node can serve under the former one any more.
 
     A node that is cut off goes by the limit of the last table that it read. It has stopped when that much log time has
@@ -65,8 +65,8 @@ def settle_silence_limit(draft: Draft, observations: Observations) -> None:
     if passed_ms >= former.limit_ms + SILENCE_MARGIN_MS:
         limit_ms = draft.state.cluster.policy.silence_limit_ms
         evidence = f"{passed_ms} ms of log time under {limit_ms} ms instead of {former.limit_ms} ms"
-        draft.because(CauseKind.SILENCE_LIMIT_SETTLED, draft.state.log_id, evidence)
-        draft.add(SilenceLimitSettled(limit_ms))
+        draft.because(CauseKind.FORMER_SILENCE_LIMIT_ENDED, draft.state.log_id, evidence)
+        draft.add(FormerSilenceLimitEnded(limit_ms))
 
 
 def take_expiries(draft: Draft, silent: dict[NodeId, int], now_ms: int, *, overridden: bool) -> None:

@@ -12,8 +12,8 @@ from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.core.values.inputs import InputRecord, Refusal
 
 
-def judge_heartbeats(state: State, observations: Observations, now_ms: int) -> tuple[Observations, list[Refusal]]:
-    """The observations with every heartbeat judged, and those that are refused.
+def validate_heartbeats(state: State, observations: Observations, now_ms: int) -> tuple[Observations, list[Refusal]]:
+    """The observations with every heartbeat validated, and those that are refused.
 
     A heartbeat of a node that is not (yet) a member waits one silence limit for the join, and longer if the join is
     there and no decision has taken it up: the two topics have no common order, and there may be no leader for long. So
@@ -23,25 +23,25 @@ def judge_heartbeats(state: State, observations: Observations, now_ms: int) -> t
     refusals: list[Refusal] = []
     waiting: list[InputRecord] = []
     waiting_long: dict[tuple[NodeId, Incarnation], InputRecord] = {}
-    fresh = [record for _, view in sorted(observations.partitions.items()) for record in view.unjudged]
+    fresh = [record for _, view in sorted(observations.partitions.items()) for record in view.unvalidated]
     joining = {
         (record.payload.node_id, record.payload.incarnation)
         for record in observations.pending
         if isinstance(record.payload, NodeJoined)
     }
-    for record in (*observations.strangers, *fresh):
-        refusal, waits = _judge(state, record, joining, now_ms)
+    for record in (*observations.unknown_senders, *fresh):
+        refusal, waits = _validate(state, record, joining, now_ms)
         if refusal is not None:
             refusals.append(refusal)
         elif waits and now_ms - record.coordinates.append_time_ms <= state.cluster.silence_limit_ms:
             waiting.append(record)
         elif waits and isinstance(record.payload, Heartbeat):
             waiting_long[record.payload.node_id, record.payload.incarnation] = record
-    partitions = {partition: _judged(view) for partition, view in observations.partitions.items()}
-    return replace(observations, partitions=partitions, strangers=(*waiting_long.values(), *waiting)), refusals
+    partitions = {partition: _validated(view) for partition, view in observations.partitions.items()}
+    return replace(observations, partitions=partitions, unknown_senders=(*waiting_long.values(), *waiting)), refusals
 
 
-def _judge(
+def _validate(
     state: State, record: InputRecord, joining: AbstractSet[tuple[NodeId, Incarnation]], now_ms: int
 ) -> tuple[Refusal | None, bool]:
     heartbeat = record.payload
@@ -67,11 +67,11 @@ def _refuse(record: InputRecord, reason: str, detail: str) -> Refusal:
     return Refusal.of(record.coordinates, reason, detail, record.raw)
 
 
-def _judged(view: PartitionView) -> PartitionView:
-    """The view without unjudged records, and without what counts no more whoever sent it."""
+def _validated(view: PartitionView) -> PartitionView:
+    """The view without unvalidated records, and without what counts no more whoever sent it."""
     heard = view.heard
     if any(view.clock_ms - each.clock_ms >= MEMORY_MS for each in heard.values()):
         heard = {member: each for member, each in heard.items() if view.clock_ms - each.clock_ms < MEMORY_MS}
-    if heard is view.heard and not view.unjudged:
+    if heard is view.heard and not view.unvalidated:
         return view
-    return replace(view, heard=heard, unjudged=())
+    return replace(view, heard=heard, unvalidated=())

@@ -35,7 +35,7 @@ from controlplane.core.values.positions import position_key
 _FIRST_HEARTBEAT_PARTITION: Final = TopicPartition(HEARTBEATS, 0)
 
 
-class SlotsAsked(NamedTuple):
+class PolicyAsked(NamedTuple):
     """A note that asking the slot policy again would give no other answer, whatever nodes report.
 
     It saves work and decides nothing: without the note the policy is asked, and answers the same.
@@ -56,16 +56,16 @@ class Observations:
     Attributes:
         partitions: the view of each ``heartbeats`` partition.
         pending: membership records and intents that no decision has taken up yet, in order per topic.
-        strangers: heartbeats of nodes that are not members, waiting one silence limit for the join.
+        unknown_senders: heartbeats of nodes that are not members, waiting one silence limit for the join.
         positions: next offset per input partition.
-        slots_asked: see :class:`SlotsAsked`.
+        policy_asked: see :class:`PolicyAsked`.
     """
 
     partitions: Mapping[int, PartitionView] = field(default_factory=dict)
     pending: tuple[InputRecord, ...] = ()
-    strangers: tuple[InputRecord, ...] = ()
+    unknown_senders: tuple[InputRecord, ...] = ()
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
-    slots_asked: SlotsAsked | None = None
+    policy_asked: PolicyAsked | None = None
 
     @property
     def now_ms(self) -> int | None:

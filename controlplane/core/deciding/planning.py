@@ -125,7 +125,7 @@ def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotR
         now_ms=now_ms,
         reports=observations.slot_reports((node.node_id, node.incarnation) for node in living),
         memory=state.slots.memory,
-        # The pin of a node that is to hold nothing sleeps, and so does every order on a node that does not live.
+        # The pin of a node that is to hold nothing is suspended, and so is every order on a node that does not live.
         pins=tuple(pin for pin in state.slots.pins if pin.node_id in owners),
         exclusions=tuple(each for each in state.slots.exclusions if each.node_id in names),
         refresh=draft.refresh,
@@ -148,7 +148,7 @@ def _is_time_to_ask(draft: Draft, observations: Observations, policies: SlotPoli
         return False
     if draft.events:
         return True
-    asked = observations.slots_asked
+    asked = observations.policy_asked
     return now_ms - before.decided_at_ms >= policy.interval_ms and (asked is None or asked.seq != before.seq)
 
 

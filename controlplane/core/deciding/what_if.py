@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from controlplane.config import INTENTS, MEMBERSHIP
 from controlplane.core.deciding.admission import take_membership
-from controlplane.core.deciding.expiry import settle_silence_limit
+from controlplane.core.deciding.expiry import release_former_silence_limit
 from controlplane.core.deciding.observations import Observations, operation_context
 from controlplane.core.deciding.planning import plan_ownership, plan_what_is_due
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
@@ -102,7 +102,7 @@ def what_if(
     """
     now_ms = max(observations.now_ms or 0, state.decided_at_ms)
     draft = Draft(state)
-    settle_silence_limit(draft, observations)
+    release_former_silence_limit(draft, observations)
     refusals: list[str] = []
     asked: list[InputRecord] = []
     for number, change in enumerate(changes):

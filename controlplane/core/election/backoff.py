@@ -36,7 +36,7 @@ class Failures(NamedTuple):
         return Failures(in_a_row, now_ms + 2 ** min(in_a_row, _UNFIT_DOUBLES_AT_MOST) * lease_ms)
 
 
-class Absence(Enum):
+class BackoffReason(Enum):
     """Why a controller backs off."""
 
     FALLEN = "fallen"
@@ -59,36 +59,36 @@ class BackOff:
         failures_in_a_row: how many take-overs have failed since the last one that succeeded, this one among them.
     """
 
-    reason: Absence
+    reason: BackoffReason
     wait_ms: int
     failures_in_a_row: int = 0
 
 
-def absence_ms(absence: Absence, lease_ms: int, failures_in_a_row: int, draw: float) -> int:
+def backoff_ms(reason: BackoffReason, lease_ms: int, failures_in_a_row: int, draw: float) -> int:
     """How long to back off.
 
     Args:
-        absence: why.
+        reason: why.
         lease_ms: how long a lease lasts.
         failures_in_a_row: how many take-overs have failed since the last one that succeeded, this one among them.
         draw: a random number from 0 up to but not including 1.
     """
-    shortest_ms, longest_ms = _bounds_ms(absence, lease_ms, failures_in_a_row)
+    shortest_ms, longest_ms = _bounds_ms(reason, lease_ms, failures_in_a_row)
     return shortest_ms + int(draw * (longest_ms - shortest_ms))
 
 
-def _bounds_ms(absence: Absence, lease_ms: int, failures_in_a_row: int) -> tuple[int, int]:
-    match absence:
-        case Absence.FALLEN:
+def _bounds_ms(reason: BackoffReason, lease_ms: int, failures_in_a_row: int) -> tuple[int, int]:
+    match reason:
+        case BackoffReason.FALLEN:
             # Random, so that two controllers that fell together do not ask at the same time again.
             return lease_ms // 4, lease_ms
-        case Absence.FAILED:
+        case BackoffReason.FAILED:
             # At least a whole lease, in which every other controller asks several times; longer with each failure.
             longest_ms = 2 ** min(failures_in_a_row, _DOUBLES_AT_MOST) * lease_ms
             return longest_ms // 2, longest_ms
-        case Absence.CUT_OFF:
+        case BackoffReason.CUT_OFF:
             # Longer than the pause that follows, after which the machine decides anew.
             return 2 * PAUSE_MS, 3 * PAUSE_MS
-        case Absence.RESIGNED:
+        case BackoffReason.RESIGNED:
             # A whole lease, in which every other controller asks several times.
             return lease_ms, lease_ms

@@ -96,7 +96,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Transition:
     """What follows from an event.
 
     Attributes:
@@ -213,29 +213,29 @@ _RELEASES: Final = Outcome(GivingBack, Release)
 _HOLDS: Final = Outcome(Holder)
 _RENEWS: Final = Outcome(Holder, Renew)
 
-TRANSITIONS: Final[dict[tuple[type[ElectionState], type[ElectionEvent]], Row]] = {
-    (Contender, Woke): Row(_ask_when_due, (_CONTENDS, _ASKS)),
-    (Contender, Granted): Row(_hold, (_HOLDS,)),
-    (Contender, HeldByOther): Row(_stand_by, (_CONTENDS,)),
-    (Contender, LeftToOther): Row(_leave, (_CONTENDS,)),
-    (Contender, StoreSilent): Row(_ask_again_later, (_CONTENDS,)),
-    (Contender, FloorRaised): Row(_note_floor, (_CONTENDS,)),
-    (Contender, GiveBackAsked): Row(_wait, (_CONTENDS,)),
-    (Contender, ConfirmationAsked): Row(_ignore, (_CONTENDS,)),
-    (GivingBack, Woke): Row(_give_back_when_due, (_GIVES_BACK, _RELEASES, _ASKS)),
-    (GivingBack, GivenBack): Row(_contend_when_due, (_CONTENDS,)),
-    (GivingBack, StoreSilent): Row(_give_back_later, (_GIVES_BACK,)),
-    (GivingBack, FloorRaised): Row(_note_floor, (_GIVES_BACK,)),
-    (GivingBack, GiveBackAsked): Row(_give_back_again, (_RELEASES,)),
-    (GivingBack, ConfirmationAsked): Row(_ignore, (_GIVES_BACK,)),
-    (Holder, Woke): Row(_renew_when_due, (_HOLDS, _RENEWS)),
-    (Holder, Renewed): Row(_prolong, (_HOLDS, _RELEASES)),
-    (Holder, HeldByOther): Row(_stand_by, (_CONTENDS,)),
-    (Holder, LeaseGone): Row(_ask_for_a_new_one, (_ASKS,)),
-    (Holder, StoreSilent): Row(_hold_on, (_HOLDS, _CONTENDS)),
-    (Holder, FloorRaised): Row(_ask_above_floor, (_ASKS,)),
-    (Holder, GiveBackAsked): Row(_give_back, (_RELEASES,)),
-    (Holder, ConfirmationAsked): Row(_renew, (_RENEWS,)),
+TRANSITIONS: Final[dict[tuple[type[ElectionState], type[ElectionEvent]], Transition]] = {
+    (Contender, Woke): Transition(_ask_when_due, (_CONTENDS, _ASKS)),
+    (Contender, Granted): Transition(_hold, (_HOLDS,)),
+    (Contender, HeldByOther): Transition(_stand_by, (_CONTENDS,)),
+    (Contender, LeftToOther): Transition(_leave, (_CONTENDS,)),
+    (Contender, StoreSilent): Transition(_ask_again_later, (_CONTENDS,)),
+    (Contender, FloorRaised): Transition(_note_floor, (_CONTENDS,)),
+    (Contender, GiveBackAsked): Transition(_wait, (_CONTENDS,)),
+    (Contender, ConfirmationAsked): Transition(_ignore, (_CONTENDS,)),
+    (GivingBack, Woke): Transition(_give_back_when_due, (_GIVES_BACK, _RELEASES, _ASKS)),
+    (GivingBack, GivenBack): Transition(_contend_when_due, (_CONTENDS,)),
+    (GivingBack, StoreSilent): Transition(_give_back_later, (_GIVES_BACK,)),
+    (GivingBack, FloorRaised): Transition(_note_floor, (_GIVES_BACK,)),
+    (GivingBack, GiveBackAsked): Transition(_give_back_again, (_RELEASES,)),
+    (GivingBack, ConfirmationAsked): Transition(_ignore, (_GIVES_BACK,)),
+    (Holder, Woke): Transition(_renew_when_due, (_HOLDS, _RENEWS)),
+    (Holder, Renewed): Transition(_prolong, (_HOLDS, _RELEASES)),
+    (Holder, HeldByOther): Transition(_stand_by, (_CONTENDS,)),
+    (Holder, LeaseGone): Transition(_ask_for_a_new_one, (_ASKS,)),
+    (Holder, StoreSilent): Transition(_hold_on, (_HOLDS, _CONTENDS)),
+    (Holder, FloorRaised): Transition(_ask_above_floor, (_ASKS,)),
+    (Holder, GiveBackAsked): Transition(_give_back, (_RELEASES,)),
+    (Holder, ConfirmationAsked): Transition(_renew, (_RENEWS,)),
 }
 """(kind of state, kind of event) to what follows. What is not here is an error, and so is an outcome that its row does
 not name; ``docs/reference/states.md`` is drawn from it."""
@@ -265,11 +265,11 @@ class Election:
         Raises:
             InvariantViolationError: the transition table does not know what happened.
         """
-        row = TRANSITIONS.get((type(self.state), type(event)))
-        if row is None:
+        transition = TRANSITIONS.get((type(self.state), type(event)))
+        if transition is None:
             raise InvariantViolationError(f"a {type(self.state).__name__} of the lease does not expect {event}")
-        state, action = row.follow(self._rules, self.state, now_ms, event)
-        if Outcome(type(state), None if action is None else type(action)) not in row.outcomes:
+        state, action = transition.follow(self._rules, self.state, now_ms, event)
+        if Outcome(type(state), None if action is None else type(action)) not in transition.outcomes:
             raise InvariantViolationError(f"{event} led {self.state} to {state} and {action}, which its row forbids")
         self.state = state
         return Output(self.next_wake_at_ms, () if action is None else (action,))

@@ -16,15 +16,15 @@ finds that Kafka or the lease store does not answer, or that Kafka refuses the w
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from controlplane.core.election.backoff import Absence, BackOff, Failures, absence_ms
-from controlplane.core.election.steps import TRANSITIONS, Action, Planned, Step, Trigger
+from controlplane.core.election.backoff import BackOff, BackoffReason, Failures, backoff_ms
+from controlplane.core.election.steps import TRANSITIONS, ControllerAction, ControllerPhase, ControllerTrigger, Planned
 from controlplane.core.values.identifiers import Term
 from controlplane.core.values.machine import Output
 from controlplane.errors import InvariantViolationError
 
 UNANSWERED_LIMIT_MS: Final = 15_000
 """How long a commit may stay without an answer before everything is discarded and the log is asked."""
-_DEAF_FACTOR: Final = 3
+_READ_GRACE_FACTOR: Final = 3
 """Reading may be interrupted for so many times as long as writing: clients find a broker again one by one, and a leader
 that cannot read for a moment commits nothing wrong."""
 
@@ -45,17 +45,17 @@ NO_LEASE: Final = Hold()
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class RoundObserved:
     """A round is done.
 
     Attributes:
-        silent_for_ms: how long ago Kafka last acknowledged a tick of ours.
-        deaf_for_ms: how long ago an input was last read; controllers tick into the inputs themselves.
+        since_acknowledged_ms: how long ago Kafka last acknowledged a tick of ours.
+        since_last_read_ms: how long ago an input was last read; controllers tick into the inputs themselves.
         turn_ms: how long ago the round before was done.
     """
 
-    silent_for_ms: int
-    deaf_for_ms: int
+    since_acknowledged_ms: int
+    since_last_read_ms: int
     turn_ms: int
 
 
@@ -73,15 +73,15 @@ class LogRead:
     log_term: Term
 
 
-LeadingEvent: TypeAlias = Trigger | Looked | LeaseChecked | LogRead
+LeadingEvent: TypeAlias = ControllerTrigger | RoundObserved | LeaseChecked | LogRead
 """Either a trigger, or facts in which the machine finds one."""
-LeadingAction: TypeAlias = Action | BackOff
+LeadingAction: TypeAlias = ControllerAction | BackOff
 
 
 class LeadingState(NamedTuple):
     """Everything that the machine remembers: ``term`` is None unless it takes over or leads."""
 
-    step: Step = Step.FOLLOWING
+    phase: ControllerPhase = ControllerPhase.FOLLOWING
     term: Term | None = None
     unanswered_since_ms: int | None = None
 
@@ -98,7 +98,7 @@ class Leading:
 
     Attributes:
         state: see :class:`LeadingState`.
-        last_trigger: what led to the present step: the reason to step down, if it discards the writer of a leader.
+        last_trigger: what led to the present phase: the reason to step down, if it discards the writer of a leader.
         failures: the take-overs that failed since the last one that opened its term.
     """
 
@@ -110,7 +110,7 @@ class Leading:
                 longer than this, or no tick could be read for longer than a multiple of it.
         """
         self.state = LeadingState()
-        self.last_trigger = Trigger.DONE
+        self.last_trigger = ControllerTrigger.DONE
         self.failures = Failures()
         self._lease_ms = lease_ms
         self._contact: _Contact | None = None
@@ -138,20 +138,22 @@ class Leading:
             InvariantViolationError: the transition table does not know what happened.
         """
         before = self.state
-        if isinstance(event, Looked):
-            self._contact = _Contact(now_ms - event.silent_for_ms, now_ms - event.deaf_for_ms)
+        if isinstance(event, RoundObserved):
+            self._contact = _Contact(now_ms - event.since_acknowledged_ms, now_ms - event.since_last_read_ms)
         trigger = self._trigger(now_ms, event, hold)
-        row = TRANSITIONS.get((before.step, trigger))
-        if row is None:
-            message = f"a controller that is {before.step.value} does not expect {trigger.value!r}"
+        transition = TRANSITIONS.get((before.phase, trigger))
+        if transition is None:
+            message = f"a controller that is {before.phase.value} does not expect {trigger.value!r}"
             raise InvariantViolationError(message)
-        if Action.ANNOUNCE in row.actions:
+        if ControllerAction.ANNOUNCE in transition.actions:
             self.failures = Failures()
         self.last_trigger = trigger
         self.state = LeadingState(
-            row.step, self._term_after(row.step, event, hold), self._unanswered_since_ms_after(now_ms, trigger)
+            transition.phase,
+            self._term_after(transition.phase, event, hold),
+            self._unanswered_since_ms_after(now_ms, trigger),
         )
-        actions = (self._action(now_ms, planned, hold, draw) for planned in row.actions)
+        actions = (self._action(now_ms, planned, hold, draw) for planned in transition.actions)
         return Output(None, tuple(action for action in actions if action is not None))
 
     def _action(self, now_ms: int, planned: Planned, hold: Hold, draw: float) -> LeadingAction | None:
@@ -159,50 +161,60 @@ class Leading:
 
         A controller without the lease leaves nothing to others, and goes on asking; only one that is cut off stops.
         """
-        if isinstance(planned, Action):
+        if isinstance(planned, ControllerAction):
             return planned
-        if hold.term is None and planned is not Absence.CUT_OFF:
+        if hold.term is None and planned is not BackoffReason.CUT_OFF:
             return None
-        if planned is Absence.FAILED:
+        if planned is BackoffReason.FAILED:
             self.failures = self.failures.one_more(now_ms, self._lease_ms)
         failures = self.failures.in_a_row
-        return BackOff(planned, absence_ms(planned, self._lease_ms, failures, draw), failures)
+        return BackOff(planned, backoff_ms(planned, self._lease_ms, failures, draw), failures)
 
-    def _trigger(self, now_ms: int, event: LeadingEvent, hold: Hold) -> Trigger:
+    def _trigger(self, now_ms: int, event: LeadingEvent, hold: Hold) -> ControllerTrigger:
         term = self.state.term
         match event:
-            case Looked() if term not in {None, hold.term}:
-                return Trigger.HANDED_OVER if hold.is_handed_over else Trigger.LEASE_LOST
-            case Looked(silent_for_ms=silent_for_ms, deaf_for_ms=deaf_for_ms, turn_ms=turn_ms) if self._is_cut_off(
-                silent_for_ms, deaf_for_ms
-            ):
+            case RoundObserved() if term not in {None, hold.term}:
+                return ControllerTrigger.HANDED_OVER if hold.is_handed_over else ControllerTrigger.LEASE_LOST
+            case RoundObserved(
+                since_acknowledged_ms=since_acknowledged_ms, since_last_read_ms=since_last_read_ms, turn_ms=turn_ms
+            ) if self._is_cut_off(since_acknowledged_ms, since_last_read_ms):
                 # Without the lease, too: a controller that cannot commit must not win a term only to give it back.
-                return Trigger.STOOD_STILL if term is not None and turn_ms > self._lease_ms else Trigger.CUT_OFF
-            case Looked():
-                return Trigger.NO_LEASE if hold.term is None else Trigger.LEASE_HELD
+                return (
+                    ControllerTrigger.STOOD_STILL
+                    if term is not None and turn_ms > self._lease_ms
+                    else ControllerTrigger.CUT_OFF
+                )
+            case RoundObserved():
+                return ControllerTrigger.NO_LEASE if hold.term is None else ControllerTrigger.LEASE_HELD
             case LeaseChecked(confirmed=True):
-                return Trigger.LEASE_CONFIRMED
+                return ControllerTrigger.LEASE_CONFIRMED
             case LeaseChecked():
-                return Trigger.LEASE_UNCONFIRMED if hold.term == term else Trigger.LEASE_LOST
+                return ControllerTrigger.LEASE_UNCONFIRMED if hold.term == term else ControllerTrigger.LEASE_LOST
             case LogRead(log_term=log_term):
-                return Trigger.TERM_USED if term is None or log_term >= term else Trigger.TERM_UNUSED
-            case Trigger.UNANSWERED:
+                return (
+                    ControllerTrigger.TERM_USED if term is None or log_term >= term else ControllerTrigger.TERM_UNUSED
+                )
+            case ControllerTrigger.UNANSWERED:
                 since_ms = self.state.unanswered_since_ms
                 too_long = since_ms is not None and now_ms - since_ms > UNANSWERED_LIMIT_MS
-                return Trigger.UNANSWERED_FOR_LONG if too_long else Trigger.UNANSWERED
+                return ControllerTrigger.UNANSWERED_FOR_LONG if too_long else ControllerTrigger.UNANSWERED
             case _:
                 return event
 
-    def _is_cut_off(self, silent_for_ms: int, deaf_for_ms: int) -> bool:
-        return silent_for_ms > self._lease_ms or deaf_for_ms > _DEAF_FACTOR * self._lease_ms
+    def _is_cut_off(self, since_acknowledged_ms: int, since_last_read_ms: int) -> bool:
+        return since_acknowledged_ms > self._lease_ms or since_last_read_ms > _READ_GRACE_FACTOR * self._lease_ms
 
-    def _term_after(self, step: Step, event: LeadingEvent, hold: Hold) -> Term | None:
-        if step in {Step.FOLLOWING, Step.STEPPING_DOWN}:
+    def _term_after(self, phase: ControllerPhase, event: LeadingEvent, hold: Hold) -> Term | None:
+        if phase in {ControllerPhase.FOLLOWING, ControllerPhase.STEPPING_DOWN}:
             return None
-        return hold.term if self.state.term is None and isinstance(event, Looked) else self.state.term
+        return hold.term if self.state.term is None and isinstance(event, RoundObserved) else self.state.term
 
-    def _unanswered_since_ms_after(self, now_ms: int, trigger: Trigger) -> int | None:
+    def _unanswered_since_ms_after(self, now_ms: int, trigger: ControllerTrigger) -> int | None:
         since_ms = self.state.unanswered_since_ms
-        if trigger is Trigger.UNANSWERED:
+        if trigger is ControllerTrigger.UNANSWERED:
             return now_ms if since_ms is None else since_ms
-        return since_ms if trigger in {Trigger.LEASE_HELD, Trigger.CUT_OFF, Trigger.STOOD_STILL} else None
+        return (
+            since_ms
+            if trigger in {ControllerTrigger.LEASE_HELD, ControllerTrigger.CUT_OFF, ControllerTrigger.STOOD_STILL}
+            else None
+        )

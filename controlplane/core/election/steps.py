@@ -6,10 +6,10 @@
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
 
-from controlplane.core.election.backoff import Absence
+from controlplane.core.election.backoff import BackoffReason
 
 
-class Step(Enum):
+class ControllerPhase(Enum):
     """Where a controller stands."""
 
     FOLLOWING = "following"
@@ -36,8 +36,8 @@ class Step(Enum):
     """Gives the lease back and backs off."""
 
 
-class Trigger(Enum):
-    """What moves a controller from one step to the next; the values are the reasons that logs and metrics name."""
+class ControllerTrigger(Enum):
+    """What moves a controller from one phase to the next; the values are the reasons that logs and metrics name."""
 
     DONE = "done"
     NO_LEASE = "no lease"
@@ -66,18 +66,19 @@ class Trigger(Enum):
     """An error ends the controller; the error itself is logged where it is caught."""
 
 
-REQUESTED: Final = frozenset({Trigger.HANDED_OVER, Trigger.RESIGNED, Trigger.SHUT_DOWN})
+REQUESTED: Final = frozenset({ControllerTrigger.HANDED_OVER, ControllerTrigger.RESIGNED, ControllerTrigger.SHUT_DOWN})
 """Reasons to step down that an operator or a setting has asked for: nothing to warn of."""
 
 
-class Action(Enum):
-    """What the driver has to do; what it answers is said where it is more than :attr:`Trigger.DONE`.
+class ControllerAction(Enum):
+    """What the driver has to do; what it answers is said where it is more than :attr:`ControllerTrigger.DONE`.
 
-    Besides these a row may name an :class:`~controlplane.core.election.backoff.Absence`: to back off for that reason.
+    Besides these a row may name an :class:`~controlplane.core.election.backoff.BackoffReason`: to back off for that
+    reason.
     """
 
     FOLLOW = "follow"
-    """Fold what is new in the log, observe, validate as a standby; answer with ``Looked``."""
+    """Fold what is new in the log, observe, validate as a standby; answer with ``RoundObserved``."""
     CONFIRM_LEASE = "confirm lease"
     """Ask the store whether the lease is ours under the machine's term; answer with ``LeaseChecked``."""
     READ_AHEAD = "read ahead"
@@ -95,9 +96,9 @@ class Action(Enum):
     ANNOUNCE = "announce"
     """Log that this controller leads, and let the lease store remember the log."""
     OBSERVE = "observe"
-    """Observe what is new; answer with ``Looked``."""
+    """Observe what is new; answer with ``RoundObserved``."""
     DECIDE = "decide"
-    """Decide and commit; answer with the outcome, or :attr:`Trigger.NOTHING_TO_COMMIT`."""
+    """Decide and commit; answer with the outcome, or :attr:`ControllerTrigger.NOTHING_TO_COMMIT`."""
     ASK_FOR_OUTCOME = "ask for outcome"
     """Ask for the outcome of the commit that has no answer, and answer with it."""
     READ_BACK = "read back"
@@ -108,76 +109,76 @@ class Action(Enum):
     """Wait a moment before anything is repeated."""
 
 
-Planned: TypeAlias = Action | Absence
+Planned: TypeAlias = ControllerAction | BackoffReason
 """What a row asks for: an action, or to back off for a reason."""
 
 
-class Row(NamedTuple):
-    """What follows from a trigger: the next step, and what is to be done, in this order."""
+class Transition(NamedTuple):
+    """What follows from a trigger: the next phase, and what is to be done, in this order."""
 
-    step: Step
+    phase: ControllerPhase
     actions: tuple[Planned, ...]
 
 
-_S, _T, _A, _B = Step, Trigger, Action, Absence
-_FOLLOW: Final = Row(_S.FOLLOWING, (_A.FOLLOW,))
-_LOSE: Final = Row(_S.FOLLOWING, (_A.DISCARD, _A.FOLLOW))
-_RAISE_FLOOR: Final = Row(_S.FOLLOWING, (_A.DISCARD, _A.RAISE_FLOOR, _A.FOLLOW))
-_LEAVE: Final = Row(_S.STEPPING_DOWN, (_B.FALLEN,))
-_STEP_DOWN: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.FALLEN))
-_STEP_DOWN_PAUSED: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.FALLEN, _A.PAUSE))
-_FAIL: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.FAILED))
-_FAIL_PAUSED: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.FAILED, _A.PAUSE))
-_HAND_OVER: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD, _B.RESIGNED))
-_LEAD_ON: Final = Row(_S.LEADING, (_A.READ_BACK, _A.OBSERVE))
-_SHUT_DOWN: Final = Row(_S.STEPPING_DOWN, (_A.DISCARD,))
+_S, _T, _A, _B = ControllerPhase, ControllerTrigger, ControllerAction, BackoffReason
+_FOLLOW: Final = Transition(_S.FOLLOWING, (_A.FOLLOW,))
+_LOSE: Final = Transition(_S.FOLLOWING, (_A.DISCARD, _A.FOLLOW))
+_RAISE_FLOOR: Final = Transition(_S.FOLLOWING, (_A.DISCARD, _A.RAISE_FLOOR, _A.FOLLOW))
+_LEAVE: Final = Transition(_S.STEPPING_DOWN, (_B.FALLEN,))
+_STEP_DOWN: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.FALLEN))
+_STEP_DOWN_PAUSED: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.FALLEN, _A.PAUSE))
+_FAIL: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.FAILED))
+_FAIL_PAUSED: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.FAILED, _A.PAUSE))
+_HAND_OVER: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.RESIGNED))
+_LEAD_ON: Final = Transition(_S.LEADING, (_A.READ_BACK, _A.OBSERVE))
+_SHUT_DOWN: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD,))
 
-TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
+TRANSITIONS: Final[dict[tuple[ControllerPhase, ControllerTrigger], Transition]] = {
     (_S.FOLLOWING, _T.DONE): _FOLLOW,
     (_S.FOLLOWING, _T.NO_LEASE): _FOLLOW,
-    (_S.FOLLOWING, _T.LEASE_HELD): Row(_S.CONFIRMING_LEASE, (_A.CONFIRM_LEASE,)),
-    (_S.FOLLOWING, _T.CUT_OFF): Row(_S.STEPPING_DOWN, (_B.CUT_OFF, _A.PAUSE)),
-    (_S.FOLLOWING, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_B.FAILED, _A.PAUSE)),
+    (_S.FOLLOWING, _T.LEASE_HELD): Transition(_S.CONFIRMING_LEASE, (_A.CONFIRM_LEASE,)),
+    (_S.FOLLOWING, _T.CUT_OFF): Transition(_S.STEPPING_DOWN, (_B.CUT_OFF, _A.PAUSE)),
+    (_S.FOLLOWING, _T.UNREACHABLE): Transition(_S.STEPPING_DOWN, (_B.FAILED, _A.PAUSE)),
     (_S.FOLLOWING, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.FOLLOWING, _T.FAILED): _SHUT_DOWN,
-    (_S.CONFIRMING_LEASE, _T.LEASE_CONFIRMED): Row(_S.READING_AHEAD, (_A.READ_AHEAD,)),
+    (_S.CONFIRMING_LEASE, _T.LEASE_CONFIRMED): Transition(_S.READING_AHEAD, (_A.READ_AHEAD,)),
     (_S.CONFIRMING_LEASE, _T.LEASE_UNCONFIRMED): _LEAVE,
     (_S.CONFIRMING_LEASE, _T.LEASE_LOST): _FOLLOW,
     (_S.CONFIRMING_LEASE, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CONFIRMING_LEASE, _T.FAILED): _SHUT_DOWN,
-    (_S.READING_AHEAD, _T.TERM_UNUSED): Row(_S.OPENING_WRITER, (_A.OPEN_WRITER,)),
-    (_S.READING_AHEAD, _T.TERM_USED): Row(_S.FOLLOWING, (_A.RAISE_FLOOR, _A.FOLLOW)),
-    (_S.READING_AHEAD, _T.UNREACHABLE): Row(_S.STEPPING_DOWN, (_B.FAILED, _A.PAUSE)),
+    (_S.READING_AHEAD, _T.TERM_UNUSED): Transition(_S.OPENING_WRITER, (_A.OPEN_WRITER,)),
+    (_S.READING_AHEAD, _T.TERM_USED): Transition(_S.FOLLOWING, (_A.RAISE_FLOOR, _A.FOLLOW)),
+    (_S.READING_AHEAD, _T.UNREACHABLE): Transition(_S.STEPPING_DOWN, (_B.FAILED, _A.PAUSE)),
     (_S.READING_AHEAD, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.READING_AHEAD, _T.FAILED): _SHUT_DOWN,
-    (_S.OPENING_WRITER, _T.DONE): Row(_S.READING_LOG, (_A.READ_LOG,)),
+    (_S.OPENING_WRITER, _T.DONE): Transition(_S.READING_LOG, (_A.READ_LOG,)),
     (_S.OPENING_WRITER, _T.FENCED): _FAIL,
     (_S.OPENING_WRITER, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.OPENING_WRITER, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.OPENING_WRITER, _T.FAILED): _SHUT_DOWN,
-    (_S.READING_LOG, _T.TERM_UNUSED): Row(_S.CATCHING_UP, (_A.CATCH_UP,)),
+    (_S.READING_LOG, _T.TERM_UNUSED): Transition(_S.CATCHING_UP, (_A.CATCH_UP,)),
     (_S.READING_LOG, _T.TERM_USED): _RAISE_FLOOR,
     (_S.READING_LOG, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.READING_LOG, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.READING_LOG, _T.FAILED): _SHUT_DOWN,
-    (_S.CATCHING_UP, _T.DONE): Row(_S.CONFIRMING_AGAIN, (_A.CONFIRM_LEASE,)),
+    (_S.CATCHING_UP, _T.DONE): Transition(_S.CONFIRMING_AGAIN, (_A.CONFIRM_LEASE,)),
     (_S.CATCHING_UP, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.CATCHING_UP, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CATCHING_UP, _T.FAILED): _SHUT_DOWN,
-    (_S.CONFIRMING_AGAIN, _T.LEASE_CONFIRMED): Row(_S.OPENING_TERM, (_A.OPEN_TERM,)),
+    (_S.CONFIRMING_AGAIN, _T.LEASE_CONFIRMED): Transition(_S.OPENING_TERM, (_A.OPEN_TERM,)),
     (_S.CONFIRMING_AGAIN, _T.LEASE_UNCONFIRMED): _STEP_DOWN,
     (_S.CONFIRMING_AGAIN, _T.LEASE_LOST): _LOSE,
     (_S.CONFIRMING_AGAIN, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.CONFIRMING_AGAIN, _T.FAILED): _SHUT_DOWN,
-    (_S.OPENING_TERM, _T.COMMITTED): Row(_S.LEADING, (_A.ANNOUNCE, _A.OBSERVE)),
+    (_S.OPENING_TERM, _T.COMMITTED): Transition(_S.LEADING, (_A.ANNOUNCE, _A.OBSERVE)),
     (_S.OPENING_TERM, _T.ABORTED): _FAIL,
-    (_S.OPENING_TERM, _T.UNANSWERED): Row(_S.OPENING_TERM, (_A.ASK_FOR_OUTCOME,)),
+    (_S.OPENING_TERM, _T.UNANSWERED): Transition(_S.OPENING_TERM, (_A.ASK_FOR_OUTCOME,)),
     (_S.OPENING_TERM, _T.UNANSWERED_FOR_LONG): _FAIL,
     (_S.OPENING_TERM, _T.FENCED): _FAIL,
     (_S.OPENING_TERM, _T.UNREACHABLE): _FAIL_PAUSED,
     (_S.OPENING_TERM, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.OPENING_TERM, _T.FAILED): _SHUT_DOWN,
-    (_S.LEADING, _T.LEASE_HELD): Row(_S.LEADING, (_A.DECIDE,)),
+    (_S.LEADING, _T.LEASE_HELD): Transition(_S.LEADING, (_A.DECIDE,)),
     (_S.LEADING, _T.LEASE_LOST): _LOSE,
     (_S.LEADING, _T.HANDED_OVER): _LOSE,
     (_S.LEADING, _T.CUT_OFF): _STEP_DOWN,
@@ -186,20 +187,20 @@ TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
     (_S.LEADING, _T.COMMITTED): _LEAD_ON,
     (_S.LEADING, _T.RESIGNED): _HAND_OVER,
     (_S.LEADING, _T.ABORTED): _LEAD_ON,
-    (_S.LEADING, _T.UNANSWERED): Row(_S.AWAITING_ANSWER, (_A.OBSERVE,)),
+    (_S.LEADING, _T.UNANSWERED): Transition(_S.AWAITING_ANSWER, (_A.OBSERVE,)),
     (_S.LEADING, _T.FENCED): _STEP_DOWN,
     (_S.LEADING, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
     (_S.LEADING, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.LEADING, _T.FAILED): _SHUT_DOWN,
-    (_S.AWAITING_ANSWER, _T.LEASE_HELD): Row(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
+    (_S.AWAITING_ANSWER, _T.LEASE_HELD): Transition(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
     (_S.AWAITING_ANSWER, _T.LEASE_LOST): _LOSE,
     (_S.AWAITING_ANSWER, _T.HANDED_OVER): _LOSE,
-    (_S.AWAITING_ANSWER, _T.CUT_OFF): Row(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
-    (_S.AWAITING_ANSWER, _T.STOOD_STILL): Row(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
+    (_S.AWAITING_ANSWER, _T.CUT_OFF): Transition(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
+    (_S.AWAITING_ANSWER, _T.STOOD_STILL): Transition(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
     (_S.AWAITING_ANSWER, _T.COMMITTED): _LEAD_ON,
     (_S.AWAITING_ANSWER, _T.RESIGNED): _HAND_OVER,
     (_S.AWAITING_ANSWER, _T.ABORTED): _LEAD_ON,
-    (_S.AWAITING_ANSWER, _T.UNANSWERED): Row(_S.AWAITING_ANSWER, (_A.OBSERVE,)),
+    (_S.AWAITING_ANSWER, _T.UNANSWERED): Transition(_S.AWAITING_ANSWER, (_A.OBSERVE,)),
     (_S.AWAITING_ANSWER, _T.UNANSWERED_FOR_LONG): _STEP_DOWN,
     (_S.AWAITING_ANSWER, _T.FENCED): _STEP_DOWN,
     (_S.AWAITING_ANSWER, _T.UNREACHABLE): _STEP_DOWN_PAUSED,
@@ -209,4 +210,4 @@ TRANSITIONS: Final[dict[tuple[Step, Trigger], Row]] = {
     (_S.STEPPING_DOWN, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.STEPPING_DOWN, _T.FAILED): _SHUT_DOWN,
 }
-"""(step, trigger) to what follows. What is not here is an error; ``docs/reference/states.md`` is drawn from it."""
+"""(phase, trigger) to what follows. What is not here is an error; ``docs/reference/states.md`` is drawn from it."""

@@ -11,7 +11,7 @@ may write to ``intents`` can claim any name; the broker's access control lists s
 from fnmatch import fnmatchcase
 from typing import Final
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.intent import IntentKind
 from controlplane.errors import ConfigurationError
 
@@ -24,7 +24,7 @@ def kinds_of(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
 
-def may_ask(policy: Policy, principal: str, kind: str) -> bool:
+def may_ask(policy: ClusterPolicy, principal: str, kind: str) -> bool:
     """Whether a principal may ask for an intent of this kind."""
     if not policy.intent_rights:
         return True
@@ -36,7 +36,7 @@ def may_ask(policy: Policy, principal: str, kind: str) -> bool:
     )
 
 
-def refusal_of(policy: Policy, principal: str, kind: str) -> str | None:
+def refusal_of(policy: ClusterPolicy, principal: str, kind: str) -> str | None:
     """Why an intent is refused to this principal; None if it is not."""
     if may_ask(policy, principal, kind):
         return None
@@ -46,7 +46,7 @@ def refusal_of(policy: Policy, principal: str, kind: str) -> str | None:
     return f"{who} may not ask for {kind}: by the policy's intent_rights {known}"
 
 
-def check_kinds(policy: Policy) -> None:
+def check_kinds(policy: ClusterPolicy) -> None:
     """Refuse rights that name unknown kinds of intents.
 
     Raises:
@@ -66,7 +66,7 @@ def check_kinds(policy: Policy) -> None:
             )
 
 
-def check_rights(policy: Policy) -> None:
+def check_rights(policy: ClusterPolicy) -> None:
     """Refuse rights under which no principal could change the rights again.
 
     Raises:

@@ -86,7 +86,7 @@ def advance(state: State, decision: Decision) -> State:
     return replace(after, last_digest=decision.digest())
 
 
-def follow(state: State, decision: Decision) -> State:
+def apply_decision(state: State, decision: Decision) -> State:
     """The state after the next decision of the log, which has to be the continuation of what was read.
 
     Raises:

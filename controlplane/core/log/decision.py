@@ -26,7 +26,7 @@ class CauseKind(Enum):
     PLACEMENT_REFUSED = "placement_refused"
     SLOTS_ARRANGED = "slots_arranged"
     PLAN_CONTINUED = "plan_continued"
-    SILENCE_LIMIT_SETTLED = "silence_limit_settled"
+    FORMER_SILENCE_LIMIT_ENDED = "former_silence_limit_ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Decision:
     moves_left: int = 0
 
     def digest(self) -> str:
-        """SHA-256 of the canonical plain form: the next decision repeats it, which chains the log."""
+        """SHA-256 of the canonical form: the next decision repeats it, which chains the log."""
         return digest_hex(self)
 
     def with_state_digest(self, state_digest: str) -> "Decision":

@@ -10,7 +10,7 @@ from controlplane.core.log.decision import Cause, CauseKind, Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.row_changes import changed_rows
 from controlplane.core.log.state import State
-from controlplane.core.routing.rows import Row
+from controlplane.core.routing.rows import TableRow
 from controlplane.core.slots.certificate import Certificate
 from controlplane.core.values.identifiers import Epoch, Seq, TopicPartition
 from controlplane.core.values.positions import position_key
@@ -29,7 +29,7 @@ class SealedDecision:
 
     decision: Decision
     state: State
-    rows: Mapping[str, Row | None]
+    rows: Mapping[str, TableRow | None]
     republish: bool = False
 
 

@@ -8,13 +8,13 @@ from typing import Any, Final, get_type_hints
 
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
-from controlplane.core.routing.rows import ROW_KINDS, Row
+from controlplane.core.routing.rows import ROW_KINDS, TableRow
 from controlplane.core.values.row_kind import AnyRowKind
 
 _FIELD_OF_IMAGE: Final = {hint: name for name, hint in get_type_hints(State).items()}
 
 
-def rows_of(state: State) -> dict[str, Row]:
+def rows_of(state: State) -> dict[str, TableRow]:
     """Every row of the routing table by key."""
     rows = {
         kind.key(identifier): kind.row(image, identifier)
@@ -25,7 +25,7 @@ def rows_of(state: State) -> dict[str, Row]:
     return {key: row for key, row in rows.items() if row is not None}
 
 
-def changed_rows(before: State, after: State, events: Iterable[Event]) -> dict[str, Row | None]:
+def changed_rows(before: State, after: State, events: Iterable[Event]) -> dict[str, TableRow | None]:
     """The rows that ``events`` changed between two states, in order of keys' first touch; None removes a row.
 
     Its cost is that of the change, not of the table.
@@ -35,7 +35,7 @@ def changed_rows(before: State, after: State, events: Iterable[Event]) -> dict[s
         for kind in ROW_KINDS:
             if isinstance(event, kind.events):
                 touched.update(((kind, identifier), None) for identifier in kind.touched(event))
-    changed: dict[str, Row | None] = {}
+    changed: dict[str, TableRow | None] = {}
     for kind, identifier in touched:
         new = kind.row(_image(after, kind), identifier)
         if new != kind.row(_image(before, kind), identifier):

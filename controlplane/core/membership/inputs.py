@@ -1,7 +1,8 @@
 """What nodes and controllers append to ``heartbeats`` and ``membership``.
 
-These are claims, not facts: each is judged before it means anything. The codec has checked types and ranges; whether a
-node is known or an incarnation is current is decided later. Wall-clock fields are carried for people and never trusted.
+These are claims, not facts: each is validated before it means anything. The codec has checked types and ranges; whether
+a node is known or an incarnation is current is decided later. Wall-clock fields are carried for people and never
+trusted.
 
 The records of the intake path are named tuples because they are built tens of thousands of times a second.
 """

@@ -55,7 +55,7 @@ class PartitionView:
         last_tick_ms: append time of the last tick; None before the first. Less than the one before if the broker's
             clock was set back: that gap counts nothing, and the next one counts again.
         heard: latest heartbeat by node and incarnation.
-        unjudged: heartbeats that ``decide`` has not looked at yet.
+        unvalidated: heartbeats that ``decide`` has not looked at yet.
         marks: recent ticks, oldest first: those of the last :data:`WINDOW_MS`, and one before.
         ticked: the clock at each controller's last tick.
     """
@@ -63,7 +63,7 @@ class PartitionView:
     clock_ms: int = 0
     last_tick_ms: int | None = None
     heard: Mapping[tuple[NodeId, Incarnation], Heard] = field(default_factory=dict)
-    unjudged: tuple[InputRecord, ...] = ()
+    unvalidated: tuple[InputRecord, ...] = ()
     marks: tuple[TickMark, ...] = ()
     ticked: Mapping[ControllerId, int] = field(default_factory=dict)
 
@@ -129,7 +129,7 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         clock_ms,
         last_tick_ms,
         heard,
-        (*view.unjudged, *heartbeats) if heartbeats else view.unjudged,
+        (*view.unvalidated, *heartbeats) if heartbeats else view.unvalidated,
         _recent((*view.marks, *marks), clock_ms) if marks else view.marks,
         {each: at_ms for each, at_ms in ticked.items() if clock_ms - at_ms < TICKING_MS},
     )

@@ -12,7 +12,7 @@ from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.kept_slots import kept_slots, kept_text
 from controlplane.core.operations.operation_context import OperationContext
 from controlplane.core.operations.slot_numbers import named_slots
-from controlplane.core.slots.policy_contract import OrderKind, SlotPolicies, heeds
+from controlplane.core.slots.policy_contract import OrderKind, SlotPolicies, supports
 from controlplane.core.values.identifiers import NodeId
 
 _NAMES_SHOWN: Final = 5
@@ -74,13 +74,13 @@ def idle_pins(state: State, name: NodeId, until: str) -> str:
 
 def unheeded(policies: SlotPolicies, name: str, ordered: Collection[OrderKind]) -> list[OrderKind]:
     """The kinds of orders among these of which that slot policy takes no account; none if it is not known here."""
-    return [kind for kind in OrderKind if kind in ordered and not heeds(policies, name, kind)]
+    return [kind for kind in OrderKind if kind in ordered and not supports(policies, name, kind)]
 
 
 def and_kept(answer: Answer, state: State, name: NodeId, context: OperationContext) -> Answer:
     """The answer to an order that relieves a node, with the slots that the node has to keep."""
     if answer.outcome is not IntentOutcome.DONE or not state.membership.can_relieve(name):
         return answer
-    heeds_exclusions = heeds(context.policies, state.cluster.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
-    kept = kept_text(kept_slots(state, name, heeds_exclusions=heeds_exclusions))
+    supports_exclusions = supports(context.policies, state.cluster.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
+    kept = kept_text(kept_slots(state, name, supports_exclusions=supports_exclusions))
     return answer._replace(detail=f"{answer.detail}; it {kept}") if kept else answer

@@ -7,18 +7,18 @@ from controlplane.core.slots.survivors import slots_text, stranded_slots
 from controlplane.core.values.identifiers import NodeId, SlotId
 
 
-def kept_slots(state: State, node_id: NodeId, *, heeds_exclusions: bool) -> tuple[SlotId, ...]:
+def kept_slots(state: State, node_id: NodeId, *, supports_exclusions: bool) -> tuple[SlotId, ...]:
     """The slots that a node would keep if it were drained or excluded, because no other node may hold them.
 
     Args:
         state: the state with its standing orders.
         node_id: the node.
-        heeds_exclusions: whether the slot policy takes account of exclusions of slots.
+        supports_exclusions: whether the slot policy takes account of exclusions of slots.
     """
     living = frozenset(node.node_id for node in state.membership.data_nodes)
     weighing = [node.node_id for node in state.membership.data_nodes if _weighs(state, node.node_id)]
     owners = state.membership.owner_ids.intersection(weighing)
-    exclusions = state.slots.exclusions if heeds_exclusions else ()
+    exclusions = state.slots.exclusions if supports_exclusions else ()
     stranded = stranded_slots(state.slots.table, living, owners, exclusions)
     return tuple(slot.slot_id for slot in stranded if node_id in slot.replicas)
 

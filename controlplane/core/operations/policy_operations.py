@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controlplane.core.cluster.events import PolicyChanged
-from controlplane.core.cluster.policy import FormerSilenceLimit, Policy
+from controlplane.core.cluster.policy import ClusterPolicy, FormerSilenceLimit
 from controlplane.core.intents.intent import REASON, IntentKind
 from controlplane.core.intents.rights import check_kinds, check_rights
 from controlplane.core.log.draft import Draft
@@ -28,7 +28,13 @@ from controlplane.core.slots.pins import inherited_exclusions, inherited_pins
 from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.slots.policy_contract import OrderKind
 from controlplane.core.slots.table import split_parts
-from controlplane.core.values.canonical import Plain, from_plain, later_fields_in_use, parsed_text, to_plain
+from controlplane.core.values.canonical import (
+    CanonicalValue,
+    from_canonical,
+    later_fields_in_use,
+    parsed_text,
+    to_canonical,
+)
 from controlplane.core.values.events import FIRST_LEVEL
 from controlplane.errors import ConfigurationError, InvalidInputError, UnknownSlotPolicyError
 
@@ -56,7 +62,7 @@ def change_policy(draft: Draft, arguments: Arguments, context: OperationContext)
     return unless_contradicting(draft, events, detail)
 
 
-def changed_policy(policy: Policy, settings: Mapping[str, str]) -> Policy:
+def changed_policy(policy: ClusterPolicy, settings: Mapping[str, str]) -> ClusterPolicy:
     """The policy with some fields changed.
 
     Args:
@@ -68,7 +74,7 @@ def changed_policy(policy: Policy, settings: Mapping[str, str]) -> Policy:
     Raises:
         ConfigurationError: an unknown field, a value of another type, or values that contradict each other.
     """
-    plain = to_plain(policy)
+    plain = to_canonical(policy)
     if not isinstance(plain, dict) or not settings:
         raise ConfigurationError("say what to change: NAME=VALUE, with a field of the policy as the name")
     if settings.get("slot_policy", policy.slot_policy) != policy.slot_policy:
@@ -85,9 +91,9 @@ def changed_policy(policy: Policy, settings: Mapping[str, str]) -> Policy:
         else:
             plain[field] = _parsed(name, text, entries)
     try:
-        changed = from_plain(Policy, plain)
+        changed = from_canonical(ClusterPolicy, plain)
     except InvalidInputError as error:
-        raise ConfigurationError(error.detail.removeprefix(f"{Policy.__name__}.")) from error
+        raise ConfigurationError(error.detail.removeprefix(f"{ClusterPolicy.__name__}.")) from error
     check_kinds(changed)
     return changed
 
@@ -98,17 +104,17 @@ def check_settings(settings: Mapping[str, str]) -> None:
     Raises:
         ConfigurationError: as :func:`changed_policy`.
     """
-    changed_policy(Policy(), settings)
+    changed_policy(ClusterPolicy(), settings)
 
 
-def _parsed(name: str, text: str, known: Plain) -> Plain:
+def _parsed(name: str, text: str, known: CanonicalValue) -> CanonicalValue:
     try:
         return parsed_text(name, text, known)
     except InvalidInputError as error:
         raise ConfigurationError(error.detail) from error
 
 
-def _check_change(state: State, after: Policy, heartbeats_offset: int) -> None:
+def _check_change(state: State, after: ClusterPolicy, heartbeats_offset: int) -> None:
     before = state.cluster.policy
     for name, level in later_fields_in_use(after).items():
         if state.cluster.feature_level < level:
@@ -130,7 +136,7 @@ def _check_change(state: State, after: Policy, heartbeats_offset: int) -> None:
         )
 
 
-def _events(draft: Draft, after: Policy, heartbeats_offset: int) -> list[Event]:
+def _events(draft: Draft, after: ClusterPolicy, heartbeats_offset: int) -> list[Event]:
     """The change with all its consequences, ready to be applied in this order."""
     state = draft.state
     count = len(state.slots.table)
@@ -145,7 +151,7 @@ def _events(draft: Draft, after: Policy, heartbeats_offset: int) -> list[Event]:
     return events
 
 
-def _former_silence_limit(state: State, after: Policy, heartbeats_offset: int) -> FormerSilenceLimit | None:
+def _former_silence_limit(state: State, after: ClusterPolicy, heartbeats_offset: int) -> FormerSilenceLimit | None:
     """A shorter limit waits until everybody who knows only a longer one has stopped; a new shortening waits anew."""
     if after.silence_limit_ms >= state.cluster.silence_limit_ms:
         return None
@@ -154,27 +160,27 @@ def _former_silence_limit(state: State, after: Policy, heartbeats_offset: int) -
     return FormerSilenceLimit(state.cluster.silence_limit_ms, heartbeats_offset)
 
 
-def _difference(before: Policy, after: Policy) -> str:
-    old, new = to_plain(before), to_plain(after)
+def _difference(before: ClusterPolicy, after: ClusterPolicy) -> str:
+    old, new = to_canonical(before), to_canonical(after)
     if not isinstance(old, dict) or not isinstance(new, dict):
         return ""
     return ", ".join(f"{name} {_shown(old[name])} -> {_shown(new[name])}" for name in new if old[name] != new[name])
 
 
-def _shown(value: Plain) -> str:
+def _shown(value: CanonicalValue) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}={text}" for name, text in value.items()) + "}"
     return str(value)
 
 
-def _waiting(state: State, after: Policy) -> str:
+def _waiting(state: State, after: ClusterPolicy) -> str:
     longest_ms = state.cluster.silence_limit_ms
     if after.silence_limit_ms >= longest_ms:
         return ""
     return f"; {longest_ms} ms go on to fence until every node that may still rely on them has stopped"
 
 
-def _ignored(state: State, after: Policy, context: OperationContext) -> str:
+def _ignored(state: State, after: ClusterPolicy, context: OperationContext) -> str:
     """The standing orders of which the new slot policy takes no account, for an answer; empty without any."""
     weighed = [name for name, order in state.membership.orders.items() if order.weight is not None]
     zoned = [name for name, order in state.membership.orders.items() if order.zone is not None]

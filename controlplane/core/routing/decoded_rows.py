@@ -3,7 +3,7 @@
 from typing import Any, TypeVar, cast
 
 from controlplane.core.cluster.rows import SETTINGS_ID, SETTINGS_ROWS, TableSettings
-from controlplane.core.routing.rows import KINDS, ROW_KINDS, Row, UnreadableRow, key_of, split_key
+from controlplane.core.routing.rows import KINDS, ROW_KINDS, TableRow, UnreadableRow, key_of, split_key
 from controlplane.core.slots.rows import SLOT_ROWS
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
@@ -24,10 +24,10 @@ class DecodedRows:
     def __init__(self) -> None:
         """No row."""
         self.unreadable: dict[str, str] = {}
-        self._rows: dict[AnyRowKind, dict[Any, Row]] = {kind: {} for kind in ROW_KINDS}
+        self._rows: dict[AnyRowKind, dict[Any, TableRow]] = {kind: {} for kind in ROW_KINDS}
         self._changed_kinds: set[AnyRowKind] = set()
 
-    def put(self, name: str, row: Row | UnreadableRow | None) -> None:
+    def put(self, name: str, row: TableRow | UnreadableRow | None) -> None:
         """Take what stands under a key now; None removes it. Keys of unknown kinds hold nothing."""
         kind_name, text = split_key(name)
         kind = KINDS.get(kind_name)

@@ -26,7 +26,7 @@ from controlplane.core.routing.hashing import bundle_hash, slot_of
 from controlplane.core.routing.rows import (
     MARKER_KEY,
     EpochMarker,
-    Row,
+    TableRow,
     UnreadableRow,
     bundle_key,
     key_text,
@@ -196,7 +196,7 @@ class TableReplica:
         return self._shown
 
     def fold(
-        self, key: bytes, value: bytes | None, row: Row | EpochMarker | UnreadableRow | None
+        self, key: bytes, value: bytes | None, row: TableRow | EpochMarker | UnreadableRow | None
     ) -> RoutingTable | None:
         """Take the next record; the new table if it closed an epoch whose digest fits.
 

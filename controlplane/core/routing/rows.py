@@ -57,8 +57,8 @@ class UnreadableRow:
     problem: str
 
 
-Row: TypeAlias = TableSettings | Slot | NodeRow | Namespace | Bundle
-TableValue: TypeAlias = Row | EpochMarker
+TableRow: TypeAlias = TableSettings | Slot | NodeRow | Namespace | Bundle
+TableValue: TypeAlias = TableRow | EpochMarker
 
 ROW_KINDS: Final[tuple[AnyRowKind, ...]] = (SETTINGS_ROWS, SLOT_ROWS, NODE_ROWS, NAMESPACE_ROWS, BUNDLE_ROWS)
 """Every kind of rows that this version knows, each as its subject declares it. Rows are written in this order."""
@@ -75,7 +75,7 @@ bundle_key: Final = BUNDLE_ROWS.key
 namespace_key: Final = NAMESPACE_ROWS.key
 
 
-def kind_of(row: Row) -> AnyRowKind:
+def kind_of(row: TableRow) -> AnyRowKind:
     """The kind of a row."""
     return _KIND_OF_RECORD[type(row)]
 

@@ -101,7 +101,7 @@ class SessionState(Enum):
     """Another process with the same name and a greater incarnation has joined: this one must stop."""
 
 
-class Trigger(Enum):
+class SessionTrigger(Enum):
     """What moves a session from one state to another."""
 
     TABLE_READ = "table_read"
@@ -114,8 +114,8 @@ class Trigger(Enum):
     LEAVE_ASKED = "leave_asked"
 
 
-_S, _T = SessionState, Trigger
-TRANSITIONS: Final[dict[tuple[SessionState, Trigger], SessionState]] = {
+_S, _T = SessionState, SessionTrigger
+TRANSITIONS: Final[dict[tuple[SessionState, SessionTrigger], SessionState]] = {
     (_S.STARTING, _T.TABLE_READ): _S.JOINING,
     (_S.STARTING, _T.LEAVE_ASKED): _S.LEFT,
     (_S.JOINING, _T.ADMITTED): _S.ACTIVE,
@@ -212,7 +212,7 @@ class NodeSession:
                 pass
             case TableRead(last_known=last_known, wall_ms=wall_ms):
                 self.incarnation = max(wall_ms, last_known + 1)
-                self._move(now_ms, Trigger.TABLE_READ)
+                self._move(now_ms, SessionTrigger.TABLE_READ)
             case TableChanged(row=row, silence_limit_ms=silence_limit_ms):
                 self._row = row
                 self._keep_within(silence_limit_ms)
@@ -226,14 +226,14 @@ class NodeSession:
             case LeaveAsked(reason=reason):
                 if self.state is not SessionState.STARTING:
                     actions.append(SendLeft(self.incarnation, reason))
-                self._move(now_ms, Trigger.LEAVE_ASKED)
+                self._move(now_ms, SessionTrigger.LEAVE_ASKED)
             case _:
                 assert_never(event)
         self._follow_table(now_ms)
         actions += self._due(now_ms)
         return Output(self._next_wake_at_ms(), tuple(actions))
 
-    def _move(self, now_ms: int, trigger: Trigger) -> None:
+    def _move(self, now_ms: int, trigger: SessionTrigger) -> None:
         before = self.state
         after = TRANSITIONS.get((before, trigger))
         if after is None:
@@ -269,29 +269,29 @@ class NodeSession:
             return
         self.table_known_at_ms = asked_at_ms
         if is_back:
-            self._move(now_ms, Trigger.LOG_BACK)
+            self._move(now_ms, SessionTrigger.LOG_BACK)
 
     def _follow_table(self, now_ms: int) -> None:
         """Follow what the table says of this node, as far as the state does not agree with it yet."""
         trigger = self._standing()
         agreed = {
-            SessionState.JOINING: (Trigger.FENCED,),
-            SessionState.ACTIVE: (Trigger.ADMITTED,),
-            SessionState.DRAINING: (Trigger.DRAINED,),
-            SessionState.LOST_LOG: (Trigger.ADMITTED, Trigger.DRAINED),
-            SessionState.FENCED: (Trigger.FENCED,),
+            SessionState.JOINING: (SessionTrigger.FENCED,),
+            SessionState.ACTIVE: (SessionTrigger.ADMITTED,),
+            SessionState.DRAINING: (SessionTrigger.DRAINED,),
+            SessionState.LOST_LOG: (SessionTrigger.ADMITTED, SessionTrigger.DRAINED),
+            SessionState.FENCED: (SessionTrigger.FENCED,),
         }
         if self.state in agreed and trigger not in agreed[self.state]:
             self._move(now_ms, trigger)
 
-    def _standing(self) -> Trigger:
+    def _standing(self) -> SessionTrigger:
         row = self._row
         if row is None or row.incarnation < self.incarnation:
-            return Trigger.FENCED
+            return SessionTrigger.FENCED
         if row.incarnation > self.incarnation:
-            return Trigger.SUPERSEDED
-        return {NodeStatus.ACTIVE: Trigger.ADMITTED, NodeStatus.DRAINING: Trigger.DRAINED}.get(
-            row.status, Trigger.FENCED
+            return SessionTrigger.SUPERSEDED
+        return {NodeStatus.ACTIVE: SessionTrigger.ADMITTED, NodeStatus.DRAINING: SessionTrigger.DRAINED}.get(
+            row.status, SessionTrigger.FENCED
         )
 
     def _deadline_ms(self) -> int:
@@ -299,7 +299,7 @@ class NodeSession:
 
     def _notice_log_loss(self, now_ms: int) -> None:
         if self.state in (SessionState.ACTIVE, SessionState.DRAINING) and now_ms >= self._deadline_ms():
-            self._move(now_ms, Trigger.LOG_LOST)
+            self._move(now_ms, SessionTrigger.LOG_LOST)
 
     def _due(self, now_ms: int) -> list[SessionAction]:
         actions: list[SessionAction] = []
@@ -319,7 +319,7 @@ class NodeSession:
         """Whether a join or a leaving record is to be repeated until the table answers."""
         if self._drain_reason is None:
             return self.state in _ASKING_STATES
-        return self.state in _MEMBER_STATES and self._standing() is Trigger.ADMITTED
+        return self.state in _MEMBER_STATES and self._standing() is SessionTrigger.ADMITTED
 
     def _next_wake_at_ms(self) -> int | None:
         wakes = []

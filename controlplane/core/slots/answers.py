@@ -13,7 +13,7 @@ from controlplane.core.slots.certificate import Certificate
 from controlplane.core.slots.policy_contract import CERTIFYING_POLICIES, SlotAnswer, SlotPolicy, SlotRequest
 from controlplane.core.slots.survivors import rows_of_survivors, stands
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.canonical import Plain, canonical_bytes, from_plain, to_plain
+from controlplane.core.values.canonical import CanonicalValue, canonical_bytes, from_canonical, to_canonical
 from controlplane.core.values.identifiers import NodeId, SlotId
 from controlplane.errors import InvalidInputError, PlacementRefusedError, StopError
 
@@ -124,8 +124,8 @@ def _certificate_problems(policy_name: str, certificate: object) -> Iterator[str
         yield f"it has a certificate, but only {', '.join(map(repr, CERTIFYING_POLICIES))} proves its plans: give None"
     elif certificate is not None:
         try:
-            plain = to_plain(certificate)
-            from_plain(Certificate, plain)
+            plain = to_canonical(certificate)
+            from_canonical(Certificate, plain)
             canonical_bytes(certificate)
             if _is_too_great(plain):
                 yield "the certificate has a number that needs more than 64 bits"
@@ -141,7 +141,7 @@ def _is_text(value: object) -> bool:
         return False
 
 
-def _is_too_great(plain: Plain) -> bool:
+def _is_too_great(plain: CanonicalValue) -> bool:
     """Whether there is a whole number in it that a log cannot hold."""
     match plain:
         case int():

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.events import (
     MemoryEntry,
     PlanDropped,
@@ -34,7 +34,7 @@ _Pair = TypeVar("_Pair", Pin, Exclusion)
 
 
 def apply_slot_event(  # noqa: C901, PLR0911, PLR0912 - one line for each kind of event
-    slots: SlotsImage, event: SlotEvent, policy: Policy
+    slots: SlotsImage, event: SlotEvent, policy: ClusterPolicy
 ) -> SlotsImage:
     """The image after one event.
 

@@ -28,7 +28,7 @@ class Waiting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DuePlan:
     """What of a plan may be carried out now, and why the rest may not."""
 
     rows: tuple[Slot, ...]
@@ -63,22 +63,22 @@ def carry_out(
     """
     at_once = request.refresh or policy.paces_itself
     not_before_ms = request.now_ms + request.policy.cool_down_ms
-    step = Step(planned, ()) if at_once else next_step(holdings, request, planned, not_before_ms)
+    due = DuePlan(planned, ()) if at_once else due_plan(holdings, request, planned, not_before_ms)
     events: list[SlotEvent] = []
     if holdings.slots.plan is not None:
         events.append(PlanDropped(holdings.slots.plan.plan_id, "a new plan takes its place"))
-    events += _assigned(holdings, request, step.rows)
-    if step.waiting:
-        later = {waiting.slot_id for waiting in step.waiting}
+    events += _assigned(holdings, request, due.rows)
+    if due.waiting:
+        later = {waiting.slot_id for waiting in due.waiting}
         rows = tuple(slot for slot in planned if slot.slot_id in later)
         events.append(PlanMade(plan_id, request.now_ms, not_before_ms, rows))
     return tuple(events)
 
 
-def go_on(holdings: Holdings, request: SlotRequest, plan: PlanInFlight) -> tuple[Step, tuple[SlotEvent, ...]]:
+def go_on(holdings: Holdings, request: SlotRequest, plan: PlanInFlight) -> tuple[DuePlan, tuple[SlotEvent, ...]]:
     """What of the plan in flight may be carried out now, and the events that do it; none if nothing may."""
-    step = next_step(holdings, request, holdings.slots.planned_rows, plan.not_before_ms)
-    return step, tuple(_assigned(holdings, request, [_due(request, slot) for slot in step.rows]))
+    due = due_plan(holdings, request, holdings.slots.planned_rows, plan.not_before_ms)
+    return due, tuple(_assigned(holdings, request, [_due(request, slot) for slot in due.rows]))
 
 
 def waiting_rows(holdings: Holdings, request: SlotRequest) -> tuple[Waiting, ...]:
@@ -86,12 +86,12 @@ def waiting_rows(holdings: Holdings, request: SlotRequest) -> tuple[Waiting, ...
     if holdings.slots.plan is None:
         return ()
     rows = holdings.slots.planned_rows
-    step = next_step(holdings, request, rows, holdings.slots.plan.not_before_ms)
-    due = [Waiting(slot.slot_id, "the leader's next look") for slot in step.rows]
-    return tuple(sorted([*step.waiting, *due]))
+    due = due_plan(holdings, request, rows, holdings.slots.plan.not_before_ms)
+    next_rows = [Waiting(slot.slot_id, "the leader's next look") for slot in due.rows]
+    return tuple(sorted([*due.waiting, *next_rows]))
 
 
-def next_step(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], not_before_ms: int) -> Step:
+def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], not_before_ms: int) -> DuePlan:
     """Which of the planned rows may be carried out now; the others with their reason, by slot id.
 
     Rows that carry out orders pass the cool-down and the return window, which delay balancing, and get what there is
@@ -138,7 +138,7 @@ def next_step(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot],
     for slot, node_id in _without_room(request, [row for row in chosen.values() if row.slot_id in ordered], delayed):
         del chosen[slot.slot_id]
         waiting.append(Waiting(slot.slot_id, f"{node_id} has no room before rows are carried out that wait"))
-    return Step(tuple(slot for _, slot in sorted(chosen.items())), tuple(sorted(waiting)))
+    return DuePlan(tuple(slot for _, slot in sorted(chosen.items())), tuple(sorted(waiting)))
 
 
 def _without_room(

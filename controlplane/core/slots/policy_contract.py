@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.certificate import Certificate
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.pins import Exclusion, Pin
@@ -45,7 +45,7 @@ class SlotRequest:
     slots: tuple[Slot, ...]
     nodes: tuple[PlacementNode, ...]
     renewed: frozenset[NodeId]
-    policy: Policy
+    policy: ClusterPolicy
     epoch: Epoch
     now_ms: int
     reports: Mapping[NodeId, SlotReport] = field(default_factory=dict)
@@ -149,14 +149,14 @@ class SlotPolicy(ABC):
         dead_may_hold: rows may be left as they were, with those who are gone still in them, and are when the policy
             refuses to answer; nobody is put into a row dead.
         paces_itself: its answers are carried out at once, whatever pace the operator has chosen.
-        heeds: the kinds of orders that it looks at; the answers to all others say that they do not count.
+        supported_orders: the kinds of orders that it looks at; the answers to all others say that they do not count.
     """
 
     name: str
     interval_ms: int | None = None
     dead_may_hold: bool = False
     paces_itself: bool = False
-    heeds: frozenset[OrderKind] = frozenset()
+    supported_orders: frozenset[OrderKind] = frozenset()
 
     @abstractmethod
     def check_options(self, options: Mapping[str, str]) -> None:
@@ -174,7 +174,7 @@ class SlotPolicy(ABC):
             PlacementRefusedError: there is no such table; the sentence says why.
         """
 
-    def check_table(self, slots: tuple[Slot, ...], policy: Policy) -> None:  # noqa: B027 - most can begin with any table
+    def check_table(self, slots: tuple[Slot, ...], policy: ClusterPolicy) -> None:  # noqa: B027 - most can begin with any table
         """Refuse a table from which it could not go on under a policy.
 
         Raises:
@@ -203,10 +203,10 @@ SlotPolicies: TypeAlias = Mapping[str, SlotPolicy]
 """The slot policies that a controller knows, by name."""
 
 
-def heeds(policies: SlotPolicies, name: str, kind: OrderKind) -> bool:
+def supports(policies: SlotPolicies, name: str, kind: OrderKind) -> bool:
     """Whether the slot policy of that name looks at such orders; one that is not known here is held to do so."""
     policy = policies.get(name)
-    return policy is None or kind in policy.heeds
+    return policy is None or kind in policy.supported_orders
 
 
 CERTIFYING_POLICIES: Final = frozenset({"minimal"})

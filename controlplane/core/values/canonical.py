@@ -1,8 +1,9 @@
-"""Values of the core to and from plain form: dicts, lists, strings, numbers, booleans and None.
+"""Values of the core to and from canonical form: dicts, lists, strings, numbers, booleans and None.
 
 One converter serves the log's encoding, snapshots, digests and ``--format json``, so they cannot disagree. A value's
-plain form follows its dataclass or named tuple field by field; a member of a union of dataclasses carries its class
-name under ``"type"``. Equal values have equal canonical bytes.
+canonical form follows its dataclass or named tuple field by field; a member of a union of dataclasses carries its class
+name under ``"type"``. Equal values have equal canonical bytes. Those leave out fields marked :func:`later`
+while they have their defaults; canonical forms hold every field.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from controlplane.errors import InvalidInputError
 
-Plain: TypeAlias = "bool | int | float | str | list[Plain] | dict[str, Plain] | None"
+CanonicalValue: TypeAlias = "bool | int | float | str | list[CanonicalValue] | dict[str, CanonicalValue] | None"
 T = TypeVar("T")
 
 TYPE_FIELD = "type"
@@ -37,11 +38,13 @@ def later(*, since_level: int) -> Mapping[str, int]:
     return {_SINCE_LEVEL: since_level}
 
 
-def to_plain(value: object) -> Plain:
-    """The plain form of a value; mappings keep their string keys, in sorted order.
+def to_canonical(value: object) -> CanonicalValue:
+    """The canonical form of a value; mappings keep their string keys, in sorted order.
+
+    Every field is there, also one marked :func:`later` that has its default: :func:`canonical_bytes` leaves that out.
 
     Raises:
-        TypeError: the value is of a kind that has no plain form (a defect of the caller).
+        TypeError: the value is of a kind that has no canonical form (a defect of the caller).
     """
     plain = _WHOLE.of(value)
     if type(value) in _UNION_MEMBERS and isinstance(plain, dict):
@@ -49,8 +52,8 @@ def to_plain(value: object) -> Plain:
     return plain
 
 
-def from_plain(expected: type[T], plain: Plain) -> T:
-    """The value of type ``expected`` whose plain form is given.
+def from_canonical(expected: type[T], plain: CanonicalValue) -> T:
+    """The value of type ``expected`` whose canonical form is given.
 
     Raises:
         InvalidInputError: a field is missing or has another type; the detail names the path to it.
@@ -58,7 +61,7 @@ def from_plain(expected: type[T], plain: Plain) -> T:
     return typing.cast("T", _parser(expected)(plain, expected.__name__))  # type: ignore[arg-type]  # classes are hashable
 
 
-def parsed_text(name: str, text: str, known: Plain) -> Plain:
+def parsed_text(name: str, text: str, known: CanonicalValue) -> CanonicalValue:
     """A value of the kind of another one, as people write it.
 
     Args:
@@ -83,7 +86,10 @@ def parsed_text(name: str, text: str, known: Plain) -> Plain:
 
 
 def canonical_bytes(value: object) -> bytes:
-    """The one byte form of a value: JSON with sorted keys and no spaces, UTF-8."""
+    """The one byte form of a value: JSON with sorted keys and no spaces, UTF-8.
+
+    Fields marked :func:`later` are left out while they have their defaults; :func:`to_canonical` keeps them.
+    """
     return _JSON.encode(_CANONICAL.of(value)).encode()
 
 
@@ -116,7 +122,7 @@ def written_as_pairs(kind: type[T]) -> type[T]:
     return kind
 
 
-_Form: TypeAlias = Callable[[Any], Plain]
+_Form: TypeAlias = Callable[[Any], CanonicalValue]
 _SCALARS: Final = (type(None), bool, int, float, str)
 
 
@@ -131,10 +137,10 @@ class _Forms(dict[type, "_Form | None"]):
         super().__init__(dict.fromkeys(_SCALARS))
         self._whole = whole
 
-    def of(self, value: object) -> Plain:
-        """The plain form; a member of a union names its class."""
+    def of(self, value: object) -> CanonicalValue:
+        """The canonical form; a member of a union names its class."""
         form = self[type(value)]
-        return typing.cast("Plain", value) if form is None else form(value)
+        return typing.cast("CanonicalValue", value) if form is None else form(value)
 
     def __missing__(self, kind: type) -> "_Form | None":
         form = self[kind] = self._found(kind)
@@ -154,7 +160,7 @@ class _Forms(dict[type, "_Form | None"]):
             return lambda entries: [[self.of(key), self.of(value)] for key, value in entries.items()]
         if issubclass(kind, Mapping):
             return lambda mapping: {str(key): self.of(mapping[key]) for key in sorted(mapping)}
-        message = f"{kind.__name__} has no plain form"
+        message = f"{kind.__name__} has no canonical form"
         raise TypeError(message)
 
     def _record(self, kind: type, names: tuple[str, ...]) -> _Form:
@@ -162,15 +168,15 @@ class _Forms(dict[type, "_Form | None"]):
         defaults = {} if self._whole else later_defaults(kind)
         of = self.of
 
-        def whole_record(value: object) -> Plain:
-            plain: dict[str, Plain] = dict(tag)
+        def whole_record(value: object) -> CanonicalValue:
+            plain: dict[str, CanonicalValue] = dict(tag)
             for name in names:
                 item = getattr(value, name)
                 plain[name] = item if type(item) in _SCALARS else of(item)
             return plain
 
-        def record(value: object) -> Plain:
-            plain = typing.cast("dict[str, Plain]", whole_record(value))
+        def record(value: object) -> CanonicalValue:
+            plain = typing.cast("dict[str, CanonicalValue]", whole_record(value))
             for name, default in defaults.items():
                 if getattr(value, name) == default:
                     del plain[name]
@@ -219,7 +225,7 @@ def _field_names(kind: type) -> tuple[str, ...] | None:
     return getattr(kind, "_fields", None)
 
 
-_Parser: TypeAlias = Callable[[Plain, str], object]
+_Parser: TypeAlias = Callable[[CanonicalValue, str], object]
 
 
 @functools.cache
@@ -243,12 +249,12 @@ def _parser(expected: Any) -> _Parser:  # noqa: ANN401 - a type expression: a cl
     return _scalar_parser(expected)
 
 
-def _refuse(path: str, wanted: str, plain: Plain) -> InvalidInputError:
+def _refuse(path: str, wanted: str, plain: CanonicalValue) -> InvalidInputError:
     return InvalidInputError("wrong_type", f"{path} is {plain!r:.80}, expected {wanted}")
 
 
 def _scalar_parser(expected: type) -> _Parser:
-    def parse(plain: Plain, path: str) -> object:
+    def parse(plain: CanonicalValue, path: str) -> object:
         if expected is float and isinstance(plain, int) and not isinstance(plain, bool):
             return float(plain)
         if type(plain) is not expected:
@@ -259,7 +265,7 @@ def _scalar_parser(expected: type) -> _Parser:
 
 
 def _enum_parser(expected: type[enum.Enum]) -> _Parser:
-    def parse(plain: Plain, path: str) -> object:
+    def parse(plain: CanonicalValue, path: str) -> object:
         try:
             return expected(plain)
         except ValueError:
@@ -269,7 +275,7 @@ def _enum_parser(expected: type[enum.Enum]) -> _Parser:
 
 
 def _tuple_parser(item: _Parser) -> _Parser:
-    def parse(plain: Plain, path: str) -> object:
+    def parse(plain: CanonicalValue, path: str) -> object:
         if not isinstance(plain, list | tuple):
             raise _refuse(path, "a list", plain)
         return tuple(item(element, f"{path}[{index}]") for index, element in enumerate(plain))
@@ -278,7 +284,7 @@ def _tuple_parser(item: _Parser) -> _Parser:
 
 
 def _fixed_parser(*items: _Parser) -> _Parser:
-    def parse(plain: Plain, path: str) -> object:
+    def parse(plain: CanonicalValue, path: str) -> object:
         if not isinstance(plain, list | tuple) or len(plain) != len(items):
             raise _refuse(path, f"a list of {len(items)}", plain)
         return tuple(
@@ -291,7 +297,7 @@ def _fixed_parser(*items: _Parser) -> _Parser:
 def _pairs_parser(kind: type, key: _Parser, value: _Parser) -> _Parser:
     items = _tuple_parser(_fixed_parser(key, value))
 
-    def parse(plain: Plain, path: str) -> object:
+    def parse(plain: CanonicalValue, path: str) -> object:
         pairs = typing.cast("tuple[tuple[object, object], ...]", items(plain, path))
         made = kind(pairs)
         if len(made) != len(pairs):
@@ -303,7 +309,7 @@ def _pairs_parser(kind: type, key: _Parser, value: _Parser) -> _Parser:
 
 
 def _mapping_parser(item: _Parser) -> _Parser:
-    def parse(plain: Plain, path: str) -> object:
+    def parse(plain: CanonicalValue, path: str) -> object:
         if not isinstance(plain, Mapping):
             raise _refuse(path, "a map", plain)
         return {key: item(plain[key], f"{path}[{key!r}]") for key in sorted(plain)}
@@ -316,7 +322,7 @@ def _record_parser(expected: Any) -> _Parser:  # noqa: ANN401 - a dataclass or n
     fields = {name: _parser(hints[name]) for name in _field_names(expected) or ()}
     later = later_defaults(expected)
 
-    def parse(plain: Plain, path: str) -> object:
+    def parse(plain: CanonicalValue, path: str) -> object:
         if not isinstance(plain, Mapping):
             raise _refuse(path, expected.__name__, plain)
         missing = [name for name in fields if name not in plain and name not in later]
@@ -335,7 +341,7 @@ def _union_parser(members: tuple[Any, ...]) -> _Parser:
     optional = type(None) in members
     untagged = list(records.values()) if len(records) == 1 else []
 
-    def parse(plain: Plain, path: str) -> object:
+    def parse(plain: CanonicalValue, path: str) -> object:
         if plain is None and optional:
             return None
         if isinstance(plain, Mapping) and plain.get(TYPE_FIELD) in records:

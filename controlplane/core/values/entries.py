@@ -22,7 +22,7 @@ V = TypeVar("V")
 class Entries(Mapping[K, V]):
     """A map that never changes; :meth:`put` and :meth:`drop` return the changed one.
 
-    Equal entries have equal digests. Its plain form is a list of pairs, ascending by key.
+    Equal entries have equal digests. Its canonical form is a list of pairs, ascending by key.
     """
 
     __slots__ = ("_digest", "_keys", "_map")

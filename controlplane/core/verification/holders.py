@@ -40,13 +40,13 @@ def expected_owners(state: State) -> list[NodeId]:
     return sorted(node.node_id for node in holders(state) if node.weight > 0)
 
 
-def awake_pins(state: State) -> tuple[Pin, ...]:
+def active_pins(state: State) -> tuple[Pin, ...]:
     """The pins on nodes that are to hold something."""
     names = frozenset(expected_owners(state))
     return tuple(pin for pin in state.slots.pins if pin.node_id in names)
 
 
-def awake_exclusions(state: State) -> tuple[Exclusion, ...]:
+def active_exclusions(state: State) -> tuple[Exclusion, ...]:
     """The exclusions of nodes that live."""
     return tuple(
         each
@@ -64,7 +64,7 @@ def immovable(state: State, table: Sequence[Slot]) -> frozenset[SlotId]:
     """
     owners = set(expected_owners(state))
     takers = {slot.slot_id: owners for slot in table}
-    for each in awake_exclusions(state):
+    for each in active_exclusions(state):
         if each.slot_id in takers:
             takers[each.slot_id] = takers[each.slot_id] - {each.node_id}
     living = {node.node_id for node in holders(state)}

@@ -1,6 +1,6 @@
 """The check of a decision log from outside: is it one chain, does every decision say what it does, and prove it?
 
-Folds the log as every reader does, and judges each planned slot table by the certificate's verifier, or, where the slot
+Folds the log as every reader does, and checks each planned slot table by the certificate's verifier, or, where the slot
 policy gives no certificate but has to decide as another system does, by deciding again. Who may hold slots is found out
 here again, apart from the planner's code: a planner that left a node out must not be believed.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from controlplane.core.cluster.events import FeatureLevelRaised
 from controlplane.core.cluster.policy import FEATURE_LEVEL
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.log.row_changes import changed_rows
 from controlplane.core.log.state import State
@@ -25,8 +25,8 @@ from controlplane.core.slots.proof.verify import verify
 from controlplane.core.slots.table import Slot, empty_table
 from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.core.verification.holders import (
-    awake_exclusions,
-    awake_pins,
+    active_exclusions,
+    active_pins,
     expected_owners,
     holders,
     immovable,
@@ -57,16 +57,16 @@ class Complaint:
 
 
 class LogVerification:
-    """Judges a log from its first decision on, one decision after the other.
+    """Checks a log from its first decision on, one decision after the other.
 
     Args:
         policies: the slot policies that are known, by name. They are not asked to plan, only what their tables may be.
 
     Attributes:
         state: after the last decision that continued the log.
-        decisions: how many were judged.
+        decisions: how many were checked.
         certificates: how many of them carried a certificate.
-        broken: whether the log does not go on; what follows cannot be judged.
+        broken: whether the log does not go on; what follows cannot be checked.
         unknown_slot_policies: names of others under which decisions were taken: they are held to leave no dead node in
             the table, which is more than some promise.
     """
@@ -80,19 +80,19 @@ class LogVerification:
         self.certificates = 0
         self.broken = False
 
-    def judge(self, decision: Decision) -> list[Complaint]:
+    def check(self, decision: Decision) -> list[Complaint]:
         """What is wrong with the next decision of the log; nothing if it is right.
 
         Raises:
             InvariantViolationError: the log was found to be broken before (a defect of the caller).
         """
         if self.broken:
-            raise InvariantViolationError("the log is broken: what follows cannot be judged")
+            raise InvariantViolationError("the log is broken: what follows cannot be checked")
         before = self.state
         self.decisions += 1
         self.certificates += decision.certificate is not None
         try:
-            after = follow(before, decision)
+            after = apply_decision(before, decision)
         except StopError as error:
             self.broken = True
             return [Complaint(decision.seq, decision.epoch, str(error))]
@@ -113,7 +113,7 @@ class LogVerification:
         self.broken = True
         return Complaint(Seq(self.state.seq + 1), self.state.epoch, str(error))
 
-    def judge_end(self, undecoded: str = "") -> list[Complaint]:
+    def check_end(self, undecoded: str = "") -> list[Complaint]:
         """What is wrong with the whole state to which the log has led, and with what stands behind it.
 
         Args:
@@ -205,7 +205,7 @@ def _number_complaints(before: State, decision: Decision, after: State) -> list[
 def _plan_complaints(before: State, decision: Decision, after: State, *, dead_may_stay: bool) -> list[str]:
     """What is wrong with who owns what after the decision, by what its slot policy proves or promises.
 
-    Where the dead may stay in the table, that nobody is given a slot after his death is judged with the invariants.
+    Where the dead may stay in the table, that nobody is given a slot after his death is checked with the invariants.
     """
     if len(after.slots.table) != len(split_table(before, decision)):
         return []  # what the table begins with is not known, and has been complained of
@@ -241,7 +241,7 @@ def _plan_complaints(before: State, decision: Decision, after: State, *, dead_ma
 def _waiting_complaints(before: State, decision: Decision, after: State, *, dead_may_stay: bool) -> list[str]:
     """The rows that wait for their planned ones have to stay as they were, and an emergency may not wait.
 
-    The plan is judged by its own rows: what stands in the table meanwhile, nobody else looks at.
+    The plan is checked by its own rows: what stands in the table meanwhile, nobody else looks at.
     """
     if after.slots.plan is None:
         return []
@@ -327,6 +327,6 @@ def _problem(decision: Decision, after: State, rows: tuple[Slot, ...]) -> Placem
         tuple(holders(after)),
         PlacementRules(policy.replica_count, policy.zone_rule, policy.replicas_per_zone, policy.tolerance_percent),
         decision.epoch,
-        pins=tuple(pin for pin in awake_pins(after) if pin.slot_id in known),
-        exclusions=tuple(each for each in awake_exclusions(after) if each.slot_id in known),
+        pins=tuple(pin for pin in active_pins(after) if pin.slot_id in known),
+        exclusions=tuple(each for each in active_exclusions(after) if each.slot_id in known),
     )

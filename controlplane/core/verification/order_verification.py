@@ -6,7 +6,7 @@ What the orders mean for a plan is found out here again, apart from the planner'
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from controlplane.core.cluster.events import PolicyChanged, SilenceLimitSettled
+from controlplane.core.cluster.events import FormerSilenceLimitEnded, PolicyChanged
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.order_checks import new_problems
@@ -62,17 +62,17 @@ def planned_from(before: State, decision: Decision, after: State) -> tuple[Slot,
 
 def order_complaints(before: State, decision: Decision, after: State) -> Iterator[str]:
     """What is wrong with the events of a decision that operators' orders brought about."""
-    settled = any(isinstance(event, SilenceLimitSettled) for event in decision.events)
+    ended = any(isinstance(event, FormerSilenceLimitEnded) for event in decision.events)
     for event in decision.events:
         match event:
             case NodeUndrained(node_id=node_id) if (
                 node_id in before.membership.nodes and before.membership.nodes[node_id].leaving
             ):
                 yield f"node {node_id!r} asked to leave and is undrained"
-            case SilenceLimitSettled() if before.cluster.former_silence_limit is None:
-                yield "a silence limit is settled, but none was shortened"
+            case FormerSilenceLimitEnded() if before.cluster.former_silence_limit is None:
+                yield "a former silence limit is ended, but none was shortened"
             case PolicyChanged():
-                yield from _policy_complaints(before, event, settled=settled)
+                yield from _policy_complaints(before, event, ended=ended)
             case _:
                 pass
     yield from _split_complaints(before, decision)
@@ -131,9 +131,9 @@ def survivors_of(decision: Decision, after: State) -> set[NodeId]:
     return {node_id for node_id, node in after.membership.nodes.items() if node.may_hold} - renewed_by(decision.events)
 
 
-def _policy_complaints(before: State, event: PolicyChanged, *, settled: bool) -> Iterator[str]:
+def _policy_complaints(before: State, event: PolicyChanged, *, ended: bool) -> Iterator[str]:
     policy = event.policy
-    relied_on_ms = before.cluster.policy.silence_limit_ms if settled else before.cluster.silence_limit_ms
+    relied_on_ms = before.cluster.policy.silence_limit_ms if ended else before.cluster.silence_limit_ms
     if before.log_id and policy.hash_function is not before.cluster.policy.hash_function:
         yield f"the hash function changes to {policy.hash_function.value} while the cluster lives"
     if policy.slot_count < before.cluster.policy.slot_count:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat
@@ -64,7 +64,7 @@ class Cluster:
         """After the last decision."""
         return self.world.state
 
-    def begin(self, policy: Policy) -> None:
+    def begin(self, policy: ClusterPolicy) -> None:
         """Open the first term of a new log.
 
         Raises:

@@ -1,7 +1,7 @@
 """Commands by which something happens: time passes, nodes come and go, operators ask, leaders change."""
 
 from controlplane.config import INTENTS
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.intent import Intent
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.policy_operations import changed_policy
@@ -13,7 +13,7 @@ from tests.scenarios.engine.script import ScenarioError
 def policy(cluster: Cluster, call: Call) -> list[str]:
     """``policy [FIELD=VALUE ...]``: begin the log under this policy, and open its first term."""
     call.only(*call.settings, words=0)
-    cluster.begin(changed_policy(Policy(), call.settings) if call.settings else Policy())
+    cluster.begin(changed_policy(ClusterPolicy(), call.settings) if call.settings else ClusterPolicy())
     return []
 
 

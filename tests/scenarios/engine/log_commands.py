@@ -4,16 +4,16 @@ import json
 from dataclasses import fields, replace
 from typing import Final
 
-from controlplane.core.log.apply import apply, follow
+from controlplane.core.log.apply import apply, apply_decision
 from controlplane.core.log.events import EVENT_TYPES, Event
+from controlplane.core.log.snapshots.body import parts_of, pieces_of, restored, snapshot_id
 from controlplane.core.log.snapshots.log_point import LogPoint
-from controlplane.core.log.snapshots.parts import parts_of, pieces_of, restored, snapshot_id
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import NodeAdmitted
 from controlplane.core.membership.node import Node, NodeRole, NodeStatus
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.canonical import Plain, from_plain, to_plain
+from controlplane.core.values.canonical import CanonicalValue, from_canonical, to_canonical
 from controlplane.core.values.identifiers import Epoch
 from controlplane.errors import InvalidInputError, InvariantViolationError
 from tests.helpers.logs import complaints_of
@@ -68,12 +68,12 @@ def snapshot(cluster: Cluster, call: Call) -> list[str]:
     seq = int(call.words[0]) if call.words else len(decisions)
     state = State()
     for decision in decisions[:seq]:
-        state = follow(state, decision)
+        state = apply_decision(state, decision)
     body = b"".join(pieces_of(state))
     parts = list(parts_of(snapshot_id(state.seq, state.term, 1), LogPoint(state), body, "test", _PART_BYTES))
     read = restored(parts)
     for decision in decisions[seq:]:
-        read = follow(read, decision)
+        read = apply_decision(read, decision)
     same = read == cluster.state and read.digest() == cluster.state.digest()
     cluster.world.state = read
     parted = "in several parts" if len(parts) > 1 else "in one part"
@@ -89,10 +89,10 @@ def _event(state: State, part: Call) -> Event:
         raise ScenarioError(f"{part.name!r} is no event")
     if part.name == NodeAdmitted.__name__:
         return NodeAdmitted(_node(state, part))
-    given: dict[str, Plain] = {name: _value(name, text) for name, text in part.settings.items()}
-    times: dict[str, Plain] = {each.name: state.decided_at_ms for each in fields(kind) if each.name in TIMES}
+    given: dict[str, CanonicalValue] = {name: _value(name, text) for name, text in part.settings.items()}
+    times: dict[str, CanonicalValue] = {each.name: state.decided_at_ms for each in fields(kind) if each.name in TIMES}
     try:
-        return from_plain(kind, times | given)
+        return from_canonical(kind, times | given)
     except InvalidInputError as error:
         raise ScenarioError(f"{part.name}: {error.detail}") from error
 
@@ -106,16 +106,18 @@ def _node(state: State, part: Call) -> Node:
     return replace(known, incarnation=part.whole("incarnation", known.incarnation), status=status)
 
 
-def _value(name: str, text: str) -> Plain:
+def _value(name: str, text: str) -> CanonicalValue:
     if name in ("slots", "rows"):
-        return [to_plain(_row(each)) for each in text.split("+")]
+        return [to_canonical(_row(each)) for each in text.split("+")]
     if name in ("pins", "exclusions"):
         kind = Pin if name == "pins" else Exclusion
-        return [to_plain(kind(int(slot), node)) for slot, _, node in (each.partition(":") for each in text.split("+"))]
+        return [
+            to_canonical(kind(int(slot), node)) for slot, _, node in (each.partition(":") for each in text.split("+"))
+        ]
     if name in _TEXTS:
         return text
     try:
-        value: Plain = json.loads(text)
+        value: CanonicalValue = json.loads(text)
     except ValueError:
         return text
     return value

@@ -11,7 +11,7 @@ from typing import Final
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
 from controlplane.core.cluster.events import ClusterCreated, PolicyChanged, TermOpened
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
@@ -30,7 +30,7 @@ from controlplane.core.slots.events import (
 )
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.canonical import TYPE_FIELD, Plain, to_plain
+from controlplane.core.values.canonical import TYPE_FIELD, CanonicalValue, to_canonical
 from controlplane.core.values.inputs import Refusal
 from tests.helpers.world import START_MS
 
@@ -133,7 +133,7 @@ def event_text(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one line 
         case IntentAnswered():
             return f"{name} {event.kind} {event.outcome.value}: {event.detail}"
         case _:
-            return " ".join([name, *_field_texts(to_plain(event))])
+            return " ".join([name, *_field_texts(to_canonical(event))])
 
 
 def node_text(node: Node) -> str:
@@ -166,9 +166,9 @@ def bundle_text(bundle: Bundle) -> str:
     return f"{bundle.bundle_id}={bundle.owner or '-'}"
 
 
-def policy_text(policy: Policy) -> str:
+def policy_text(policy: ClusterPolicy) -> str:
     """The fields of a policy that do not have their defaults."""
-    plain, default = to_plain(policy), to_plain(Policy())
+    plain, default = to_canonical(policy), to_canonical(ClusterPolicy())
     if not isinstance(plain, dict) or not isinstance(default, dict):
         raise TypeError("a policy is a record")
     return " ".join(f"{name}={_value(value)}" for name, value in plain.items() if value != default[name]) or "defaults"
@@ -211,17 +211,17 @@ def _pairs(items: Iterable[tuple[object, object]]) -> str:
     return " ".join(f"{name}={value}" for name, value in items)
 
 
-def _field_texts(plain: Plain) -> list[str]:
+def _field_texts(plain: CanonicalValue) -> list[str]:
     if not isinstance(plain, dict):
         raise TypeError("an event is a record")
     return [f"{name}={_field(name, value)}" for name, value in plain.items() if name != TYPE_FIELD]
 
 
-def _field(name: str, value: Plain) -> str:
+def _field(name: str, value: CanonicalValue) -> str:
     return time_text(value) if name in TIMES and isinstance(value, int) else _value(value)
 
 
-def _value(value: Plain) -> str:
+def _value(value: CanonicalValue) -> str:
     if isinstance(value, list):
         return ",".join(map(_value, value)) or "-"
     if isinstance(value, dict):

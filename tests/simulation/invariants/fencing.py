@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS
-from controlplane.core.cluster.events import SilenceLimitSettled, TermOpened
+from controlplane.core.cluster.events import FormerSilenceLimitEnded, TermOpened
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State
 from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeFenced
@@ -92,9 +92,9 @@ class FencingWatch:
             partition.observed_from = self._observed_from.get(f"{HEARTBEATS}[{number}]", 0)
         for event in decision.events:
             if isinstance(event, NodeFenced) and event.cause is FencingCause.SILENCE:
-                # A decision that settles a shorter limit goes by it already, one that lengthens the limit not yet.
-                settled = [each.silence_limit_ms for each in decision.events if isinstance(each, SilenceLimitSettled)]
-                self._judge_fencing(decision, event, (settled or [before.cluster.silence_limit_ms])[0])
+                # A decision that ends a former limit goes by it already, one that lengthens the limit not yet.
+                ended = [each.silence_limit_ms for each in decision.events if isinstance(each, FormerSilenceLimitEnded)]
+                self._judge_fencing(decision, event, (ended or [before.cluster.silence_limit_ms])[0])
             elif isinstance(event, NodeAdmitted):
                 member = event.node.node_id, event.node.incarnation
                 # When it was decided, not when it was committed: an answer may be long in coming.

@@ -3,18 +3,18 @@
 from collections import Counter
 from collections.abc import Callable
 
-from controlplane.adapters.memory import MemoryLogReader
 from controlplane.config import DECISIONS
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.intents.events import IntentAnswered
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import ControllerId, Epoch, IntentId, Term, TopicPartition
 from controlplane.core.verification.invariants import check
-from controlplane.decision_stream import DecisionStream
 from controlplane.errors import ControlPlaneError, InvariantViolationError
+from controlplane.testing import MemoryLogReader
+from controlplane.topic_reading.decision_stream import DecisionStream
 from tests.simulation.invariants.verdicts import Verdicts
 from tests.simulation.world import World
 
@@ -70,7 +70,7 @@ class LogWatch:
         before, judge = self.state, self._verdicts.judge
         judge(KEPT, decision.previous_digest == before.last_digest, f"decision {decision.seq} follows another one")
         try:
-            self.state = follow(before, decision)
+            self.state = apply_decision(before, decision)
         except ControlPlaneError as error:
             judge(CONTINUES, holds=False, detail=error)
             return

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from controlplane.core.log.row_changes import rows_of
 from controlplane.core.log.state import State
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.routing.rows import Row, key_of
+from controlplane.core.routing.rows import TableRow, key_of
 from controlplane.core.values.identifiers import Epoch, Term
 from tests.simulation.invariants.verdicts import Verdicts
 
@@ -22,7 +22,7 @@ class ReaderWatch:
         self._verdicts = verdicts
         self._shown: dict[str, tuple[object, RoutingTable]] = {}
         self._digests: dict[Epoch, tuple[Term, str]] = {}
-        self._rows: dict[Epoch, Mapping[str, Row]] = {}
+        self._rows: dict[Epoch, Mapping[str, TableRow]] = {}
 
     def look(self, name: str, process: object, table: RoutingTable | None, log: Mapping[Epoch, State]) -> None:
         """A process shows this table; ``log`` has the state at every committed epoch."""
@@ -46,8 +46,8 @@ class ReaderWatch:
         )
 
 
-def _rows_in(table: RoutingTable) -> dict[str, Row]:
-    rows: list[Row] = [
+def _rows_in(table: RoutingTable) -> dict[str, TableRow]:
+    rows: list[TableRow] = [
         table.settings,
         *table.slots,
         *table.nodes.values(),

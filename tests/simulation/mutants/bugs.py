@@ -17,7 +17,7 @@ MUTANTS: Final = (
     Mutant(
         "skips the term check: leads under a term that the log holds already",
         "controlplane.service.takeover:read_log",
-        "return parts.follower.state.term",
+        "return components.follower.state.term",
         "return Term(0)",
     ),
     Mutant(
@@ -40,7 +40,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "does not fence its predecessor",
-        "controlplane.adapters.memory_broker:MemoryBroker.init_transactions",
+        "controlplane.testing.memory_broker:MemoryBroker.init_transactions",
         "producer.epoch += 1",
         "producer.epoch = 1",
     ),
@@ -100,10 +100,11 @@ MUTANTS: Final = (
     Mutant(
         "counts silence from its take-over",
         "controlplane.service.takeover:TakeOver.catch_up",
-        "parts.intake.catch_up(ends)",
-        "parts.intake.catch_up(ends)\n"
+        "components.input_reader.catch_up(ends)",
+        "components.input_reader.catch_up(ends)\n"
         "    from controlplane.core.deciding.observations import Observations\n"
-        "    parts.intake._observations = Observations(positions=parts.intake.observations.positions)",
+        "    reader = components.input_reader\n"
+        "    reader._observations = Observations(positions=reader.observations.positions)",
     ),
     Mutant(
         "lets a reader see what is not committed",
@@ -149,7 +150,7 @@ MUTANTS: Final = (
         "if now_ms < self._deadline_ms():\n"
         "        self.table_known_at_ms = now_ms\n"
         "        if self.state is SessionState.LOST_LOG:\n"
-        "            self._move(now_ms, Trigger.LOG_BACK)\n    return []",
+        "            self._move(now_ms, SessionTrigger.LOG_BACK)\n    return []",
         scene=a_node_is_heard_again_before_it_reads,
     ),
     Mutant(
@@ -162,7 +163,7 @@ MUTANTS: Final = (
     Mutant(
         "takes nodes for dead before it looks for partitions that were added",
         "controlplane.service.leadership:Leadership.decide",
-        "lacks_partitions = self._intake.lacks_partitions()",
+        "lacks_partitions = self._input_reader.lacks_partitions()",
         "lacks_partitions = False",
         scene=nodes_go_to_partitions_that_are_added,
     ),
@@ -192,7 +193,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "ends at a row that cannot be read",
-        "controlplane.table_follower:_decoded",
+        "controlplane.topic_reading.table_follower:_decoded",
         'is_newer = error.reason == "unknown_fingerprint"',
         "raise",
     ),

@@ -1,8 +1,8 @@
 """A reader in read_uncommitted, as the default of Kafka's Java client is."""
 
-from controlplane.adapters.memory import MemoryLogReader
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import RawRecord
+from controlplane.testing import MemoryLogReader
 
 
 class UncommittedReader(MemoryLogReader):

@@ -9,7 +9,7 @@ import structlog
 
 from controlplane.bootstrap import controllers
 from controlplane.config import ClusterConfig, ControllerConfig, KafkaConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 
 
@@ -29,7 +29,7 @@ def test_each_process_asks_for_the_lease_as_itself(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(structlog.contextvars, "bind_contextvars", lambda **_: None)
     config = ControllerConfig(ClusterConfig("demo"), KafkaConfig("nowhere"), "redis://nowhere", "c1")
     for _ in range(2):
-        controllers.run_controller(config, Policy(), BUILT_IN_POLICIES, threading.Event())
+        controllers.run_controller(config, ClusterPolicy(), BUILT_IN_POLICIES, threading.Event())
     first, again, second, _ = processes
     assert first == again != second
     assert len(first) == len(second) == 8

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.bootstrap.slot_policies import load_slot_policies
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.policies import BUILT_IN_POLICIES, check_slot_policy
 from controlplane.errors import ConfigurationError
 from tests.helpers.readme import ROOT
@@ -106,4 +106,4 @@ def test_a_check_of_options_that_fails_is_a_refusal(tmp_path: Path) -> None:
     """The user's defect is named as his, not as ours."""
     policies = load_slot_policies([written(tmp_path, policy_text(check="options['seed']"))])
     with pytest.raises(ConfigurationError, match="slot policy 'mine' failed to check its options: KeyError"):
-        check_slot_policy(policies, Policy(slot_policy="mine"))
+        check_slot_policy(policies, ClusterPolicy(slot_policy="mine"))

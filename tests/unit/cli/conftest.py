@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.memory import (
+from controlplane.adapters.system_clock import SystemClock
+from controlplane.bootstrap import connections
+from controlplane.cli.root import run
+from controlplane.config import ClusterConfig, SofaLeaseConfig
+from controlplane.testing import (
     MemoryEventWriter,
     MemoryLeaseServer,
     MemoryLeaseStore,
     MemoryLockServer,
     MemoryLockStore,
 )
-from controlplane.adapters.system_clock import SystemClock
-from controlplane.bootstrap import connections
-from controlplane.cli.root import run
-from controlplane.config import ClusterConfig, SofaLeaseConfig
 from tests.helpers.commands import Ran, RunCommand
 from tests.helpers.published_world import PublishedWorld
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
-from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.codec.inputs import decode_input
 from controlplane.config import INTENTS
 from controlplane.core.intents.intent import Intent
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.ports import Delivery, OutgoingRecord
+from controlplane.testing import MemoryEventWriter
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld

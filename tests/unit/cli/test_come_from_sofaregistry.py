@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.cli.common.settings_option import parse_settings
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.policies.sofa import SofaOptions, SofaPolicy
 from tests.helpers.commands import RunCommand
 
@@ -31,10 +31,10 @@ def test_settings_that_are_shown_are_those_that_there_are() -> None:
         assert f"{field.default:,}" in TEXT
     for words in CONSOLE:
         given = [after for before, after in pairwise(words) if before == "--policy"]
-        policy = parse_settings("--policy", Policy(), given)
+        policy = parse_settings("--policy", ClusterPolicy(), given)
         if given:
             assert policy.slot_policy == SofaPolicy.name
             SofaPolicy().check_options(policy.slot_policy_options)
     names = set(re.findall(r"^\| [^|]+ \| [^|]+ \| `(\w+)[`=]", TEXT, re.MULTILINE))
     assert names
-    assert names <= {field.name for field in fields(Policy)}
+    assert names <= {field.name for field in fields(ClusterPolicy)}

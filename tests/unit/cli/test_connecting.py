@@ -13,7 +13,7 @@ from controlplane.cli.common.connecting import UnreachableError, reach
 from controlplane.cli.common.failures import ExitStatus, exit_status_of
 from controlplane.cli.common.invocation import Invocation
 from controlplane.config import ClusterConfig
-from controlplane.embedded.parts import LOCK_FILE, addresses_path
+from controlplane.embedded.services import LOCK_FILE, addresses_path
 from controlplane.errors import ConfigurationError, LogUnavailableError
 
 

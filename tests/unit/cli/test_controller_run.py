@@ -2,11 +2,11 @@
 
 import pytest
 
-from controlplane.adapters.memory import MemoryLeaseStore
 from controlplane.bootstrap import controllers
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import SnapshotConfig
 from controlplane.errors import ConfigurationError
+from controlplane.testing import MemoryLeaseStore
 from tests.helpers.commands import RunCommand
 
 

@@ -87,7 +87,7 @@ def test_process_that_falls_over_fails_the_demo(tmp_path: Path, monkeypatch: pyt
     """Its name and its last words are in the message; one that was killed on purpose is none of these."""
     stage = stage_in(tmp_path)
     monkeypatch.setattr(stage, "_command", lambda: [sys.executable, "-c", "raise SystemExit('no memory')"])
-    stage.start_parts()
+    stage.start_services()
     stage.processes["parts"].wait()
     with pytest.raises(StepFailedError, match=r"(?s)parts ended by itself.*no memory"):
         stage.watch()

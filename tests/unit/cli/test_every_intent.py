@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 import pytest
 
 from controlplane.cli.table.suppositions import parse_supposition
-from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.deciding.what_if import what_if
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import REASON, Intent, IntentKind
@@ -112,9 +112,9 @@ def opposite_of(kind: Enum) -> Intent | None:
 
 def world_for(kind: Enum, **policy: object) -> World:
     """A cluster of three nodes at the least feature level at which the kind is carried out."""
-    needed = later_levels(Policy)
+    needed = later_levels(ClusterPolicy)
     level = max(level_of(kind), *(needed.get(name, FIRST_LEVEL) for name in policy), FIRST_LEVEL)
-    world = World(Policy(**{"slot_count": SLOTS, **policy}), first_feature_level=level)  # type: ignore[arg-type]
+    world = World(ClusterPolicy(**{"slot_count": SLOTS, **policy}), first_feature_level=level)  # type: ignore[arg-type]
     world.admit("n1", "n2", "n3")
     return world
 
@@ -153,7 +153,7 @@ def check_bytes_are_frozen(kind: Enum, _: Walk) -> None:
 
 def check_rights(kind: Enum, _: Walk) -> None:
     """Rights can name it, and without the right to it an intent leads to no event but its answer."""
-    check_kinds(Policy(intent_rights={"ada": kind.value}))
+    check_kinds(ClusterPolicy(intent_rights={"ada": kind.value}))
     world = world_for(kind, intent_rights={"ada": kind.value})
     arguments = sample_of(kind).intent.arguments
     world.principal = "mallory"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ClusterConfig
 from controlplane.core.values.identifiers import Term
+from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld

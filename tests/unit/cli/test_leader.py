@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, MemoryLockServer, MemoryLockStore
 from controlplane.bootstrap import controllers
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ControllerConfig, LeaseConfig, SofaLeaseConfig, SofaRenewal
 from controlplane.core.values.identifiers import Term
+from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore, MemoryLockServer, MemoryLockStore
 from tests.helpers.answering import answering_leader
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ClusterConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 
@@ -16,7 +16,7 @@ NAMES = ("n1", "n2", "n3", "n4")
 @pytest.fixture
 def world() -> PublishedWorld:
     """Plans wait a second."""
-    return PublishedWorld(ClusterConfig("local"), Policy(slot_count=16, cool_down_ms=1_000))
+    return PublishedWorld(ClusterConfig("local"), ClusterPolicy(slot_count=16, cool_down_ms=1_000))
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def points(world: PublishedWorld) -> list[LogPoint]:
     return points_of(world.reader())
 
 
-def shelve(world: PublishedWorld, *points: LogPoint) -> None:
+def store(world: PublishedWorld, *points: LogPoint) -> None:
     """Put snapshots of these places into the topic."""
     for point in points:
         append(world.cluster, world.broker, snapshot_records(point))
@@ -41,7 +41,7 @@ def test_every_epoch_is_rebuilt_as_it_was_published(
 ) -> None:
     """The digest of the rebuilt table is the one that the epoch's marker carried."""
     if with_snapshots:
-        shelve(world, points[1], points[-2])
+        store(world, points[1], points[-2])
     reader = world.reader()
     reader.assign(reader.start_offsets(ROUTING_TABLE))
     rows = [decode_row(record.key or b"", record.value) for record in reader.poll(10_000, 0).records if record.value]
@@ -56,7 +56,7 @@ def test_a_decision_and_its_offset_name_the_same_moment(
     cluster_command: RunCommand, world: PublishedWorld, points: list[LogPoint]
 ) -> None:
     """Also where no row changed, as with a pause, which the table shows."""
-    shelve(world, points[0], points[2])
+    store(world, points[0], points[2])
     for point in points:
         by_seq = cluster_command("table", "show", "--as-of-seq", str(point.state.seq), "--format", "json").out
         by_offset = cluster_command(
@@ -108,7 +108,7 @@ def test_a_replay_leads_to_the_same_digest_from_anywhere(
     """The whole log, the tail behind a snapshot, and a log that is folded up to a decision only."""
     begun = cluster_command("log", "replay", "--from-snapshot")
     assert (begun.status, "begun at the log's start" in begun.err) == (ExitStatus.DONE, True)
-    shelve(world, points[1])
+    store(world, points[1])
     whole = json.loads(cluster_command("log", "replay", "--format", "json").out)
     from_snapshot = cluster_command("log", "replay", "--from-snapshot", "--format", "json")
     assert "begun at the log's start" not in from_snapshot.err
@@ -125,7 +125,7 @@ def test_snapshots_are_listed_with_what_is_wrong_with_them(
     cluster_command: RunCommand, world: PublishedWorld, points: list[LogPoint]
 ) -> None:
     """Newest first; a half-written one is named with its problem."""
-    shelve(world, points[0], points[1])
+    store(world, points[0], points[1])
     append(world.cluster, world.broker, snapshot_records(points[2])[:-1])
     ran = cluster_command("snapshot", "list", "--format", "json")
     rows = json.loads(ran.out)
@@ -148,7 +148,7 @@ def test_commands_begin_from_the_newest_snapshot(
     cluster_command: RunCommand, world: PublishedWorld, points: list[LogPoint]
 ) -> None:
     """Where the decisions before it are gone, whoever read them would fail."""
-    shelve(world, points[-2])
+    store(world, points[-2])
     world.broker.delete_before("local.decisions", 0, points[-2].last_decision_offset)
     for words in (("table", "show"), ("nodes", "list"), ("policy", "show"), ("table", "status")):
         ran = cluster_command(*words)

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.adapters.memory import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
 from controlplane.cli.common import connecting
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.codec.decisions import decision_key, encode_decision
@@ -23,9 +22,10 @@ from controlplane.core.values.identifiers import Epoch, Seq, Term
 from controlplane.errors import LogContinuityError
 from controlplane.inspection import decisions, members, readers, states, tables
 from controlplane.inspection.readers import LoggedDecision
-from controlplane.inspection.rows import when
+from controlplane.inspection.records import when
 from controlplane.inspection.source import LogSource
 from controlplane.ports import OutgoingRecord
+from controlplane.testing import MemoryEventWriter, MemoryLeaseServer, MemoryLeaseStore
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 
@@ -234,7 +234,7 @@ def test_heartbeats_in_confluents_framing_are_shown_where_their_ids_are_named(
 
 
 def test_heartbeat_of_an_older_incarnation_counts_as_none(cluster_command: RunCommand, world: PublishedWorld) -> None:
-    """A node that was started again is not shown with its former life's heartbeat."""
+    """A node that was started again is not shown with its former incarnation's heartbeat."""
     world.admit("n1")
     world.join("n1", incarnation=2)
     world.run(400)

@@ -5,14 +5,14 @@ import dataclasses
 import pytest
 
 from controlplane.cli.common.settings_option import parse_settings
-from controlplane.core.cluster.policy import HashFunction, Policy, ZoneRule
-from controlplane.core.values.canonical import to_plain
+from controlplane.core.cluster.policy import ClusterPolicy, HashFunction, ZoneRule
+from controlplane.core.values.canonical import to_canonical
 from controlplane.errors import ConfigurationError
 
 
 def test_every_setting_can_be_given_by_name() -> None:
     """A policy written out setting by setting is the same policy: no field is out of reach, none changes its type."""
-    wanted = Policy(
+    wanted = ClusterPolicy(
         slot_count=1024,
         replica_count=3,
         hash_function=HashFunction.MD5,
@@ -32,13 +32,13 @@ def test_every_setting_can_be_given_by_name() -> None:
         return_window_ms=0,
         intent_rights={"ops-*": "drain_node, undrain_node"},
     )
-    plain = to_plain(wanted)
+    plain = to_canonical(wanted)
     assert isinstance(plain, dict)
-    assert set(plain) == {field.name for field in dataclasses.fields(Policy)}
-    assert all(plain[name] != value for name, value in to_plain(Policy()).items())  # type: ignore[union-attr]  # a map
+    assert set(plain) == {field.name for field in dataclasses.fields(ClusterPolicy)}
+    assert all(plain[name] != value for name, value in to_canonical(ClusterPolicy()).items())  # type: ignore[union-attr]  # a map
     entries = ["slot_policy_options.threshold_percent=5", "intent_rights.ops-*=drain_node, undrain_node"]
     given = [f"{name}={value}" for name, value in plain.items() if not isinstance(value, dict)] + entries
-    assert parse_settings("--policy", Policy(), given) == wanted
+    assert parse_settings("--policy", ClusterPolicy(), given) == wanted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,4 +67,4 @@ def test_fields_of_nested_settings_have_dotted_names() -> None:
 def test_wrong_setting_is_refused_by_name(setting: str) -> None:
     """A typing error must not create a cluster with the default instead."""
     with pytest.raises(ConfigurationError, match=setting.partition("=")[0]):
-        parse_settings("--policy", Policy(), [setting])
+        parse_settings("--policy", ClusterPolicy(), [setting])

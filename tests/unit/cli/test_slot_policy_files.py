@@ -8,7 +8,7 @@ import pytest
 from controlplane.bootstrap.slot_policies import load_slot_policies
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ClusterConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
 
@@ -47,7 +47,7 @@ def file(tmp_path: Path) -> Path:
 def world(file: Path) -> PublishedWorld:
     """Three nodes, of which one has died and is still in the table."""
     policies = load_slot_policies([file])
-    world = PublishedWorld(ClusterConfig("local"), Policy(slot_count=16, slot_policy="lazy"), policies)
+    world = PublishedWorld(ClusterConfig("local"), ClusterPolicy(slot_count=16, slot_policy="lazy"), policies)
     world.admit("n1", "n2", "n3")
     world.run(4_000, ("n1", "n2"))
     assert world.held("n3")

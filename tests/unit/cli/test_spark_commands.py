@@ -12,7 +12,7 @@ import streaming.query
 import streaming.session
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.root import run
-from controlplane.embedded.parts import addresses_path
+from controlplane.embedded.services import addresses_path
 from controlplane.errors import PrerequisiteError
 from streaming.config import PipelineConfig
 from streaming.jobs import pipeline as job

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controlplane.cli.common.failures import ExitStatus
-from controlplane.core.cluster.policy import HashFunction, Policy
+from controlplane.core.cluster.policy import ClusterPolicy, HashFunction
 from controlplane.inspection import readers, routes
 from tests.helpers.commands import RunCommand
 from tests.helpers.published_world import PublishedWorld
@@ -61,7 +61,7 @@ def test_every_vectors_key_is_routed_to_its_slot(
 @pytest.mark.parametrize("case", rewrite.read("hashes"), ids=lambda case: case["name"])
 def test_md5_is_shown_as_its_first_four_bytes(case: dict[str, Any]) -> None:
     """The other hash function has its own arithmetic."""
-    world = PublishedWorld(CLUSTER, Policy(slot_count=16, hash_function=HashFunction.MD5))
+    world = PublishedWorld(CLUSTER, ClusterPolicy(slot_count=16, hash_function=HashFunction.MD5))
     table = readers.read_routing_table(source_of(world.reader()))
     assert table is not None
     found = routes.slot_route(table, case["key"])

@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.config import ClusterConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.inspection import readers, table_standing
 from tests.helpers.commands import RunCommand
@@ -116,7 +116,7 @@ class TestPaced:
     @pytest.fixture
     def world(self) -> PublishedWorld:
         """Plans wait a minute."""
-        return PublishedWorld(ClusterConfig("local"), Policy(slot_count=16, cool_down_ms=60_000))
+        return PublishedWorld(ClusterConfig("local"), ClusterPolicy(slot_count=16, cool_down_ms=60_000))
 
     def test_everything_that_waits_says_what_for(self, cluster_command: RunCommand, world: PublishedWorld) -> None:
         """The plan is named by its decision, the rows that are left by slot; people get them by reason."""
@@ -158,7 +158,7 @@ class TestWhatIsMissing:
     @pytest.fixture
     def world(self) -> PublishedWorld:
         """Three replicas are wished."""
-        return PublishedWorld(ClusterConfig("local"), Policy(slot_count=16, replica_count=3, join_linger_ms=0))
+        return PublishedWorld(ClusterConfig("local"), ClusterPolicy(slot_count=16, replica_count=3, join_linger_ms=0))
 
     def test_missing_replicas_are_counted_with_the_reason(
         self, cluster_command: RunCommand, world: PublishedWorld

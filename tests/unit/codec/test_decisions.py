@@ -13,7 +13,7 @@ from controlplane.codec.decisions import CUT_LISTS, DecisionAssembler, decision_
 from controlplane.codec.framing import Framing, default_framing
 from controlplane.codec.schema_store import SchemaStore, SchemaVersion, default_store, parse_schema_text
 from controlplane.core.bundles.events import BundlesAssigned
-from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.log.decision import Cause, CauseKind, Decision
 from controlplane.core.log.events import EVENT_TYPES
 from controlplane.core.membership.events import EvictionsResumed, NodeDraining
@@ -167,7 +167,7 @@ def test_what_a_newer_version_wrote_stops_the_reader(value: bytes) -> None:
 def test_a_policy_that_contradicts_itself_stops_the_reader() -> None:
     """A newer version may allow what this one does not: it has to stop, not to adjust."""
     datum: Any = to_datum(LARGE)
-    policy = {**to_datum(Policy()), "slot_count": 3}
+    policy = {**to_datum(ClusterPolicy()), "slot_count": 3}
     datum["events"] = [("controlplane.ClusterCreated", {"log_id": "log", "policy": policy})]
     with pytest.raises(UnsupportedFeatureLevelError, match="power of two"):
         DecisionAssembler().add(_with(LARGE, **datum))

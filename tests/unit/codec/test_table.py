@@ -9,7 +9,7 @@ from controlplane.codec.table import decode_row, encode_row
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.routing.rows import TableValue, key_of
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.canonical import from_plain, to_plain
+from controlplane.core.values.canonical import from_canonical, to_canonical
 from controlplane.core.values.identifiers import Epoch
 from controlplane.errors import InvalidInputError
 from tests.helpers.log_values import ROWS
@@ -26,7 +26,7 @@ def test_a_row_comes_back_as_it_was_written(row: TableValue) -> None:
 @given(ROWS)
 def test_equal_rows_give_equal_bytes(row: TableValue) -> None:
     """A row built anew, from a snapshot for example, must not change the table's digest."""
-    assert encode_row(from_plain(type(row), to_plain(row))) == encode_row(row)
+    assert encode_row(from_canonical(type(row), to_canonical(row))) == encode_row(row)
 
 
 def test_a_row_under_another_key_is_refused() -> None:

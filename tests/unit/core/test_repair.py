@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.audit.log_audit import LogAudit, retake
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.decide import repair_table
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.log.decision import CauseKind
@@ -18,7 +18,7 @@ EVIDENCE = "1 keys hold what no leader wrote: 'main/slot/3'"
 @pytest.mark.parametrize("slot_policy", ["minimal", SOFA])
 def test_a_repair_raises_the_epoch_and_changes_nothing_else(slot_policy: str) -> None:
     """Every slot policy leaves it alone: to the arranger of SOFARegistry it is no refresh."""
-    world = World(Policy(slot_count=16, slot_policy=slot_policy))
+    world = World(ClusterPolicy(slot_count=16, slot_policy=slot_policy))
     world.admit("n1", "n2")
     before = world.state
     world.tick()
@@ -33,12 +33,12 @@ def test_a_repair_raises_the_epoch_and_changes_nothing_else(slot_policy: str) ->
     assert world.state.decided_at_ms > before.decided_at_ms
     world.admit("n3")
     verification = LogVerification()
-    assert [each for decision in world.decisions for each in verification.judge(decision)] == []
+    assert [each for decision in world.decisions for each in verification.check(decision)] == []
 
 
 def test_a_repair_takes_up_no_input() -> None:
     """What was read and not yet decided is decided next, by this leader or by another one."""
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.admit("n1")
     world.intent("later", "create_namespace", namespace="kv")
     world.tick()
@@ -56,7 +56,7 @@ def test_a_repair_takes_up_no_input() -> None:
 
 def test_a_repair_is_taken_again_by_the_audit() -> None:
     """From the state before it, the heartbeats up to its positions, and its evidence."""
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.admit("n1")
     world.tick()
     world.observe()
@@ -67,4 +67,4 @@ def test_a_repair_is_taken_again_by_the_audit() -> None:
     assert again.decision == sealed.decision
     audit = LogAudit()
     assert [each for decision in world.decisions for each in audit.follow(decision)] == []
-    assert audit.judge(sealed.decision, observations) == []
+    assert audit.retake_next(sealed.decision, observations) == []

@@ -6,18 +6,11 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import (
-    MemoryBroker,
-    MemoryEventWriter,
-    MemoryLogReader,
-    MemoryTransactionalWriter,
-    VirtualClock,
-)
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.framing import default_framing
 from controlplane.config import DECISIONS, ClusterConfig
 from controlplane.core.audit.log_audit import LogAudit
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.values.identifiers import Seq, Term
@@ -29,6 +22,13 @@ from controlplane.inspection.past_states import replay
 from controlplane.inspection.terms import terms_backwards
 from controlplane.ports import OutgoingRecord, PolledBatch
 from controlplane.service.follower import LogFollower
+from controlplane.testing import (
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+    VirtualClock,
+)
 from tests.golden.samples import sample_of
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.sources import source_of
@@ -73,7 +73,7 @@ def read_all(follower: LogFollower) -> None:
 @pytest.fixture(scope="module")
 def world() -> Disturbed:
     """Some terms of a disturbed cluster."""
-    disturbed = Disturbed(CLUSTER, Policy(slot_count=8))
+    disturbed = Disturbed(CLUSTER, ClusterPolicy(slot_count=8))
     disturbed.admit("n1", "n2")
     disturbed.run(4_000, ("n1",))
     for term in (2, 3, 7):
@@ -158,7 +158,7 @@ def test_the_state_is_the_one_that_the_decisions_give(world: Disturbed) -> None:
     complaints = [
         each
         for logged in readers.read_decisions(source_of(world.reader()))
-        for each in verification.judge(logged.decision)
+        for each in verification.check(logged.decision)
     ]
     assert complaints == []
     auditor = Auditor(LogAudit(), source_of(world.reader()), source_of(world.reader()))
@@ -167,7 +167,7 @@ def test_the_state_is_the_one_that_the_decisions_give(world: Disturbed) -> None:
 
 def test_each_foreign_record_is_counted_once() -> None:
     """However often a controller opens the log again."""
-    disturbed = Disturbed(CLUSTER, Policy(slot_count=8))
+    disturbed = Disturbed(CLUSTER, ClusterPolicy(slot_count=8))
     disturbed.admit("n1")
     counted: list[None] = []
     follower = LogFollower(disturbed.reader, disturbed.clock, lambda: counted.append(None))
@@ -183,7 +183,7 @@ def test_each_foreign_record_is_counted_once() -> None:
 
 def test_a_decision_of_our_log_that_breaks_the_chain_stops_everybody(world: Disturbed) -> None:
     """That is no foreign record: a leader lost, or forged, decisions of this very log."""
-    disturbed = Disturbed(CLUSTER, Policy(slot_count=8))
+    disturbed = Disturbed(CLUSTER, ClusterPolicy(slot_count=8))
     disturbed.admit("n1")
     forged = replace(disturbed.decisions[-1], seq=Seq(disturbed.state.seq + 7))
     disturbed.throw(b"9", encode_decision(forged)[0])
@@ -205,7 +205,7 @@ def test_a_log_that_begins_with_a_schema_of_a_newer_version_stops_everybody() ->
 
 def test_the_next_decision_in_a_schema_of_a_newer_version_stops_everybody() -> None:
     """A controller of an older release that led on without it would undo what it says."""
-    disturbed = Disturbed(CLUSTER, Policy(slot_count=8))
+    disturbed = Disturbed(CLUSTER, ClusterPolicy(slot_count=8))
     disturbed.admit("n1")
     disturbed.throw(decision_key(Seq(disturbed.state.seq + 1)), b"\xc3\x01" + b"12345678" + b"body")
     follower = LogFollower(disturbed.reader, disturbed.clock)
@@ -217,7 +217,7 @@ def test_the_next_decision_in_a_schema_of_a_newer_version_stops_everybody() -> N
 
 def test_a_log_that_another_one_has_replaced_stops_a_standby() -> None:
     """The new topic has grown beyond where the standby stands: all that comes belongs to another log."""
-    first = PublishedWorld(CLUSTER, Policy(slot_count=8))
+    first = PublishedWorld(CLUSTER, ClusterPolicy(slot_count=8))
     first.admit("n1")
     follower = LogFollower(lambda: MemoryLogReader(CLUSTER, first.broker), first.clock)
     read_all(follower)

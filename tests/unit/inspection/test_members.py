@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from controlplane.config import ClusterConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.inspection.members import Liveness, liveness, member_rows
 from controlplane.inspection.readers import HeartbeatTail, read_last_heartbeats, read_routing_table
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.sources import source_of
 
 LOOK_BACK_MS = 60_000
-LIMIT_MS = Policy().silence_limit_ms
+LIMIT_MS = ClusterPolicy().silence_limit_ms
 
 
 @pytest.fixture

@@ -8,17 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import (
-    MemoryBroker,
-    MemoryEventWriter,
-    MemoryLogReader,
-    MemoryTransactionalWriter,
-    VirtualClock,
-)
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.codec.table import encode_row
 from controlplane.config import DECISIONS, HEARTBEATS, ROUTING_TABLE, ClusterConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.routing.rows import slot_key
 from controlplane.core.slots.table import Slot
@@ -27,6 +20,13 @@ from controlplane.errors import LogUnavailableError
 from controlplane.inspection import readers
 from controlplane.inspection.auditing import InputTape
 from controlplane.ports import OutgoingRecord, PolledBatch
+from controlplane.testing import (
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+    VirtualClock,
+)
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.sources import source_of
 
@@ -58,7 +58,7 @@ class RetellingReader(MemoryLogReader):
 @cache
 def some_decisions() -> tuple[Decision, ...]:
     """Decisions of a small cluster with joins and a fenced node: small ones, and ones with all slots."""
-    world = PublishedWorld(CLUSTER, Policy(slot_count=128))
+    world = PublishedWorld(CLUSTER, ClusterPolicy(slot_count=128))
     world.admit("n1", "n2", "n3")
     world.intent("i", "create_namespace", namespace="kv")
     world.run(5_000, ("n1", "n2"))

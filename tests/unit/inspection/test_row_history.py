@@ -1,6 +1,6 @@
 """Why each replica moved: every row that a decision changed, with its cause."""
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.values.identifiers import Seq
 from controlplane.inspection.row_history import RowChange, RowHistory
 from tests.helpers.world import World
@@ -27,7 +27,7 @@ def cause_of(world: World, slot_id: int) -> str:
 
 def test_each_kind_of_reason_is_named() -> None:
     """A join, a drain, a pin, an exclusion, a death and a process that comes back with nothing."""
-    world = World(Policy(slot_count=16, return_window_ms=0))
+    world = World(ClusterPolicy(slot_count=16, return_window_ms=0))
     world.admit("n1", "n2")
     world.admit("n3")
     joined = changes(world)[world.state.seq]
@@ -56,7 +56,7 @@ def test_each_kind_of_reason_is_named() -> None:
 
 def test_what_continues_a_plan_names_it_and_what_it_was_made_for() -> None:
     """Whoever looks at a row does not have to look for the decision that planned it."""
-    world = World(Policy(slot_count=16, cool_down_ms=1_000))
+    world = World(ClusterPolicy(slot_count=16, cool_down_ms=1_000))
     world.admit("n1", "n2", "n3")
     world.admit("n4")
     plan = world.state.seq
@@ -70,7 +70,7 @@ def test_what_continues_a_plan_names_it_and_what_it_was_made_for() -> None:
 
 def test_rows_and_numbers_agree() -> None:
     """The replicas that the rows show are those that the decision counts."""
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.admit("n1", "n2", "n3")
     world.run(4_000, ("n1", "n2"))
     world.ask("change_policy", slot_count="32")

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.codec.decisions import decision_key, encode_decision
 from controlplane.config import DECISIONS, ClusterConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.inspection import terms
 from controlplane.inspection.terms import LoggedTerm, terms_backwards
 from controlplane.ports import OutgoingRecord, PolledBatch
+from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from tests.helpers.published_world import PublishedWorld
 from tests.helpers.sources import source_of
 
@@ -37,7 +37,7 @@ class CountingReader(MemoryLogReader):
 @cache
 def _opening_and_another() -> tuple[Decision, Decision]:
     """A decision that opens a term, and one with many slots, which may be cut into parts."""
-    world = PublishedWorld(CLUSTER, Policy(slot_count=16))
+    world = PublishedWorld(CLUSTER, ClusterPolicy(slot_count=16))
     world.admit("n1", "n2")
     return world.decisions[0], world.decisions[-1]
 

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 import pytest
 
-from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import HEARTBEATS, LOAD_REPORTS
 from controlplane.core.membership.node import NodeStatus
@@ -24,6 +23,7 @@ from controlplane.node import (
 )
 from controlplane.node.description import NodeDescription
 from controlplane.ports import LogReader, PolledBatch
+from controlplane.testing import MemoryEventWriter
 from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until
 

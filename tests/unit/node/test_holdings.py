@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.config import ROUTING_TABLE, ClusterConfig
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.routing.replica import RoutingTable
@@ -13,7 +12,8 @@ from controlplane.core.values.identifiers import Epoch, Term
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.node.callbacks import Access, Changes, FencingToken
 from controlplane.node.holdings import HoldingBook
-from controlplane.table_follower import TableFollower
+from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
+from controlplane.topic_reading.table_follower import TableFollower
 from tests.helpers.table_feed import TableFeed
 
 CLUSTER = ClusterConfig("test")

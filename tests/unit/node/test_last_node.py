@@ -2,7 +2,7 @@
 
 from controlplane.config import ClusterConfig
 from controlplane.node.holdings import HoldingBook
-from controlplane.table_follower import TableFollower
+from controlplane.topic_reading.table_follower import TableFollower
 from tests.helpers.published_world import PublishedWorld
 
 

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ClusterConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.session.node_session import SessionState
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.values.replica_status import ReplicaStatus
@@ -19,7 +18,8 @@ from controlplane.node.callbacks import Access
 from controlplane.node.description import NodeDescription
 from controlplane.node.holdings import HoldingBook
 from controlplane.routing import RoutingClient
-from controlplane.table_follower import TableFollower
+from controlplane.testing import MemoryEventWriter
+from controlplane.topic_reading.table_follower import TableFollower
 from tests.helpers.polling import poll_until
 from tests.helpers.published_world import PublishedWorld
 
@@ -28,7 +28,7 @@ CLUSTER = ClusterConfig("test")
 
 def three_nodes(**policy: int) -> PublishedWorld:
     """A published cluster of three nodes with eight slots."""
-    world = PublishedWorld(CLUSTER, Policy(slot_count=8, **policy))  # type: ignore[arg-type]  # by name
+    world = PublishedWorld(CLUSTER, ClusterPolicy(slot_count=8, **policy))  # type: ignore[arg-type]  # by name
     world.admit("n1", "n2", "n3")
     return world
 
@@ -151,7 +151,7 @@ class Store(NodeCallbacks):
 @pytest.fixture
 def world() -> PublishedWorld:
     """A cluster of one node with eight slots, each of them held once."""
-    world = PublishedWorld(CLUSTER, Policy(slot_count=8, replica_count=1, return_window_ms=0))
+    world = PublishedWorld(CLUSTER, ClusterPolicy(slot_count=8, replica_count=1, return_window_ms=0))
     world.admit("n2")
     return world
 

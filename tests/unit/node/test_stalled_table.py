@@ -3,7 +3,6 @@
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import MemoryLogReader
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.membership.node import NodeStatus
@@ -11,6 +10,7 @@ from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.node import Access, NodeAgent
 from controlplane.node.description import NodeDescription
+from controlplane.testing import MemoryLogReader
 from tests.helpers.memory_cluster import MemoryCluster, WaitingReader
 
 

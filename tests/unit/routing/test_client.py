@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ROUTING_TABLE, ClusterConfig
 from controlplane.core.cluster.policy import HashFunction
@@ -16,6 +15,7 @@ from controlplane.core.values.addresses import Address
 from controlplane.errors import LogContinuityError, LogUnavailableError, NoRouteError
 from controlplane.ports import OutgoingRecord
 from controlplane.routing import RoutingClient
+from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from tests.helpers.memory_cluster import WaitingReader
 from tests.helpers.table_feed import TableFeed
 

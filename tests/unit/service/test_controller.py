@@ -8,11 +8,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import CommitFault, MemoryEventWriter, MemoryLeaseStore, MemoryTransactionalWriter
 from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
-from controlplane.core.election.steps import TRANSITIONS, Action, Step
+from controlplane.core.election.steps import TRANSITIONS, ControllerAction, ControllerPhase
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole
@@ -21,6 +20,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.errors import LogContinuityError, LogUnavailableError
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.testing import CommitFault, MemoryEventWriter, MemoryLeaseStore, MemoryTransactionalWriter
 from tests.helpers.memory_cluster import MemoryCluster, RunningController, assert_log_is_whole
 from tests.helpers.polling import poll_until
 
@@ -324,7 +324,8 @@ def test_the_metric_names_every_reason_to_step_down() -> None:
     reasons = {
         trigger.value
         for (step, trigger), row in TRANSITIONS.items()
-        if step in {Step.LEADING, Step.AWAITING_ANSWER} and Action.DISCARD in row.actions
+        if step in {ControllerPhase.LEADING, ControllerPhase.AWAITING_ANSWER}
+        and ControllerAction.DISCARD in row.actions
     }
     (metric,) = ControllerMetrics(CollectorRegistry()).steps_down.describe()
     told = metric.documentation

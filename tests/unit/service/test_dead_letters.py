@@ -3,7 +3,6 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 from controlplane.codec.outputs import decode_dead_letter
 from controlplane.config import DEAD_LETTERS, ClusterConfig
 from controlplane.core.values.identifiers import Coordinates
@@ -11,6 +10,7 @@ from controlplane.core.values.inputs import Refusal
 from controlplane.errors import LogUnavailableError
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 
 QUEUE_LIMIT = 5
 

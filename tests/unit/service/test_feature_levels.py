@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from controlplane.adapters.memory import MemoryLeaseStore, MemoryTransactionalWriter
 from controlplane.codec.conversion import to_datum
 from controlplane.codec.decisions import decision_key
 from controlplane.codec.framing import default_framing
@@ -12,6 +11,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq, Term, TopicPartition
 from controlplane.errors import UnsupportedFeatureLevelError
 from controlplane.ports import CommitOutcome, LeaseGranted, LogReader, OutgoingRecord, PolledBatch
+from controlplane.testing import MemoryLeaseStore, MemoryTransactionalWriter
 from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until
 

@@ -6,13 +6,12 @@ from functools import partial
 
 import pytest
 
-from controlplane.adapters.memory import MemoryEventWriter, MemoryLogReader
 from controlplane.codec.table import decode_row, encode_row
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.audit.log_audit import LogAudit
 from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, Row, key_of
+from controlplane.core.routing.rows import MARKER_KEY, EpochMarker, TableRow, key_of
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
 from controlplane.core.verification.log_verification import LogVerification
@@ -20,6 +19,7 @@ from controlplane.errors import LogContinuityError
 from controlplane.inspection.auditing import Auditor
 from controlplane.ports import OutgoingRecord
 from controlplane.service import publisher
+from controlplane.testing import MemoryEventWriter, MemoryLogReader
 from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
 from tests.helpers.polling import poll_until
 from tests.helpers.sources import source_of
@@ -57,13 +57,13 @@ def test_foreign_rows_are_written_over_by_the_leader_that_runs() -> None:
         assert set(world.owners().values()) == {"n1"}
         assert_log_is_whole(world)
         assert {decision.term for decision in world.decisions()} == {term}
-        judging = LogAudit()
+        log_audit = LogAudit()
         log, inputs = (source_of(MemoryLogReader(world.cluster, world.broker)) for _ in range(2))
-        audited = list(Auditor(judging, log, inputs).run())
+        audited = list(Auditor(log_audit, log, inputs).run())
         assert [each for each in audited if each.differences] == []
-        assert judging.retaken == len(world.decisions())
+        assert log_audit.retaken == len(world.decisions())
         verification = LogVerification()
-        assert [complaint for decision in world.decisions() for complaint in verification.judge(decision)] == []
+        assert [complaint for decision in world.decisions() for complaint in verification.check(decision)] == []
 
 
 def test_an_epoch_of_a_damaged_table_is_shown_before_the_next_repair() -> None:
@@ -199,5 +199,5 @@ def assert_table_is_clean(world: MemoryCluster) -> None:
 
 def rows_in(table: RoutingTable) -> set[str]:
     """The keys of a table's rows."""
-    rows: list[Row] = [table.settings, *table.slots, *table.nodes.values(), *table.bundles.values()]
+    rows: list[TableRow] = [table.settings, *table.slots, *table.nodes.values(), *table.bundles.values()]
     return {key_of(row) for row in rows}

@@ -7,10 +7,9 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry
 
-from controlplane.adapters.memory import VirtualClock
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.cluster.policy import FEATURE_LEVEL
-from controlplane.core.deciding.decide import Verdict
+from controlplane.core.deciding.decide import DecideResult
 from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft
@@ -19,16 +18,17 @@ from controlplane.core.values.identifiers import Term
 from controlplane.core.values.inputs import Refusal
 from controlplane.service.leadership import Leadership
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.testing import VirtualClock
 from tests.helpers.sofa_fleet import SofaFleet
 
 
 class FixedIntake:
-    """Observations that a test gives, in the place of those that an intake reads."""
+    """Observations that a test gives, in the place of those that an input reader reads."""
 
     def __init__(self, observations: Observations) -> None:
         self.observations = observations
 
-    def decided(self, verdict: Verdict) -> None:
+    def decided(self, verdict: DecideResult) -> None:
         """Keep what is left to be looked at."""
         self.observations = verdict.observations
 
@@ -56,18 +56,25 @@ def test_a_refusal_is_said_once_and_shown_and_changes_nothing() -> None:
     fleet = refusing_fleet()
     world = fleet.world
     slots = world.state.slots.table
-    intake: Any = FixedIntake(world.observations)
+    input_reader: Any = FixedIntake(world.observations)
     letters: Any = SimpleNamespace(write=lambda refusals: None)
     unused: Any = None
     registry = CollectorRegistry()
     leadership = Leadership(
-        world.state, BUILT_IN_POLICIES, unused, unused, intake, letters, VirtualClock(), ControllerMetrics(registry)
+        world.state,
+        BUILT_IN_POLICIES,
+        unused,
+        unused,
+        input_reader,
+        letters,
+        VirtualClock(),
+        ControllerMetrics(registry),
     )
     with structlog.testing.capture_logs() as said:
         for _ in range(20):
             read = len(world.inputs)
             world.tick(100)
-            intake.observations = observe(intake.observations, world.inputs[read:])
+            input_reader.observations = observe(input_reader.observations, world.inputs[read:])
             assert leadership.decide() is None
     (error,) = [line for line in said if line["log_level"] == "error"]
     assert "has more than 1 followers" in error["reason"]

@@ -6,7 +6,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import LeaseConfig
@@ -16,6 +15,7 @@ from controlplane.errors import ConfigurationError, LeaseStoreUnavailableError
 from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_profiles import OwnLease
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from tests.helpers.memory_cluster import MemoryCluster, RunningController
 from tests.helpers.polling import poll_until
 

@@ -4,15 +4,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from controlplane.adapters.memory import VirtualClock
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Term, TopicPartition
 from controlplane.errors import FencedError, LogContinuityError
-from controlplane.log_reading.deadlines import STALL_LIMIT_MS
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.follower import LogFollower
 from controlplane.service.read_back import ReadBack
+from controlplane.testing import VirtualClock
+from controlplane.topic_reading.deadlines import STALL_LIMIT_MS
 from tests.helpers.snapshots import SnapshotWorld
 from tests.helpers.world import World
 
@@ -48,7 +48,7 @@ class Setup:
 
     def __init__(self, heard: int) -> None:
         """``heard`` decisions come back, the others are committed as well."""
-        self.history = World(Policy(slot_count=8))
+        self.history = World(ClusterPolicy(slot_count=8))
         self.history.admit("n1", "n2")
         self.history.run(5_000, ("n1",))
         self.log = SnapshotWorld(self.history.decisions)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from structlog.testing import capture_logs
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policies.minimal import MinimalPolicy
@@ -38,7 +38,7 @@ KNOWING = {**BUILT_IN_POLICIES, "mine": Mine()}
 def world() -> MemoryCluster:
     """A cluster whose first controller chooses the policy ``mine``; nobody runs yet."""
     world = MemoryCluster()
-    world.policy = Policy(slot_count=8, join_linger_ms=50, silence_limit_ms=800, slot_policy="mine")
+    world.policy = ClusterPolicy(slot_count=8, join_linger_ms=50, silence_limit_ms=800, slot_policy="mine")
     return world
 
 
@@ -80,12 +80,12 @@ def test_a_controller_that_does_not_know_the_policy_never_opens_a_term(world: Me
 @pytest.mark.parametrize(
     ("policy", "kind"),
     [
-        (Policy(slot_count=8, slot_policy="theirs"), UnknownSlotPolicyError),
-        (Policy(slot_count=8, slot_policy_options={"a": "1"}), ConfigurationError),
+        (ClusterPolicy(slot_count=8, slot_policy="theirs"), UnknownSlotPolicyError),
+        (ClusterPolicy(slot_count=8, slot_policy_options={"a": "1"}), ConfigurationError),
     ],
 )
 def test_no_cluster_is_created_that_its_creator_could_not_lead(
-    world: MemoryCluster, policy: Policy, kind: type[Exception]
+    world: MemoryCluster, policy: ClusterPolicy, kind: type[Exception]
 ) -> None:
     """A name or an option that is mistyped is found before anything is written."""
     world.policy = policy

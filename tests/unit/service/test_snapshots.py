@@ -5,31 +5,31 @@ import time
 import pytest
 import structlog
 
-from controlplane.adapters.memory import MemoryEventWriter
 from controlplane.config import DECISIONS, SnapshotConfig
 from controlplane.core.intents.events import IntentAnswered
-from controlplane.core.log.snapshots.catalog import ShelvedSnapshot, sound
+from controlplane.core.log.snapshots.catalog import StoredSnapshot, sound
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.schedule import LastSnapshot, due
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import ConfigurationError
-from controlplane.log_reading.recovery import read_shelf
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
+from controlplane.testing import MemoryEventWriter
+from controlplane.topic_reading.start_point import read_catalog
 from tests.helpers.memory_cluster import MemoryCluster
 
 EVERY_DECISION = SnapshotConfig(after_decisions=1)
 
 
-def shelved(world: MemoryCluster) -> list[ShelvedSnapshot]:
+def stored(world: MemoryCluster) -> list[StoredSnapshot]:
     """What the topic of snapshots holds, newest first."""
-    return read_shelf(world.reader(), world.clock).newest_first()
+    return read_catalog(world.reader(), world.clock).newest_first()
 
 
 def whole(world: MemoryCluster) -> list[int]:
     """The seqs of the sound snapshots, newest first."""
     log_id = world.decisions()[0].log_id
-    return [each.header.seq for each in sound(shelved(world), log_id, Seq(1 << 40)) if each.header]
+    return [each.header.seq for each in sound(stored(world), log_id, Seq(1 << 40)) if each.header]
 
 
 def grow(world: MemoryCluster, count: int) -> None:
@@ -49,7 +49,7 @@ def test_a_leader_writes_snapshots_and_keeps_two() -> None:
             grow(world, 1)
             newest = world.decisions()[-1].seq
             world.wait_until(lambda: whole(world)[0] == newest)  # noqa: B023 - asked at once
-        world.wait_until(lambda: len(shelved(world)) == 2)
+        world.wait_until(lambda: len(stored(world)) == 2)
         assert whole(world) == [4, 3]
 
 
@@ -122,7 +122,7 @@ def test_a_new_controller_reads_the_tail_only_and_goes_on_with_the_schedule() ->
         grow(world, 4)
         world.wait_until(lambda: whole(world))
         first.end()
-        header = shelved(world)[0].header
+        header = stored(world)[0].header
         assert header is not None
         world.seen = set()
         world.start("c2", snapshots=SnapshotConfig(after_decisions=3))

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 import pytest
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import MemoryEventWriter, VirtualClock
 from controlplane.config import ROUTING_TABLE, ClusterConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.decide import repair_table
 from controlplane.core.routing.repair import TableDamage
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
-from controlplane.log_reading.deadlines import STALL_LIMIT_MS
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
 from controlplane.service import publisher
 from controlplane.service.table_watch import TableWatch
+from controlplane.testing import MemoryEventWriter, VirtualClock
+from controlplane.topic_reading.deadlines import STALL_LIMIT_MS
 from tests.helpers.published_world import PublishedWorld
 
 CLUSTER = ClusterConfig("c")
@@ -62,7 +62,7 @@ class Watched(PublishedWorld):
 
     def __init__(self) -> None:
         """The table of its first decision stands in the topic, and was read."""
-        super().__init__(CLUSTER, Policy(slot_count=8))
+        super().__init__(CLUSTER, ClusterPolicy(slot_count=8))
         self.readers = 0
         self.deaf_from = 1 << 30
         self.slow_from = 1 << 30

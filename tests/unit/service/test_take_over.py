@@ -6,13 +6,6 @@ from collections.abc import Mapping
 import pytest
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import (
-    MemoryBroker,
-    MemoryEventWriter,
-    MemoryLogReader,
-    MemoryTransactionalWriter,
-    VirtualClock,
-)
 from controlplane.codec.inputs import encode_input
 from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, SNAPSHOTS, ClusterConfig
 from controlplane.core.intents.intent import IntentKind
@@ -23,6 +16,13 @@ from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.errors import LogUnavailableError, PrerequisiteError
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
 from controlplane.service.follower import LogFollower
+from controlplane.testing import (
+    MemoryBroker,
+    MemoryEventWriter,
+    MemoryLogReader,
+    MemoryTransactionalWriter,
+    VirtualClock,
+)
 from tests.helpers.crowded import CrowdedReader
 from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.published_world import PublishedWorld

@@ -4,7 +4,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import VirtualClock
 from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.membership.inputs import Tick
@@ -12,6 +11,7 @@ from controlplane.core.values.identifiers import Coordinates
 from controlplane.core.values.inputs import InputRecord
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.tick_watch import TickWatch
+from controlplane.testing import VirtualClock
 
 
 @pytest.mark.parametrize("silent_since_s", [0, 3])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from controlplane.core.log.snapshots.parts import body_of
+from controlplane.core.log.snapshots.body import body_of
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvalidInputError
@@ -20,7 +20,7 @@ def part_key(snapshot_id: str, part: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class ShelvedSnapshot:
+class StoredSnapshot:
     """A snapshot as it stands in the topic.
 
     Attributes:
@@ -42,7 +42,7 @@ class ShelvedSnapshot:
 
 
 @dataclass(slots=True)
-class SnapshotShelf:
+class SnapshotCatalog:
     """Folds the records of the topic. What a key held before is replaced, as compaction would do it."""
 
     _records: dict[bytes, SnapshotPart | str] = field(default_factory=dict)
@@ -54,18 +54,18 @@ class SnapshotShelf:
         else:
             self._records[key] = part
 
-    def newest_first(self) -> list[ShelvedSnapshot]:
+    def newest_first(self) -> list[StoredSnapshot]:
         """Every snapshot of which there is a record, by name from the last to the first: newest decisions first."""
         by_id: dict[str, list[bytes]] = {}
         for key in self._records:
             by_id.setdefault(key.decode(errors="replace").rpartition("/")[0], []).append(key)
-        return [self._shelved(name, sorted(by_id[name])) for name in sorted(by_id, reverse=True)]
+        return [self._stored(name, sorted(by_id[name])) for name in sorted(by_id, reverse=True)]
 
-    def _shelved(self, name: str, keys: Sequence[bytes]) -> ShelvedSnapshot:
+    def _stored(self, name: str, keys: Sequence[bytes]) -> StoredSnapshot:
         records = [self._records[key] for key in keys]
         parts = [record for record in records if isinstance(record, SnapshotPart)]
         parts.sort(key=lambda part: part.part)
-        return ShelvedSnapshot(name, tuple(parts), tuple(keys), self._problem(name, keys, parts))
+        return StoredSnapshot(name, tuple(parts), tuple(keys), self._problem(name, keys, parts))
 
     def _problem(self, name: str, keys: Sequence[bytes], parts: Sequence[SnapshotPart]) -> str:
         for key in keys:
@@ -81,7 +81,7 @@ class SnapshotShelf:
         return ""
 
 
-def sound(snapshots: Sequence[ShelvedSnapshot], log_id: str, seq: Seq) -> list[ShelvedSnapshot]:
+def sound(snapshots: Sequence[StoredSnapshot], log_id: str, seq: Seq) -> list[StoredSnapshot]:
     """Those that are whole, of this log, and not of decisions after ``seq``: the ones to count upon."""
     return [
         each
@@ -90,7 +90,7 @@ def sound(snapshots: Sequence[ShelvedSnapshot], log_id: str, seq: Seq) -> list[S
     ]
 
 
-def superseded_keys(snapshots: Sequence[ShelvedSnapshot], log_id: str, seq: Seq) -> list[bytes]:
+def superseded_keys(snapshots: Sequence[StoredSnapshot], log_id: str, seq: Seq) -> list[bytes]:
     """The records that nobody needs: of every snapshot older than the newest :data:`KEPT` sound ones.
 
     Whoever asks may be late: snapshots of decisions that it does not know, and parts that somebody else is still

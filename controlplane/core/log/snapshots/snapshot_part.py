@@ -10,7 +10,7 @@ class SnapshotPart:
     """One part of a state snapshot. Topic ``snapshots``, key ``snapshot_id/part``.
 
     Attributes:
-        snapshot_id: the same for all parts; see :func:`controlplane.core.log.snapshots.parts.snapshot_id`.
+        snapshot_id: the same for all parts; see :func:`controlplane.core.log.snapshots.body.snapshot_id`.
         part: 0 to part_count - 1.
         part_count: how many parts make the snapshot whole.
         log_id: the log that it summarises.
@@ -19,7 +19,7 @@ class SnapshotPart:
         epoch: of the last decision in it.
         next_decision_offset: where reading ``decisions`` goes on.
         state_digest: digest of the whole state.
-        body: this part of the state's canonical plain form, UTF-8.
+        body: this part of the state's canonical form, UTF-8.
         last_decision_offset: where the first record of the last decision stands, to be read back and compared.
         decided_at_ms: log time of the last decision.
         feature_level: the level that a reader needs.

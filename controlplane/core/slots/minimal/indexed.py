@@ -34,7 +34,7 @@ class IndexedProblem:
         zone_names: by index.
         eligible: slots by nodes: who may hold what; None where all may.
         pins: those that can be had now.
-        sleeping: the others, with the reason.
+        suspended: the others, with the reason.
     """
 
     problem: PlacementProblem
@@ -47,7 +47,7 @@ class IndexedProblem:
     zone_names: tuple[str, ...]
     eligible: Truths | None
     pins: tuple[Pin, ...]
-    sleeping: tuple[tuple[Pin, str], ...]
+    suspended: tuple[tuple[Pin, str], ...]
 
     @cached_property
     def living_holders(self) -> Numbers:
@@ -124,7 +124,7 @@ def index_problem(problem: PlacementProblem) -> IndexedProblem:
         barred = [(rows[each.slot_id], indexes[each.node_id]) for each in excluded]
         eligible = np.ones(before.shape, np.bool_)
         eligible[tuple(np.array(barred).T)] = False
-    pins, sleeping = _sort_out_pins(problem, indexes, zones)
+    pins, suspended = _sort_out_pins(problem, indexes, zones)
     return IndexedProblem(
         problem=problem,
         nodes=nodes,
@@ -136,7 +136,7 @@ def index_problem(problem: PlacementProblem) -> IndexedProblem:
         zone_names=zone_names,
         eligible=eligible,
         pins=pins,
-        sleeping=sleeping,
+        suspended=suspended,
     )
 
 
@@ -157,7 +157,7 @@ def _sort_out_pins(
     capacities = {node.node_id: node.capacity or len(problem.previous) for node in problem.nodes}
     of_slot: dict[SlotId, list[Pin]] = {}
     of_node: dict[NodeId, int] = {}
-    sleeping = []
+    suspended = []
     for pin in sorted(set(problem.pins)):
         others = of_slot.setdefault(pin.slot_id, [])
         index = indexes.get(pin.node_id)
@@ -180,5 +180,5 @@ def _sort_out_pins(
             others.append(pin)
             of_node[pin.node_id] = of_node.get(pin.node_id, 0) + 1
             continue
-        sleeping.append((pin, reason))
-    return tuple(pin for pins in of_slot.values() for pin in pins), tuple(sleeping)
+        suspended.append((pin, reason))
+    return tuple(pin for pins in of_slot.values() for pin in pins), tuple(suspended)

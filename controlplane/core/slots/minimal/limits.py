@@ -180,7 +180,7 @@ def _possible(eligible: frozenset[int], zones: Sequence[int], zone_limits: Seque
 
 def _shortfalls(asked: IndexedProblem, units: Numbers, unserved: int) -> Iterator[str]:
     rules = asked.problem.rules
-    for pin, reason in asked.sleeping:
+    for pin, reason in asked.suspended:
         yield f"slot {pin.slot_id} is pinned to {pin.node_id!r}: {reason}"
     for count in np.unique(units).tolist():
         short = int((units == count).sum())

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.policies.minimal import MinimalPolicy
 from controlplane.core.slots.policies.sofa import SofaPolicy
 from controlplane.core.slots.policy_contract import SlotPolicies, SlotPolicy
@@ -29,7 +29,7 @@ def slot_policy(policies: SlotPolicies, name: str) -> SlotPolicy:
     return found
 
 
-def check_slot_policy(policies: SlotPolicies, policy: Policy, slots: tuple[Slot, ...] = ()) -> None:
+def check_slot_policy(policies: SlotPolicies, policy: ClusterPolicy, slots: tuple[Slot, ...] = ()) -> None:
     """Refuse a cluster's policy under which a controller that knows these slot policies could not decide.
 
     Args:

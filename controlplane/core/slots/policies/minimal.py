@@ -17,7 +17,7 @@ class MinimalPolicy(SlotPolicy):
     """See :mod:`controlplane.core.slots.minimal.planner`."""
 
     name = POLICY_NAME
-    heeds = frozenset(OrderKind)
+    supported_orders = frozenset(OrderKind)
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`."""

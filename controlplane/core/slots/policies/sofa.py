@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.policies import sofa_memory
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotBalance, SlotPolicy, SlotRequest
 from controlplane.core.slots.sofa.arranger import ArrangeSettings, Tick, TickAction, arrange
@@ -121,7 +121,7 @@ class SofaPolicy(SlotPolicy):
         protects = tick.action is TickAction.PROTECT
         return _left_alone(request, _idle_deed(tick, len(nodes), options.protected_nodes), protects=protects)
 
-    def check_table(self, slots: tuple[Slot, ...], policy: Policy) -> None:
+    def check_table(self, slots: tuple[Slot, ...], policy: ClusterPolicy) -> None:
         """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`; it never takes surplus replicas away."""
         most_holders = max((len(slot.replicas) for slot in slots), default=0)
         if most_holders > policy.replica_count:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from controlplane.core.cluster.policy import Policy
-from controlplane.core.deciding.decide import decide, settle
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.deciding.decide import decide, follow_up
 from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
@@ -262,7 +262,7 @@ def test_an_impossible_intent_is_answered_with_its_reason(kind: str, arguments: 
 
 def test_a_quiet_cluster_writes_its_positions() -> None:
     """A decision with positions alone bounds what a cold start has to read; it changes no row, hence no epoch."""
-    world = World(Policy(slot_count=16, positions_interval_ms=5_000))
+    world = World(ClusterPolicy(slot_count=16, positions_interval_ms=5_000))
     world.admit("n1")
     epoch = world.state.epoch
     taken = world.run(5_500, ("n1",))
@@ -279,8 +279,8 @@ def test_a_heartbeat_whose_join_waits_for_a_leader_is_not_refused() -> None:
     for _ in range(40):
         world.tick()
     observations = observe(world.observations, world.inputs)
-    settled, refusals = settle(world.state, observations)
+    settled, refusals = follow_up(world.state, observations)
     assert refusals == ()
-    (stranger,) = [record.payload for record in settled.strangers]
+    (stranger,) = [record.payload for record in settled.unknown_senders]
     assert isinstance(stranger, Heartbeat)
     assert stranger.node_id == "n1"

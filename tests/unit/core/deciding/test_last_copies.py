@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.slots.answers import ask
@@ -26,7 +26,7 @@ from tests.helpers.world import World
 
 def stranded_world(**settings: Any) -> World:  # noqa: ANN401 - fields of the policy
     """Slot 6 may be held by n2 and n3 alone of the living: n1 is excluded from it, n4 is dead, n2 drains."""
-    world = World(Policy(slot_count=16, **settings))
+    world = World(ClusterPolicy(slot_count=16, **settings))
     world.admit("n1", "n2", "n3", "n4")
     world.ask("exclude_slots", slots="6", node="n1")
     world.run(4_000, ("n1", "n2", "n3"))
@@ -75,7 +75,7 @@ def test_exclusion_of_the_node_says_that_it_keeps_the_last_copy() -> None:
 
 def test_holder_that_dies_leaves_the_slot_to_the_other_one() -> None:
     """Of those that are to be relieved a survivor leads, as while reconciliation is paused."""
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.admit("n1", "n2", "n3")
     world.ask("exclude_slots", slots="all", node="n1")
     world.intent("first", "drain_node", node="n2")
@@ -91,7 +91,7 @@ def test_holder_that_dies_leaves_the_slot_to_the_other_one() -> None:
 
 def test_many_last_copies_are_told_in_one_sentence() -> None:
     """One for all slots that stay on the same nodes."""
-    world = World(Policy(slot_count=16, replica_count=1))
+    world = World(ClusterPolicy(slot_count=16, replica_count=1))
     world.admit("n1", "n2")
     world.ask("exclude_slots", slots="all", node="n1")
     answer = world.ask("drain_node", node="n2")
@@ -122,7 +122,7 @@ def test_verification_refuses_a_log_that_empties_such_a_slot() -> None:
 
 def test_verification_refuses_moves_where_nothing_can_move() -> None:
     """Where every slot has to stay, the certificate has nothing to tell."""
-    world = World(Policy(slot_count=16, replica_count=1))
+    world = World(ClusterPolicy(slot_count=16, replica_count=1))
     world.admit("n1", "n2")
     world.ask("exclude_slots", slots="all", node="n1")
     world.ask("drain_node", node="n2")
@@ -136,7 +136,7 @@ def test_verification_refuses_moves_where_nothing_can_move() -> None:
 def test_verification_refuses_that_a_policy_without_proofs_takes_a_last_copy() -> None:
     """Whatever a policy of somebody's own decides, a slot that a living node has is not left to nobody."""
     policies = {**BUILT_IN_POLICIES, "mine": AskedPolicy("mine")}
-    world = World(Policy(slot_count=16, slot_policy="mine"), policies)
+    world = World(ClusterPolicy(slot_count=16, slot_policy="mine"), policies)
     world.admit("n1", "n2")
     world.ask("drain_node", node="n1")
     assert complaints_of(world.decisions, policies) == []
@@ -172,7 +172,7 @@ def test_policy_that_empties_a_slot_is_refused() -> None:
         slots=(Slot(0, "n1", (), 1),),  # type: ignore[arg-type]  # epochs are numbers
         nodes=(PlacementNode("n1", 0, 0), PlacementNode("n2", 1, 0)),
         renewed=frozenset(),
-        policy=Policy(slot_count=1),
+        policy=ClusterPolicy(slot_count=1),
         epoch=2,  # type: ignore[arg-type]
         now_ms=0,
     )
@@ -184,7 +184,7 @@ def test_policy_that_empties_a_slot_is_refused() -> None:
 def test_user_policy_that_empties_slots_harms_nobody_in_a_cluster() -> None:
     """The refusal stands in the log, the table as it was, and the verification agrees."""
     policies = {**BUILT_IN_POLICIES, "emptying": Emptying()}
-    world = World(Policy(slot_count=16), policies)
+    world = World(ClusterPolicy(slot_count=16), policies)
     world.admit("n1", "n2")
     world.ask("change_policy", slot_policy="emptying")
     assert any(cause.kind is CauseKind.PLACEMENT_REFUSED for cause in world.decisions[-1].causes)
@@ -215,7 +215,7 @@ def test_orders_never_take_a_last_copy_in_random_histories() -> None:
     for seed in range(10):
         choose = random.Random(seed)
         replica_count = choose.choice((1, 2))
-        world = World(Policy(slot_count=8, replica_count=replica_count, join_linger_ms=0))
+        world = World(ClusterPolicy(slot_count=8, replica_count=replica_count, join_linger_ms=0))
         names = ("n1", "n2", "n3", "n4")
         world.admit(*names[:3])
         for _ in range(25):

@@ -1,7 +1,7 @@
 """Orders pass what balancing waits for, but not what nodes promise to hold."""
 
 from controlplane.config import MEMBERSHIP
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole
 from controlplane.inspection.table_status import table_status
@@ -11,7 +11,7 @@ from tests.helpers.world import World
 
 def test_a_pin_does_not_fill_a_node_above_its_capacity() -> None:
     """The row that makes room waits for the cool-down, so the pinned one waits with it."""
-    world = World(Policy(slot_count=8, replica_count=1, join_linger_ms=0, cool_down_ms=60_000))
+    world = World(ClusterPolicy(slot_count=8, replica_count=1, join_linger_ms=0, cool_down_ms=60_000))
     for name in ("n1", "n2"):
         world.append(MEMBERSHIP, 0, NodeJoined(name, 1, NodeRole.DATA, (), "", 1, 4, "1", world.now_ms))
         world.heartbeat(name)
@@ -31,7 +31,7 @@ def test_a_pin_does_not_fill_a_node_above_its_capacity() -> None:
 
 def test_a_drain_does_not_wait_for_a_sick_node_to_get_ready() -> None:
     """It beats, but works with an old table for ever: that is why somebody drains it."""
-    world = World(Policy(slot_count=8, replica_count=1, join_linger_ms=0, moves_in_flight=2))
+    world = World(ClusterPolicy(slot_count=8, replica_count=1, join_linger_ms=0, moves_in_flight=2))
     world.admit("n1", "n2")
     assert len(world.held("n2")) == 4
     world.ask("drain_node", node="n2")
@@ -45,7 +45,7 @@ def test_a_drain_does_not_wait_for_a_sick_node_to_get_ready() -> None:
 
 def test_slots_that_are_kept_leave_a_log_that_can_be_verified() -> None:
     """A kept slot is no row of the plan, so the ids of the others are not their places."""
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.admit("n1", "n2", "n3", "n4")
     world.ask("exclude_slots", slots="6", node="n1")
     world.ask("pin_slots", slots="15", node="n1", leads="true")

@@ -5,12 +5,12 @@ import random
 
 import pytest
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.state import State
 from controlplane.core.slots.events import PlanDropped, PlanMade, ReplicasLeft
 from controlplane.core.slots.policies.minimal import MinimalPolicy
-from controlplane.core.values.canonical import from_plain, to_plain
+from controlplane.core.values.canonical import from_canonical, to_canonical
 from tests.helpers.logs import complaints_of
 from tests.helpers.paced_worlds import carry_on, fourth_joins, look, moved, moves_of, paced_world, report, start
 from tests.helpers.world import World
@@ -237,7 +237,7 @@ class Impatient(MinimalPolicy):
 
 def test_a_policy_with_an_interval_lets_its_plan_be_finished() -> None:
     """Asked again and again it would begin the cool-down anew each time, and nothing would ever be balanced."""
-    world = World(Policy(slot_count=16, join_linger_ms=0, cool_down_ms=1_000), {"minimal": Impatient()})
+    world = World(ClusterPolicy(slot_count=16, join_linger_ms=0, cool_down_ms=1_000), {"minimal": Impatient()})
     start(world, "n1", "n2", "n3")
     fourth_joins(world)
     look(world)
@@ -258,4 +258,4 @@ def test_a_snapshot_holds_a_plan_in_flight() -> None:
     fourth_joins(world)
     look(world)
     assert world.state.slots.plan is not None
-    assert from_plain(State, json.loads(json.dumps(to_plain(world.state)))) == world.state
+    assert from_canonical(State, json.loads(json.dumps(to_canonical(world.state)))) == world.state

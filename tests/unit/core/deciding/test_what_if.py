@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from controlplane.config import INTENTS
-from controlplane.core.cluster.events import SilenceLimitSettled
-from controlplane.core.cluster.policy import SILENCE_MARGIN_MS, Policy
+from controlplane.core.cluster.events import FormerSilenceLimitEnded
+from controlplane.core.cluster.policy import SILENCE_MARGIN_MS, ClusterPolicy
 from controlplane.core.deciding.decide import decide
 from controlplane.core.deciding.what_if import Change, Effect, NodeDies, effect_of, what_if
 from controlplane.core.intents.events import IntentOutcome
@@ -150,7 +150,7 @@ def test_policy_that_is_asked_with_every_decision_is_asked_in_what_ifs() -> None
 
 def test_plan_in_flight_goes_on_in_what_ifs() -> None:
     """The step that is due is taken along, as in every decision."""
-    world = World(Policy(slot_count=16, cool_down_ms=1_000))
+    world = World(ClusterPolicy(slot_count=16, cool_down_ms=1_000))
     world.admit("n1", "n2", "n3")
     world.admit("n4")
     assert world.state.slots.plan is not None
@@ -161,14 +161,14 @@ def test_plan_in_flight_goes_on_in_what_ifs() -> None:
     assert draft.state.slots.plan is None
 
 
-def test_silence_limit_is_settled_in_what_ifs() -> None:
+def test_former_silence_limit_ends_in_what_ifs() -> None:
     """What an operator asks for is answered by the limit that counts when it is decided."""
-    world = World(Policy(slot_count=16, silence_limit_ms=4_000))
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=4_000))
     names = ("n1", "n2", "n3")
     world.admit(*names)
     world.ask("change_policy", silence_limit_ms="2000")
     world.run(4_000 + SILENCE_MARGIN_MS - 200, names)
-    while not any(isinstance(event, SilenceLimitSettled) for event in both(world, NO_PLAN).events):
+    while not any(isinstance(event, FormerSilenceLimitEnded) for event in both(world, NO_PLAN).events):
         assert world.state.cluster.former_silence_limit is not None
         world.tick()
         world.observe()
@@ -196,7 +196,7 @@ def test_restart_counts_what_has_to_be_copied_again() -> None:
 
 def test_what_waits_for_the_pace_is_told_apart() -> None:
     """All that is planned, what of it would be done at once, and what would wait."""
-    world = World(Policy(slot_count=16, cool_down_ms=60_000))
+    world = World(ClusterPolicy(slot_count=16, cool_down_ms=60_000))
     world.admit("n1", "n2", "n3")
     effect = supposed(world, NodeJoined("n4", 1, NodeRole.DATA, (), "", 1, 0, "1", 0))
     assert (effect.moved, effect.least_moved, effect.moved_now) == (8, 8, 0)

@@ -2,43 +2,43 @@
 
 import pytest
 
-from controlplane.core.election.backoff import PAUSE_MS, Absence, Failures, absence_ms
+from controlplane.core.election.backoff import PAUSE_MS, BackoffReason, Failures, backoff_ms
 
 LEASE_MS = 2_000
 LAST_DRAW = 1 - 2**-53
 
 
 @pytest.mark.parametrize(
-    ("absence", "failures", "shortest_ms", "longest_ms"),
+    ("reason", "failures", "shortest_ms", "longest_ms"),
     [
-        (Absence.FALLEN, 0, 500, 1_999),
-        (Absence.FALLEN, 5, 500, 1_999),
-        (Absence.FAILED, 1, 2_000, 3_999),
-        (Absence.FAILED, 2, 4_000, 7_999),
-        (Absence.FAILED, 3, 8_000, 15_999),
-        (Absence.FAILED, 4, 8_000, 15_999),
-        (Absence.FAILED, 10_000, 8_000, 15_999),
-        (Absence.CUT_OFF, 3, 400, 599),
-        (Absence.RESIGNED, 3, 2_000, 2_000),
+        (BackoffReason.FALLEN, 0, 500, 1_999),
+        (BackoffReason.FALLEN, 5, 500, 1_999),
+        (BackoffReason.FAILED, 1, 2_000, 3_999),
+        (BackoffReason.FAILED, 2, 4_000, 7_999),
+        (BackoffReason.FAILED, 3, 8_000, 15_999),
+        (BackoffReason.FAILED, 4, 8_000, 15_999),
+        (BackoffReason.FAILED, 10_000, 8_000, 15_999),
+        (BackoffReason.CUT_OFF, 3, 400, 599),
+        (BackoffReason.RESIGNED, 3, 2_000, 2_000),
     ],
 )
 def test_how_long_the_lease_is_left_to_others(
-    absence: Absence, failures: int, shortest_ms: int, longest_ms: int
+    reason: BackoffReason, failures: int, shortest_ms: int, longest_ms: int
 ) -> None:
     """Chance decides between two bounds; only failures in a row move them, and not for ever."""
-    assert absence_ms(absence, LEASE_MS, failures, 0.0) == shortest_ms
-    assert absence_ms(absence, LEASE_MS, failures, LAST_DRAW) == longest_ms
+    assert backoff_ms(reason, LEASE_MS, failures, 0.0) == shortest_ms
+    assert backoff_ms(reason, LEASE_MS, failures, LAST_DRAW) == longest_ms
 
 
 def test_a_controller_that_is_cut_off_looks_again_before_it_asks() -> None:
     """Its back-off is longer than the pause after which the machine decides anew."""
-    assert absence_ms(Absence.CUT_OFF, LEASE_MS, 0, 0.0) > PAUSE_MS
+    assert backoff_ms(BackoffReason.CUT_OFF, LEASE_MS, 0, 0.0) > PAUSE_MS
 
 
 def test_a_controller_that_hands_over_leaves_others_a_whole_lease() -> None:
     """Each of them asks several times in it."""
-    for absence in (Absence.FAILED, Absence.RESIGNED):
-        assert absence_ms(absence, LEASE_MS, 1, 0.0) >= LEASE_MS
+    for reason in (BackoffReason.FAILED, BackoffReason.RESIGNED):
+        assert backoff_ms(reason, LEASE_MS, 1, 0.0) >= LEASE_MS
 
 
 def _failed(times: int) -> Failures:
@@ -56,7 +56,7 @@ def test_each_failure_in_a_row_doubles_how_long_nobody_prefers_it(times: int, le
     assert failures.in_a_row == times
     unfit_ms = failures.unfit_until_ms - before.unfit_until_ms
     assert unfit_ms == leases * LEASE_MS
-    assert unfit_ms > absence_ms(Absence.FAILED, LEASE_MS, times, LAST_DRAW)
+    assert unfit_ms > backoff_ms(BackoffReason.FAILED, LEASE_MS, times, LAST_DRAW)
 
 
 @pytest.mark.parametrize(("quiet_leases", "in_a_row"), [(0, 5), (1_024, 5), (1_025, 1)])

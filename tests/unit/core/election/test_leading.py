@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from controlplane.core.election.backoff import Absence, BackOff
+from controlplane.core.election.backoff import BackOff, BackoffReason
 from controlplane.core.election.leading import (
     NO_LEASE,
     UNANSWERED_LIMIT_MS,
@@ -15,9 +15,15 @@ from controlplane.core.election.leading import (
     LeadingState,
     LeaseChecked,
     LogRead,
-    Looked,
+    RoundObserved,
 )
-from controlplane.core.election.steps import REQUESTED, TRANSITIONS, Action, Step, Trigger
+from controlplane.core.election.steps import (
+    REQUESTED,
+    TRANSITIONS,
+    ControllerAction,
+    ControllerPhase,
+    ControllerTrigger,
+)
 from controlplane.core.values.identifiers import Term
 from controlplane.core.values.machine import Output
 from controlplane.errors import InvariantViolationError
@@ -25,17 +31,17 @@ from controlplane.errors import InvariantViolationError
 LEASE_MS = 2_000
 HELD = Hold(Term(4))
 HANDED_OVER = Hold(None, is_handed_over=True)
-LOOKED = Looked(0, 0, 50)
-CUT_OFF = Looked(LEASE_MS + 1, 0, 50)
+LOOKED = RoundObserved(0, 0, 50)
+CUT_OFF = RoundObserved(LEASE_MS + 1, 0, 50)
 TAKE_OVER: tuple[LeadingEvent, ...] = (
     LOOKED,
     LeaseChecked(confirmed=True),
     LogRead(Term(3)),
-    Trigger.DONE,
+    ControllerTrigger.DONE,
     LogRead(Term(3)),
-    Trigger.DONE,
+    ControllerTrigger.DONE,
     LeaseChecked(confirmed=True),
-    Trigger.COMMITTED,
+    ControllerTrigger.COMMITTED,
 )
 
 
@@ -61,35 +67,35 @@ def _after(events: Iterable[LeadingEvent]) -> Driven:
 def test_a_take_over_runs_through_every_step_in_its_order() -> None:
     """Fence before reading, read before opening the term, ask the lease store before either."""
     machine = Driven(LEASE_MS)
-    seen = [(actions[-1], machine.state.step) for actions in (machine.tell(event) for event in TAKE_OVER)]
+    seen = [(actions[-1], machine.state.phase) for actions in (machine.tell(event) for event in TAKE_OVER)]
     assert seen == [
-        (Action.CONFIRM_LEASE, Step.CONFIRMING_LEASE),
-        (Action.READ_AHEAD, Step.READING_AHEAD),
-        (Action.OPEN_WRITER, Step.OPENING_WRITER),
-        (Action.READ_LOG, Step.READING_LOG),
-        (Action.CATCH_UP, Step.CATCHING_UP),
-        (Action.CONFIRM_LEASE, Step.CONFIRMING_AGAIN),
-        (Action.OPEN_TERM, Step.OPENING_TERM),
-        (Action.OBSERVE, Step.LEADING),
+        (ControllerAction.CONFIRM_LEASE, ControllerPhase.CONFIRMING_LEASE),
+        (ControllerAction.READ_AHEAD, ControllerPhase.READING_AHEAD),
+        (ControllerAction.OPEN_WRITER, ControllerPhase.OPENING_WRITER),
+        (ControllerAction.READ_LOG, ControllerPhase.READING_LOG),
+        (ControllerAction.CATCH_UP, ControllerPhase.CATCHING_UP),
+        (ControllerAction.CONFIRM_LEASE, ControllerPhase.CONFIRMING_AGAIN),
+        (ControllerAction.OPEN_TERM, ControllerPhase.OPENING_TERM),
+        (ControllerAction.OBSERVE, ControllerPhase.LEADING),
     ]
-    assert machine.state == LeadingState(Step.LEADING, Term(4), None)
+    assert machine.state == LeadingState(ControllerPhase.LEADING, Term(4), None)
 
 
 @pytest.mark.parametrize("log_term", [4, 5])
 @pytest.mark.parametrize(
     ("events", "discard"),
-    [(TAKE_OVER[:2], ()), (TAKE_OVER[:4], (Action.DISCARD,))],
+    [(TAKE_OVER[:2], ()), (TAKE_OVER[:4], (ControllerAction.DISCARD,))],
     ids=["read ahead", "read again"],
 )
 def test_a_term_that_the_log_holds_is_never_opened(
-    events: tuple[LeadingEvent, ...], discard: tuple[Action, ...], log_term: int
+    events: tuple[LeadingEvent, ...], discard: tuple[ControllerAction, ...], log_term: int
 ) -> None:
     """The store lost its data and counts from the beginning: the election hears of it, and nothing is committed.
 
     Whether that is known before anybody is fenced, or the log went on until then.
     """
     machine = _after(events)
-    assert machine.tell(LogRead(Term(log_term))) == (*discard, Action.RAISE_FLOOR, Action.FOLLOW)
+    assert machine.tell(LogRead(Term(log_term))) == (*discard, ControllerAction.RAISE_FLOOR, ControllerAction.FOLLOW)
     assert machine.state == LeadingState()
 
 
@@ -98,8 +104,8 @@ def test_no_answer_about_the_lease_means_no(events: tuple[LeadingEvent, ...]) ->
     """Before anybody is fenced and before the term is opened: others may hold it by now."""
     machine = _after(events)
     actions = machine.tell(LeaseChecked(confirmed=False))
-    assert machine.state.step is Step.STEPPING_DOWN
-    assert actions[-1] == BackOff(Absence.FALLEN, LEASE_MS // 4)
+    assert machine.state.phase is ControllerPhase.STEPPING_DOWN
+    assert actions[-1] == BackOff(BackoffReason.FALLEN, LEASE_MS // 4)
 
 
 @pytest.mark.parametrize("events", [TAKE_OVER[:1], TAKE_OVER[:6]])
@@ -108,7 +114,7 @@ def test_a_lease_that_is_ours_under_another_term_is_another_take_over(events: tu
     machine = _after(events)
     actions = machine.tell(LeaseChecked(confirmed=False), hold=Hold(Term(5)))
     assert machine.state == LeadingState()
-    assert actions[-1] is Action.FOLLOW
+    assert actions[-1] is ControllerAction.FOLLOW
     assert not _back_offs(actions)
 
 
@@ -117,88 +123,93 @@ def _back_offs(actions: Iterable[LeadingAction]) -> list[BackOff]:
 
 
 @pytest.mark.parametrize(
-    ("looked", "hold", "step", "reason"),
+    ("observed", "hold", "phase", "reason"),
     [
-        (Looked(LEASE_MS, 0, 50), HELD, Step.LEADING, "lease held"),
-        (Looked(LEASE_MS + 1, 0, 50), HELD, Step.STEPPING_DOWN, "cut off from Kafka"),
-        (Looked(LEASE_MS + 1, 0, LEASE_MS), HELD, Step.STEPPING_DOWN, "cut off from Kafka"),
-        (Looked(LEASE_MS + 1, 0, LEASE_MS + 1), HELD, Step.STEPPING_DOWN, "stood still"),
-        (Looked(0, 0, LEASE_MS + 1), HELD, Step.LEADING, "lease held"),
-        (Looked(0, 3 * LEASE_MS, 50), HELD, Step.LEADING, "lease held"),
-        (Looked(0, 3 * LEASE_MS + 1, 50), HELD, Step.STEPPING_DOWN, "cut off from Kafka"),
-        (LOOKED, NO_LEASE, Step.FOLLOWING, "lease lost"),
-        (LOOKED, Hold(Term(5)), Step.FOLLOWING, "lease lost"),
-        (LOOKED, HANDED_OVER, Step.FOLLOWING, "lease handed over"),
-        (Looked(LEASE_MS + 1, 0, LEASE_MS + 1), NO_LEASE, Step.FOLLOWING, "lease lost"),
+        (RoundObserved(LEASE_MS, 0, 50), HELD, ControllerPhase.LEADING, "lease held"),
+        (RoundObserved(LEASE_MS + 1, 0, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
+        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
+        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), HELD, ControllerPhase.STEPPING_DOWN, "stood still"),
+        (RoundObserved(0, 0, LEASE_MS + 1), HELD, ControllerPhase.LEADING, "lease held"),
+        (RoundObserved(0, 3 * LEASE_MS, 50), HELD, ControllerPhase.LEADING, "lease held"),
+        (RoundObserved(0, 3 * LEASE_MS + 1, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
+        (LOOKED, NO_LEASE, ControllerPhase.FOLLOWING, "lease lost"),
+        (LOOKED, Hold(Term(5)), ControllerPhase.FOLLOWING, "lease lost"),
+        (LOOKED, HANDED_OVER, ControllerPhase.FOLLOWING, "lease handed over"),
+        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), NO_LEASE, ControllerPhase.FOLLOWING, "lease lost"),
     ],
 )
 def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
-    looked: Looked, hold: Hold, step: Step, reason: str
+    observed: RoundObserved, hold: Hold, phase: ControllerPhase, reason: str
 ) -> None:
     """Losing the lease, also to itself under another term, ends it; so does silence of Kafka for a whole lease.
 
     The reasons are told apart: an operator looks into another thing for each of them.
     """
     machine = _after(TAKE_OVER)
-    machine.tell(looked, hold=hold)
-    assert (machine.state.step, machine.last_trigger.value) == (step, reason)
+    machine.tell(observed, hold=hold)
+    assert (machine.state.phase, machine.last_trigger.value) == (phase, reason)
 
 
 @pytest.mark.parametrize(("draw", "wait_ms"), [(0.0, 400), (0.5, 500)])
 @pytest.mark.parametrize("hold", [NO_LEASE, HELD])
 def test_a_standby_that_is_cut_off_does_not_stand(hold: Hold, draw: float, wait_ms: int) -> None:
     """It would win a term that it could not open: during an outage of Kafka, several each second."""
-    machine = _after([Trigger.DONE])
-    actions = machine.tell(Looked(LEASE_MS + 1, 0, LEASE_MS + 1), hold=hold, draw=draw)
-    assert actions == (BackOff(Absence.CUT_OFF, wait_ms), Action.PAUSE)
-    assert (machine.state.step, machine.last_trigger) == (Step.STEPPING_DOWN, Trigger.CUT_OFF)
+    machine = _after([ControllerTrigger.DONE])
+    actions = machine.tell(RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), hold=hold, draw=draw)
+    assert actions == (BackOff(BackoffReason.CUT_OFF, wait_ms), ControllerAction.PAUSE)
+    assert (machine.state.phase, machine.last_trigger) == (ControllerPhase.STEPPING_DOWN, ControllerTrigger.CUT_OFF)
 
 
 def test_only_a_holder_backs_off_from_a_failure() -> None:
     """A standby that cannot read the log has not failed at a take-over: it goes on asking, and stays preferred."""
-    assert _after([Trigger.DONE]).tell(Trigger.UNREACHABLE, hold=NO_LEASE) == (Action.PAUSE,)
-    machine = _after([Trigger.DONE])
+    assert _after([ControllerTrigger.DONE]).tell(ControllerTrigger.UNREACHABLE, hold=NO_LEASE) == (
+        ControllerAction.PAUSE,
+    )
+    machine = _after([ControllerTrigger.DONE])
     machine.tell(LOOKED, hold=NO_LEASE)
-    machine.tell(Trigger.UNREACHABLE, hold=NO_LEASE)
+    machine.tell(ControllerTrigger.UNREACHABLE, hold=NO_LEASE)
     assert machine.failures.in_a_row == 0
     assert machine.is_fit(0)
 
 
 def test_a_failed_take_over_backs_off_for_longer_each_time() -> None:
     """The lease goes back before the pause, and the wait is drawn anew each time."""
-    machine = _after([Trigger.DONE])
+    machine = _after([ControllerTrigger.DONE])
     for failures, wait_ms in ((1, 3_000), (2, 6_000), (3, 12_000), (4, 12_000)):
-        actions = machine.tell(Trigger.UNREACHABLE, draw=0.5)
-        assert actions == (BackOff(Absence.FAILED, wait_ms, failures), Action.PAUSE)
-        machine.tell(Trigger.DONE)
+        actions = machine.tell(ControllerTrigger.UNREACHABLE, draw=0.5)
+        assert actions == (BackOff(BackoffReason.FAILED, wait_ms, failures), ControllerAction.PAUSE)
+        machine.tell(ControllerTrigger.DONE)
     assert not machine.is_fit(0)
 
 
 def test_a_leader_that_resigns_leaves_a_whole_lease_to_others() -> None:
     """Chance plays no part in it, and it is no failure: others may prefer it again at once."""
     machine = _after((*TAKE_OVER, LOOKED))
-    assert machine.tell(Trigger.RESIGNED, draw=0.9) == (Action.DISCARD, BackOff(Absence.RESIGNED, LEASE_MS))
+    assert machine.tell(ControllerTrigger.RESIGNED, draw=0.9) == (
+        ControllerAction.DISCARD,
+        BackOff(BackoffReason.RESIGNED, LEASE_MS),
+    )
     assert machine.is_fit(0)
 
 
 @pytest.mark.parametrize(
-    ("looked", "fit_for_ms"),
+    ("observed", "fit_for_ms"),
     [
         (None, -1),
-        (Looked(0, 0, 50), LEASE_MS),
-        (Looked(1_500, 0, 50), LEASE_MS - 1_500),
-        (Looked(LEASE_MS + 1, 0, 50), -1),
-        (Looked(0, 3 * LEASE_MS - 100, 50), 100),
-        (Looked(0, 3 * LEASE_MS + 1, 50), -1),
+        (RoundObserved(0, 0, 50), LEASE_MS),
+        (RoundObserved(1_500, 0, 50), LEASE_MS - 1_500),
+        (RoundObserved(LEASE_MS + 1, 0, 50), -1),
+        (RoundObserved(0, 3 * LEASE_MS - 100, 50), 100),
+        (RoundObserved(0, 3 * LEASE_MS + 1, 50), -1),
     ],
 )
 def test_a_standby_is_fit_to_lead_for_as_long_as_its_last_look_vouches_for_it(
-    looked: Looked | None, fit_for_ms: int
+    observed: RoundObserved | None, fit_for_ms: int
 ) -> None:
     """Kafka has to acknowledge, its inputs have to be read, and its loop has to come round."""
-    machine = _after([Trigger.DONE])
-    if looked is not None:
-        machine.tell(looked, hold=NO_LEASE)
+    machine = _after([ControllerTrigger.DONE])
+    if observed is not None:
+        machine.tell(observed, hold=NO_LEASE)
     assert machine.is_fit(0) is (fit_for_ms >= 0)
     assert machine.is_fit(fit_for_ms) is (fit_for_ms >= 0)
     assert not machine.is_fit(fit_for_ms + 1)
@@ -206,12 +217,12 @@ def test_a_standby_is_fit_to_lead_for_as_long_as_its_last_look_vouches_for_it(
 
 def test_a_controller_that_fails_at_taking_over_is_not_fit_until_its_time_is_over() -> None:
     """For longer each time, though it ticks and reads; only a term that it opens makes that forgotten."""
-    machine = _after([Trigger.DONE])
+    machine = _after([ControllerTrigger.DONE])
     now_ms = 0
 
     def fail() -> None:
-        machine.tell(Trigger.UNREACHABLE, now_ms=now_ms)
-        machine.tell(Trigger.DONE, now_ms=now_ms)
+        machine.tell(ControllerTrigger.UNREACHABLE, now_ms=now_ms)
+        machine.tell(ControllerTrigger.DONE, now_ms=now_ms)
 
     for failures in (1, 2, 3, 4):
         fail()
@@ -231,28 +242,28 @@ def test_a_controller_that_fails_at_taking_over_is_not_fit_until_its_time_is_ove
 def test_nothing_is_decided_while_a_commit_has_no_answer() -> None:
     """Only its outcome is asked for, even when ticks are unanswered too, and at most for so long."""
     machine = _after((*TAKE_OVER, LOOKED))
-    machine.tell(Trigger.UNANSWERED, now_ms=1_000)
+    machine.tell(ControllerTrigger.UNANSWERED, now_ms=1_000)
     rounds = (
         (2_000, LOOKED),
         (1_000 + UNANSWERED_LIMIT_MS, CUT_OFF),
-        (1_000 + UNANSWERED_LIMIT_MS, Looked(LEASE_MS + 1, 0, LEASE_MS + 1)),
+        (1_000 + UNANSWERED_LIMIT_MS, RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1)),
     )
-    for now_ms, looked in rounds:
-        assert machine.tell(looked, now_ms=now_ms) == (Action.ASK_FOR_OUTCOME,)
-        assert machine.tell(Trigger.UNANSWERED, now_ms=now_ms) == (Action.OBSERVE,)
-        assert machine.state == LeadingState(Step.AWAITING_ANSWER, Term(4), 1_000)
+    for now_ms, observed in rounds:
+        assert machine.tell(observed, now_ms=now_ms) == (ControllerAction.ASK_FOR_OUTCOME,)
+        assert machine.tell(ControllerTrigger.UNANSWERED, now_ms=now_ms) == (ControllerAction.OBSERVE,)
+        assert machine.state == LeadingState(ControllerPhase.AWAITING_ANSWER, Term(4), 1_000)
     machine.tell(LOOKED, now_ms=1_001 + UNANSWERED_LIMIT_MS)
-    actions = machine.tell(Trigger.UNANSWERED, now_ms=1_001 + UNANSWERED_LIMIT_MS)
-    assert actions == (Action.DISCARD, BackOff(Absence.FALLEN, LEASE_MS // 4))
-    assert machine.last_trigger is Trigger.UNANSWERED_FOR_LONG
+    actions = machine.tell(ControllerTrigger.UNANSWERED, now_ms=1_001 + UNANSWERED_LIMIT_MS)
+    assert actions == (ControllerAction.DISCARD, BackOff(BackoffReason.FALLEN, LEASE_MS // 4))
+    assert machine.last_trigger is ControllerTrigger.UNANSWERED_FOR_LONG
 
 
 def test_an_answer_begins_the_count_anew() -> None:
     """Two commits that waited ten seconds each are not one that waited for twenty."""
-    machine = _after((*TAKE_OVER, LOOKED, Trigger.UNANSWERED, LOOKED, Trigger.COMMITTED, LOOKED))
+    machine = _after((*TAKE_OVER, LOOKED, ControllerTrigger.UNANSWERED, LOOKED, ControllerTrigger.COMMITTED, LOOKED))
     assert machine.state.unanswered_since_ms is None
-    machine.tell(Trigger.UNANSWERED, now_ms=2 * UNANSWERED_LIMIT_MS)
-    assert machine.state.step is Step.AWAITING_ANSWER
+    machine.tell(ControllerTrigger.UNANSWERED, now_ms=2 * UNANSWERED_LIMIT_MS)
+    assert machine.state.phase is ControllerPhase.AWAITING_ANSWER
 
 
 def test_what_is_not_in_the_table_is_an_error() -> None:
@@ -264,47 +275,53 @@ def test_what_is_not_in_the_table_is_an_error() -> None:
 def test_the_table_asks_before_it_acts() -> None:
     """Nobody is fenced or led without a confirmed lease; nobody gives it back or follows with a writer open."""
     for (before, trigger), row in TRANSITIONS.items():
-        if {Action.READ_AHEAD, Action.OPEN_TERM} & set(row.actions):
-            assert trigger is Trigger.LEASE_CONFIRMED
-        if Action.OPEN_WRITER in row.actions:
-            assert (before, trigger) == (Step.READING_AHEAD, Trigger.TERM_UNUSED)
-        if Action.DECIDE in row.actions:
-            assert trigger is Trigger.LEASE_HELD
+        if {ControllerAction.READ_AHEAD, ControllerAction.OPEN_TERM} & set(row.actions):
+            assert trigger is ControllerTrigger.LEASE_CONFIRMED
+        if ControllerAction.OPEN_WRITER in row.actions:
+            assert (before, trigger) == (ControllerPhase.READING_AHEAD, ControllerTrigger.TERM_UNUSED)
+        if ControllerAction.DECIDE in row.actions:
+            assert trigger is ControllerTrigger.LEASE_HELD
     with_writer = {
-        Step.OPENING_WRITER,
-        Step.READING_LOG,
-        Step.CATCHING_UP,
-        Step.CONFIRMING_AGAIN,
-        Step.OPENING_TERM,
-        Step.LEADING,
-        Step.AWAITING_ANSWER,
+        ControllerPhase.OPENING_WRITER,
+        ControllerPhase.READING_LOG,
+        ControllerPhase.CATCHING_UP,
+        ControllerPhase.CONFIRMING_AGAIN,
+        ControllerPhase.OPENING_TERM,
+        ControllerPhase.LEADING,
+        ControllerPhase.AWAITING_ANSWER,
     }
     for (before, _), row in TRANSITIONS.items():
-        if before in with_writer and row.step not in with_writer:
-            assert row.actions[0] is Action.DISCARD
+        if before in with_writer and row.phase not in with_writer:
+            assert row.actions[0] is ControllerAction.DISCARD
 
 
 def test_only_a_controller_that_has_led_asks_again_soon() -> None:
     """A take-over that fails may fail again, and a preferred controller would have every turn."""
-    taking_over = {Step.READING_AHEAD, Step.OPENING_WRITER, Step.READING_LOG, Step.CATCHING_UP, Step.OPENING_TERM}
-    led = {Step.LEADING, Step.AWAITING_ANSWER}
+    taking_over = {
+        ControllerPhase.READING_AHEAD,
+        ControllerPhase.OPENING_WRITER,
+        ControllerPhase.READING_LOG,
+        ControllerPhase.CATCHING_UP,
+        ControllerPhase.OPENING_TERM,
+    }
+    led = {ControllerPhase.LEADING, ControllerPhase.AWAITING_ANSWER}
     for (before, _), row in TRANSITIONS.items():
-        assert Absence.FALLEN not in row.actions or before not in taking_over
-        assert Absence.FAILED not in row.actions or before not in led
+        assert BackoffReason.FALLEN not in row.actions or before not in taking_over
+        assert BackoffReason.FAILED not in row.actions or before not in led
 
 
 def test_every_step_can_be_shut_down_and_every_step_is_reached() -> None:
     """Processes end at any time; a step that no row leads to would be dead."""
-    for ending in (Trigger.SHUT_DOWN, Trigger.FAILED):
-        assert {step for step, trigger in TRANSITIONS if trigger is ending} == set(Step)
-    assert {row.step for row in TRANSITIONS.values()} == set(Step)
-    assert {trigger for _, trigger in TRANSITIONS} == set(Trigger)
+    for ending in (ControllerTrigger.SHUT_DOWN, ControllerTrigger.FAILED):
+        assert {phase for phase, trigger in TRANSITIONS if trigger is ending} == set(ControllerPhase)
+    assert {row.phase for row in TRANSITIONS.values()} == set(ControllerPhase)
+    assert {trigger for _, trigger in TRANSITIONS} == set(ControllerTrigger)
 
 
 @pytest.mark.parametrize("events", [(), TAKE_OVER[:1], TAKE_OVER[:4], TAKE_OVER, (*TAKE_OVER, LOOKED)])
-@pytest.mark.parametrize("ending", [Trigger.SHUT_DOWN, Trigger.FAILED])
-def test_a_controller_that_ends_only_discards(events: tuple[LeadingEvent, ...], ending: Trigger) -> None:
+@pytest.mark.parametrize("ending", [ControllerTrigger.SHUT_DOWN, ControllerTrigger.FAILED])
+def test_a_controller_that_ends_only_discards(events: tuple[LeadingEvent, ...], ending: ControllerTrigger) -> None:
     """Its keeper gives the lease back when it is stopped; an error is told apart from what somebody asked for."""
     machine = _after(events)
-    assert machine.tell(ending, hold=NO_LEASE) == (Action.DISCARD,)
-    assert (machine.last_trigger in REQUESTED) is (ending is Trigger.SHUT_DOWN)
+    assert machine.tell(ending, hold=NO_LEASE) == (ControllerAction.DISCARD,)
+    assert (machine.last_trigger in REQUESTED) is (ending is ControllerTrigger.SHUT_DOWN)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from controlplane.adapters.memory import MemoryLockServer, MemoryLockStore, VirtualClock
 from controlplane.config import SofaLeaseConfig, SofaRenewal
 from controlplane.core.election.lock_record import HAS_NO_LEADER, LeaderInfo, LockReading, LockRecord
 from controlplane.core.election.messages import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent
@@ -27,6 +26,7 @@ from controlplane.core.election.sofa_election import (
 from controlplane.core.values.identifiers import Term
 from controlplane.core.values.machine import Output, Woke
 from controlplane.errors import ConfigurationError, InvariantViolationError
+from controlplane.testing import MemoryLockServer, MemoryLockStore, VirtualClock
 from tests.helpers.sofa_electors import MachineElector
 
 CONFIG = SofaLeaseConfig("dc", "lock")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.intents.rights import check_rights, may_ask
@@ -20,7 +20,7 @@ RIGHTS = {"ada": "*", "ops-*": "drain_node, undrain_node", "ops-night": "pause_r
 
 def ruled_world(**rights: str) -> World:
     """Three nodes, and these rights."""
-    world = World(Policy(slot_count=16, intent_rights=rights or RIGHTS))
+    world = World(ClusterPolicy(slot_count=16, intent_rights=rights or RIGHTS))
     world.admit("n1", "n2", "n3")
     return world
 
@@ -46,14 +46,14 @@ def ask(world: World, principal: str, kind: str, **arguments: str) -> IntentAnsw
 )
 def test_every_pattern_that_fits_allows(principal: str, kind: str, *, allowed: bool) -> None:
     """Patterns add up; letters count as they are written; nobody is somebody else by a part of his name."""
-    assert may_ask(Policy(intent_rights=RIGHTS), principal, kind) is allowed
+    assert may_ask(ClusterPolicy(intent_rights=RIGHTS), principal, kind) is allowed
 
 
 @pytest.mark.parametrize("kind", IntentKind)
 def test_without_rights_everybody_may_ask_for_everything(kind: IntentKind) -> None:
     """A cluster of which nobody has said anything goes on as before, also for producers that name nobody."""
-    assert may_ask(Policy(), "anybody", kind.value)
-    assert may_ask(Policy(), "", kind.value)
+    assert may_ask(ClusterPolicy(), "anybody", kind.value)
+    assert may_ask(ClusterPolicy(), "", kind.value)
 
 
 def test_an_intent_without_the_right_has_no_effect_and_an_answer() -> None:
@@ -117,7 +117,7 @@ def test_rights_that_help_nobody_are_refused(settings: dict[str, str], sentence:
 
 def test_rights_wait_for_the_feature_level_at_which_everybody_looks_at_them() -> None:
     """A standby of the old code would take over and carry out what nobody may ask for."""
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.state = with_image(world.state, "cluster", feature_level=1)
     refused = world.ask("change_policy", **{"intent_rights.ada": "*"})
     assert refused.outcome is REFUSED
@@ -128,8 +128,8 @@ def test_rights_wait_for_the_feature_level_at_which_everybody_looks_at_them() ->
 def test_a_first_policy_that_nobody_could_change_is_refused() -> None:
     """The same for a cluster that is only being created."""
     with pytest.raises(ConfigurationError, match="nobody could change the policy"):
-        check_rights(Policy(intent_rights={"bob": "drain_node"}))
-    check_rights(Policy(intent_rights={"bob": "drain_node,change_policy"}))
+        check_rights(ClusterPolicy(intent_rights={"bob": "drain_node"}))
+    check_rights(ClusterPolicy(intent_rights={"bob": "drain_node,change_policy"}))
 
 
 def test_an_override_needs_its_right_before_anybody_is_fenced() -> None:

@@ -10,10 +10,10 @@ import pytest
 from controlplane.core.bundles.bundle import Namespace, equal_bundles
 from controlplane.core.bundles.events import NamespaceCreated
 from controlplane.core.cluster.events import ClusterCreated, TermOpened
-from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.image import ANSWERED_INTENTS_KEPT
-from controlplane.core.log.apply import apply, apply_all, follow
+from controlplane.core.log.apply import apply, apply_all, apply_decision
 from controlplane.core.log.events import Event
 from controlplane.core.log.state import State, wrong_digests
 from controlplane.core.membership.events import FencingCause, NodeAdmitted, NodeDraining, NodeFenced, NodeRemoved
@@ -57,7 +57,7 @@ def test_what_a_state_contradicts_is_refused(world: World) -> None:
     """An event that does not fit was not decided on this state: folding it in would hide that."""
     state = world.state
     node = state.membership.nodes["n1"]
-    _refused(state, ClusterCreated("other", Policy()), "the cluster exists already")
+    _refused(state, ClusterCreated("other", ClusterPolicy()), "the cluster exists already")
     _refused(
         state, NodeAdmitted(replace(state.membership.nodes["gone"], incarnation=0)), "incarnation 0 is older than 1"
     )
@@ -111,12 +111,12 @@ def _follow(events: Sequence[Event], **changed: object) -> None:
         events=tuple(events),
         **changed,  # type: ignore[arg-type]  # a test's choice of fields
     )
-    follow(state, decision)
+    apply_decision(state, decision)
 
 
 def test_a_follower_refuses_numbers_that_do_not_continue() -> None:
     """A term without its opening, an opening under another number, an epoch that jumps: not our log, or not whole."""
-    opening = TermOpened(Term(2), "c2", "test", FEATURE_LEVEL, Policy())
+    opening = TermOpened(Term(2), "c2", "test", FEATURE_LEVEL, ClusterPolicy())
     for events, changed, sentence in (
         ((), {"term": Term(2)}, "term 2 after 1"),
         ((opening,), {"term": Term(3)}, "term 3 after 1"),

@@ -1,6 +1,6 @@
 """What each decision says that it carried out itself, counted here once more from the tables before and after."""
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.apply import apply_all
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.state import State
@@ -12,7 +12,7 @@ NAMES = ("n1", "n2", "n3", "n4")
 
 def test_without_a_pace_a_decision_carries_out_what_it_plans() -> None:
     """Joins, a death and a process that comes back empty: the certificate's numbers are those of the decision."""
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.admit(*NAMES)
     world.run(4_000, NAMES[:3])
     world.join("n1", incarnation=7)
@@ -30,7 +30,7 @@ def test_without_a_pace_a_decision_carries_out_what_it_plans() -> None:
 
 def test_with_a_pace_each_decision_counts_what_it_carries_out_itself() -> None:
     """The plan's decision moves nothing yet, the ones that continue it do, and together they move what was planned."""
-    world = World(Policy(slot_count=16, cool_down_ms=1_000))
+    world = World(ClusterPolicy(slot_count=16, cool_down_ms=1_000))
     world.admit("n1", "n2", "n3")
     world.admit("n4")
     plan = world.decisions[-1]
@@ -48,7 +48,7 @@ def test_with_a_pace_each_decision_counts_what_it_carries_out_itself() -> None:
 
 def test_split_moves_nothing() -> None:
     """Each part begins with the holders of the slot that it was part of."""
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.admit("n1", "n2")
     world.ask("change_policy", slot_count="32")
     split = world.decisions[-1]

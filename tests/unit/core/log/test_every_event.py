@@ -20,10 +20,10 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import Draft
 from controlplane.core.log.events import EVENT_TYPES, Event
 from controlplane.core.log.row_changes import changed_rows, rows_of
-from controlplane.core.log.snapshots.parts import pieces_of
+from controlplane.core.log.snapshots.body import pieces_of
 from controlplane.core.log.state import State, wrong_digests
 from controlplane.core.slots.events import PlanDropped, PlanMade, ReplicasLeft, SlotsAssigned
-from controlplane.core.values.canonical import Plain, canonical_bytes, from_plain, to_plain
+from controlplane.core.values.canonical import CanonicalValue, canonical_bytes, from_canonical, to_canonical
 from controlplane.core.values.events import DECLARED, CallsFor, nodes_of
 from controlplane.inspection.decisions import decision_documents
 from controlplane.inspection.readers import LoggedDecision
@@ -121,12 +121,12 @@ def test_it_says_which_nodes_it_is_about(kind: type[Event]) -> None:
     """``log show --node`` finds it by ``@event(nodes=...)``: every node whose name stands in it."""
     known = set(tour().state.membership.nodes)
     for step in of_kind(kind):
-        named = set(texts_in(to_plain(step.event))) & known
+        named = set(texts_in(to_canonical(step.event))) & known
         assert nodes_of(step.event) == named, f"@event(nodes=...) of {kind.__name__}"
 
 
-def texts_in(plain: Plain) -> Iterator[str]:
-    """Every text of a plain form that is no key."""
+def texts_in(plain: CanonicalValue) -> Iterator[str]:
+    """Every text of a canonical form that is no key."""
     if isinstance(plain, str):
         yield plain
     elif isinstance(plain, list | dict):
@@ -183,7 +183,7 @@ def test_a_snapshot_holds_what_it_did(kind: type[Event]) -> None:
     for step in of_kind(kind):
         body = b"".join(pieces_of(step.after))
         assert body == canonical_bytes(step.after)
-        assert from_plain(State, json.loads(body)) == step.after
+        assert from_canonical(State, json.loads(body)) == step.after
 
 
 @EVERY_KIND

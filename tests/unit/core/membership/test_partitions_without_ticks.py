@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.config import HEARTBEATS
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
@@ -19,7 +19,7 @@ LIMIT_MS = 2_500
 
 def fleet() -> World:
     """Nodes that have lived for a while, two in each partition."""
-    world = World(Policy(slot_count=16, silence_limit_ms=LIMIT_MS, protected_ratio=0.9))
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LIMIT_MS, protected_ratio=0.9))
     world.admit(*NODES)
     world.run(10_000, NODES)
     return world
@@ -150,7 +150,7 @@ def test_a_node_that_may_have_gone_to_an_unread_partition_is_not_fenced() -> Non
 def test_a_node_that_may_have_gone_to_a_partition_that_stands_is_not_fenced(stands_for_ms: int) -> None:
     """It was heard elsewhere last, and its partition stands since; for as long as that hearing is remembered."""
     others = tuple(name for name in NODES if name != "n2")
-    world = World(Policy(slot_count=16, silence_limit_ms=LIMIT_MS, protected_ratio=0.9))
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LIMIT_MS, protected_ratio=0.9))
     world.admit(*NODES)
     for _ in range(10):
         world.append(HEARTBEATS, 1, Heartbeat("n2", 1, 0, Epoch(0), NodeRole.DATA))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.config import HEARTBEATS, MAX_TICK_GAP_MS
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.membership.inputs import Heartbeat, Tick
 from controlplane.core.membership.node import NodeRole
@@ -42,7 +42,7 @@ def test_silence_begins_with_the_heartbeat_and_not_with_the_tick_before_it(after
 @given(st.lists(st.integers(1, MAX_TICK_GAP_MS), min_size=1, max_size=7))
 def test_a_member_that_was_never_heard_has_the_whole_limit_from_its_admission(gaps_ms: list[int]) -> None:
     """However the ticks lie: what is remembered of them is rounded for the member, and by little."""
-    world = World(Policy(slot_count=16, silence_limit_ms=LIMIT_MS, join_linger_ms=0))
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LIMIT_MS, join_linger_ms=0))
     world.join("n1")
     admitted_at_ms = 0
     for gap_ms in cycle(gaps_ms):

@@ -1,7 +1,7 @@
 """A silence limit that changes while nodes are cut off: nobody is fenced while he may still serve."""
 
-from controlplane.core.cluster.events import SilenceLimitSettled
-from controlplane.core.cluster.policy import SILENCE_MARGIN_MS, FormerSilenceLimit, Policy
+from controlplane.core.cluster.events import FormerSilenceLimitEnded
+from controlplane.core.cluster.policy import SILENCE_MARGIN_MS, ClusterPolicy, FormerSilenceLimit
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.membership.events import NodeFenced
 from controlplane.core.membership.node import NodeRole, NodeStatus
@@ -15,7 +15,7 @@ LONG_MS, SHORT_MS = 10_000, 2_000
 
 def cut_off_world() -> World:
     """Three nodes under a long limit; from now on the first is cut off, and the limit is shortened."""
-    world = World(Policy(slot_count=16, silence_limit_ms=LONG_MS))
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LONG_MS))
     world.admit("n1", "n2", "n3")
     world.run(1_000, ("n1", "n2", "n3"))
     world.ask("change_policy", silence_limit_ms=str(SHORT_MS))
@@ -57,7 +57,7 @@ def test_short_limit_fences_once_the_long_one_is_over() -> None:
     world.run(SILENCE_MARGIN_MS + 200, nodes)
     assert world.state.cluster.silence_limit_ms == SHORT_MS
     events = [event for decision in world.decisions for event in decision.events]
-    assert SilenceLimitSettled(SHORT_MS) in events
+    assert FormerSilenceLimitEnded(SHORT_MS) in events
     assert fenced_after_ms(world, "n2") <= SHORT_MS + 1_200
 
 
@@ -74,7 +74,7 @@ def test_stepped_clock_does_not_shorten_the_wait() -> None:
 def test_new_leader_waits_at_least_as_long() -> None:
     """It may have begun to observe only after the change, and then counts from there."""
     world = cut_off_world()
-    fresh = World(Policy(slot_count=16))
+    fresh = World(ClusterPolicy(slot_count=16))
     fresh.state, fresh.now_ms, fresh.offsets = world.state, world.now_ms, world.offsets
     fresh.run(LONG_MS, ("n1", "n2", "n3"))
     assert fresh.state.cluster.silence_limit_ms == LONG_MS
@@ -82,7 +82,7 @@ def test_new_leader_waits_at_least_as_long() -> None:
 
 def test_longer_limit_fences_later_at_once() -> None:
     """Agents stop earlier than they have to for a while: nothing has to wait."""
-    world = World(Policy(slot_count=16, silence_limit_ms=SHORT_MS))
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=SHORT_MS))
     world.admit("n1", "n2", "n3")
     world.ask("change_policy", silence_limit_ms=str(LONG_MS))
     assert (world.state.cluster.silence_limit_ms, world.state.cluster.former_silence_limit) == (LONG_MS, None)
@@ -90,7 +90,7 @@ def test_longer_limit_fences_later_at_once() -> None:
 
 def test_limit_is_not_shortened_while_the_time_since_then_cannot_be_counted() -> None:
     """Partition 0 counts it; read on later, it would bring time from before the change."""
-    world = World(Policy(slot_count=16, silence_limit_ms=LONG_MS))
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=LONG_MS))
     world.admit("n1", "n2", "n3")
     world.unread = {0}
     world.run(2_000, ("n1", "n2", "n3"))
@@ -118,7 +118,7 @@ def test_limits_that_fall_twice_wait_for_the_longest() -> None:
     assert world.state.cluster.former_silence_limit is None
 
 
-def test_limit_that_is_settled_lets_go_of_the_former_one() -> None:
+def test_former_limit_that_ends_is_let_go_of() -> None:
     """The state says what fences: the longer of the two."""
     world = cut_off_world()
     assert isinstance(world.state.cluster.former_silence_limit, FormerSilenceLimit)
@@ -128,7 +128,7 @@ def test_limit_that_is_settled_lets_go_of_the_former_one() -> None:
 
 def test_longest_limit_settles_too() -> None:
     """Ticks are remembered for longer than the longest limit and its margin."""
-    world = World(Policy(slot_count=16, silence_limit_ms=20_000))
+    world = World(ClusterPolicy(slot_count=16, silence_limit_ms=20_000))
     world.admit("n1", "n2", "n3")
     world.ask("change_policy", silence_limit_ms="500")
     world.run(20_000 + SILENCE_MARGIN_MS + 300, ("n1", "n2", "n3"))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from controlplane.core.cluster.events import PolicyChanged
-from controlplane.core.cluster.policy import Policy, ZoneRule
+from controlplane.core.cluster.policy import ClusterPolicy, ZoneRule
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.row_changes import rows_of
@@ -22,7 +22,7 @@ NODES = ("n1", "n2", "n3")
 
 def living_world(**policy: object) -> World:
     """A cluster of three nodes."""
-    world = World(Policy(**{"slot_count": 16, **policy}))  # type: ignore[arg-type]  # by name
+    world = World(ClusterPolicy(**{"slot_count": 16, **policy}))  # type: ignore[arg-type]  # by name
     world.admit(*NODES)
     return world
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controlplane.bootstrap.slot_policies import load_slot_policies
-from controlplane.core.cluster.policy import Policy, ZoneRule
+from controlplane.core.cluster.policy import ClusterPolicy, ZoneRule
 from controlplane.core.intents.events import IntentOutcome
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.membership.node import NodeRole
@@ -21,7 +21,7 @@ NODES = ("n1", "n2", "n3")
 def asked_world(**policy: object) -> tuple[World, AskedPolicy]:
     """A cluster of three nodes, and the policy that is asked for its plans."""
     asked = AskedPolicy()
-    world = World(Policy(**{"slot_count": 16, **policy}), asked_policies(asked))  # type: ignore[arg-type]  # by name
+    world = World(ClusterPolicy(**{"slot_count": 16, **policy}), asked_policies(asked))  # type: ignore[arg-type]  # by name
     world.admit(*NODES)
     return world, asked
 
@@ -268,7 +268,7 @@ def test_bundles_go_on_during_a_pause() -> None:
 
 def test_orders_that_the_slot_policy_does_not_look_at_are_told_so() -> None:
     """Under ``sofa`` a pin stands and does nothing; whole nodes are excluded and drained all the same."""
-    world = World(Policy(slot_count=16, slot_policy="sofa"))
+    world = World(ClusterPolicy(slot_count=16, slot_policy="sofa"))
     world.admit(*NODES)
     ignored = "; slot policy 'sofa' does not look at "
     assert world.ask("pin_slots", slots="3", node="n1").detail.endswith(ignored + "pins")
@@ -285,7 +285,7 @@ def test_orders_that_the_slot_policy_does_not_look_at_are_told_so() -> None:
 def test_policy_that_does_not_say_what_it_looks_at_is_held_to_look_at_nothing() -> None:
     """A policy of somebody's own has to claim that pins count before an operator is told so."""
     policies = load_slot_policies([ROOT / "examples" / "slot_policies" / "rendezvous.py"])
-    world = World(Policy(slot_count=16, slot_policy="rendezvous"), policies)
+    world = World(ClusterPolicy(slot_count=16, slot_policy="rendezvous"), policies)
     world.admit(*NODES)
     assert "look at" not in world.ask("set_node", node="n2", weight="2").detail
     assert world.ask("pin_slots", slots="3", node="n1").detail.endswith("'rendezvous' does not look at pins")
@@ -293,7 +293,7 @@ def test_policy_that_does_not_say_what_it_looks_at_is_held_to_look_at_nothing() 
 
 def test_change_to_a_slot_policy_says_what_stands_and_will_not_count() -> None:
     """Nothing is dropped without a word."""
-    world = World(Policy(slot_count=16))
+    world = World(ClusterPolicy(slot_count=16))
     world.admit(*NODES)
     assert "look at" not in world.ask("change_policy", slot_policy="sofa").detail
     world.ask("change_policy", slot_policy="minimal")

@@ -27,7 +27,7 @@ from controlplane.core.routing.rows import (
     MARKER_KEY,
     ROW_KINDS,
     EpochMarker,
-    Row,
+    TableRow,
     UnreadableRow,
     key_of,
     kind_of,
@@ -48,8 +48,8 @@ POOL = b"main/pool/p1"
 
 
 def test_every_class_of_rows_is_of_one_kind() -> None:
-    """A class in ``Row`` without a declaration in ``ROW_KINDS`` would have no key, and the other way round no type."""
-    assert [kind.record for kind in ROW_KINDS] == list(get_args(Row))
+    """A class in ``TableRow`` without a declaration in ``ROW_KINDS`` would have no key."""
+    assert [kind.record for kind in ROW_KINDS] == list(get_args(TableRow))
     assert len(KINDS) == len(ROW_KINDS)
     assert split_key(MARKER_KEY)[0] not in KINDS
 
@@ -192,14 +192,14 @@ def test_a_kind_that_nobody_knows_is_passed_by() -> None:
 class Topic:
     """A routing-table topic from which a replica reads at once, with the bytes that a leader writes."""
 
-    def __init__(self, rows: Mapping[str, Row]) -> None:
+    def __init__(self, rows: Mapping[str, TableRow]) -> None:
         self.replica = TableReplica()
         self._hashes = RowHashes()
         self._epoch = 0
         for key, row in rows.items():
             self.put(key.encode(), encode_row(row), row)
 
-    def put(self, key: bytes, value: bytes | None, row: Row | UnreadableRow | None) -> None:
+    def put(self, key: bytes, value: bytes | None, row: TableRow | UnreadableRow | None) -> None:
         """Write one record; the digest is kept as the leader keeps it."""
         name = key.decode()
         hashes = self._hashes.drop([name] if name in self._hashes else [])
@@ -215,12 +215,12 @@ class Topic:
 
 
 @cache
-def table_rows() -> Mapping[str, Row]:
+def table_rows() -> Mapping[str, TableRow]:
     """The rows of the tour's last state."""
     return rows_of(tour().state)
 
 
-def rows_of_kind(kind: AnyRowKind) -> list[Row]:
+def rows_of_kind(kind: AnyRowKind) -> list[TableRow]:
     """A few rows of a kind; the tour has to end with one."""
     found = [row for key, row in table_rows().items() if split_key(key)[0] == kind.name]
     assert found, f"the tour ends without a row of kind {kind.name}: see tests/helpers/tour.py"
@@ -233,7 +233,7 @@ def shown_rows(table: RoutingTable) -> list[Any]:
     for each in fields(table):
         value = getattr(table, each.name)
         shown += value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else [value]
-    return [row for row in shown if isinstance(row, get_args(Row))]
+    return [row for row in shown if isinstance(row, get_args(TableRow))]
 
 
 def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON

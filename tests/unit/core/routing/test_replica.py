@@ -14,7 +14,7 @@ from controlplane.core.routing.rows import (
     MARKER_KEY,
     SETTINGS_KEY,
     EpochMarker,
-    Row,
+    TableRow,
     UnreadableRow,
     bundle_key,
     namespace_key,
@@ -192,7 +192,7 @@ def test_a_rebuilding_reader_refuses_another_log() -> None:
         (b"other/slot/3", slot(3, "a")),
     ],
 )
-def test_foreign_records_are_passed_by(key: bytes, row: Row | EpochMarker | UnreadableRow | None) -> None:
+def test_foreign_records_are_passed_by(key: bytes, row: TableRow | EpochMarker | UnreadableRow | None) -> None:
     """Whatever stands under whatever key, the last table stays, and the repair shows the next one."""
     topic = small_topic()
     replica = TableReplica()
@@ -270,7 +270,7 @@ def test_a_row_of_a_newer_version_makes_its_key_unroutable_and_no_other() -> Non
     """What it says cannot be guessed; what the other rows say is still true."""
     topic = small_topic()
     bundles = equal_bundles("kv", 2)
-    bundle_rows: dict[str, Row | None] = {bundle_key(each.bundle_id): each for each in bundles}
+    bundle_rows: dict[str, TableRow | None] = {bundle_key(each.bundle_id): each for each in bundles}
     topic.commit({namespace_key("kv"): Namespace("kv", 2), **bundle_rows})
     newer = {slot_key(3).encode(), bundle_key(bundles[0].bundle_id).encode()}
     replica = TableReplica()

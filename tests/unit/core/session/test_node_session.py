@@ -28,7 +28,7 @@ from controlplane.core.session.node_session import (
     OnLogLoss,
     SessionSettings,
     SessionState,
-    Trigger,
+    SessionTrigger,
 )
 from controlplane.core.values.machine import Output, Woke
 from controlplane.errors import ConfigurationError, InvariantViolationError
@@ -76,21 +76,21 @@ WAYS: dict[SessionState, tuple[tuple[int, SessionEvent], ...]] = {
 }
 """How to come into each state that is not final."""
 
-EVENTS: dict[Trigger, tuple[tuple[int, SessionEvent], ...]] = {
-    Trigger.TABLE_READ: ((3_000, READ),),
-    Trigger.ADMITTED: ((1_000, ACTIVE),),
-    Trigger.DRAINED: ((1_000, DRAINING),),
-    Trigger.FENCED: ((3_000, FENCED),),
-    Trigger.SUPERSEDED: ((3_000, SUPERSEDED),),
-    Trigger.LOG_LOST: ((2_010, Woke()),),
-    Trigger.LOG_BACK: ((3_000, HeartbeatAcknowledged(2_900)), (3_010, TableConfirmed(3_000))),
-    Trigger.LEAVE_ASKED: ((3_000, LeaveAsked("test")),),
+EVENTS: dict[SessionTrigger, tuple[tuple[int, SessionEvent], ...]] = {
+    SessionTrigger.TABLE_READ: ((3_000, READ),),
+    SessionTrigger.ADMITTED: ((1_000, ACTIVE),),
+    SessionTrigger.DRAINED: ((1_000, DRAINING),),
+    SessionTrigger.FENCED: ((3_000, FENCED),),
+    SessionTrigger.SUPERSEDED: ((3_000, SUPERSEDED),),
+    SessionTrigger.LOG_LOST: ((2_010, Woke()),),
+    SessionTrigger.LOG_BACK: ((3_000, HeartbeatAcknowledged(2_900)), (3_010, TableConfirmed(3_000))),
+    SessionTrigger.LEAVE_ASKED: ((3_000, LeaveAsked("test")),),
 }
 """What brings each trigger about."""
 
 
 @pytest.mark.parametrize(("state", "trigger"), TRANSITIONS, ids=lambda each: each.value)
-def test_every_transition_of_the_table_happens(state: SessionState, trigger: Trigger) -> None:
+def test_every_transition_of_the_table_happens(state: SessionState, trigger: SessionTrigger) -> None:
     """The table is the rule: each of its lines can be reached and leads where it says."""
     session = session_after(*WAYS[state])
     assert session.state is state

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controlplane.codec.decisions import encode_decision
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.policies.minimal import MinimalPolicy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotPolicy, SlotRequest
 from tests.helpers.logs import complaints_of
@@ -36,14 +36,14 @@ class OwnPolicy(SlotPolicy):
 
 def own_world(answer: Callable[[SlotRequest], SlotAnswer], **settings: Any) -> World:  # noqa: ANN401 - fields of the policy
     """Two nodes under a user's policy."""
-    world = World(Policy(slot_count=4, slot_policy="mine", **settings), {"mine": OwnPolicy(answer)})
+    world = World(ClusterPolicy(slot_count=4, slot_policy="mine", **settings), {"mine": OwnPolicy(answer)})
     world.admit("a", "b")
     return world
 
 
 def three_nodes(**settings: object) -> World:
     """Sixteen slots on three nodes."""
-    world = World(Policy(slot_count=16, **settings))  # type: ignore[arg-type]  # fields of the policy
+    world = World(ClusterPolicy(slot_count=16, **settings))  # type: ignore[arg-type]  # fields of the policy
     world.admit("a", "b", "c")
     return world
 
@@ -68,7 +68,7 @@ def test_numbers_that_no_log_can_hold_are_refused(kind: str, arguments: dict[str
 
 def test_an_override_that_is_refused_fences_nobody() -> None:
     """Its arguments are judged before its effect."""
-    world = World(Policy(slot_count=4))
+    world = World(ClusterPolicy(slot_count=4))
     world.admit("a", "b", "c", "d")
     world.run(4_000, ("a",))
     assert world.state.membership.evictions_frozen
@@ -191,7 +191,7 @@ def test_logs_of_clusters_that_change_to_sofa_or_refresh_under_it_are_accepted()
     world.run(3_000, ("a", "b", "c"))
     assert complaints_of(world.decisions) == []
     for nodes in (("a",), ("a", "b", "c")):
-        world = World(Policy(slot_count=4, slot_policy="sofa"))
+        world = World(ClusterPolicy(slot_count=4, slot_policy="sofa"))
         world.admit(*nodes)
         world.ask("refresh_table")
         assert complaints_of(world.decisions) == []

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.minimal.contract import PlacementNode
 from controlplane.core.slots.policies import check_slot_policy
 from controlplane.core.slots.policies.minimal import MinimalPolicy
@@ -22,7 +22,7 @@ REQUEST = SlotRequest(
     slots=(Slot(0, "a", (), Epoch(1)),),
     nodes=(PlacementNode("a", 1, 0),),
     renewed=frozenset(),
-    policy=Policy(slot_count=1, replica_count=1, slot_policy="least"),
+    policy=ClusterPolicy(slot_count=1, replica_count=1, slot_policy="least"),
     epoch=Epoch(2),
     now_ms=0,
     reports={"a": REPORT},
@@ -45,7 +45,7 @@ class Least(SlotPolicy):
 class Choosy(Least):
     """Fails at every table."""
 
-    def check_table(self, slots: tuple[Slot, ...], policy: Policy) -> None:
+    def check_table(self, slots: tuple[Slot, ...], policy: ClusterPolicy) -> None:
         """Fail."""
         raise KeyError(len(slots))
 
@@ -70,7 +70,7 @@ def test_what_the_answer_leaves_where_it_is_is_balanced() -> None:
 
 def test_the_table_status_knows_such_a_policy() -> None:
     """Nothing is asked of it that it does not have."""
-    world = World(Policy(slot_count=4, slot_policy="least"), {"least": Least()})
+    world = World(ClusterPolicy(slot_count=4, slot_policy="least"), {"least": Least()})
     world.admit("a", "b")
     status = table_status(world.state, world.observations, {"least": Least()})
     assert (status.balance, status.protected, status.refusal) == (SlotBalance(leaders=True, followers=True), False, "")

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.decide import decide
-from controlplane.core.log.apply import follow
+from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.state import State
 from controlplane.core.slots.answers import ask
@@ -21,7 +21,7 @@ from controlplane.core.slots.policy_contract import SlotAnswer, SlotRequest
 from controlplane.core.slots.reports import SlotReport, SlotStatus
 from controlplane.core.slots.sofa.table import INITIAL_TABLE, SofaSlot, SofaTable
 from controlplane.core.slots.table import Slot, empty_table
-from controlplane.core.values.canonical import from_plain, to_plain
+from controlplane.core.values.canonical import from_canonical, to_canonical
 from controlplane.core.values.identifiers import Epoch, Seq
 from controlplane.core.values.replica_status import ReplicaStatus
 from controlplane.core.verification.invariants import check, check_step
@@ -40,7 +40,7 @@ def request(
     **more: object,
 ) -> SlotRequest:
     """A question about four slots."""
-    policy = Policy(slot_count=4, replica_count=replicas, slot_policy="sofa", slot_policy_options=options or {})
+    policy = ClusterPolicy(slot_count=4, replica_count=replicas, slot_policy="sofa", slot_policy_options=options or {})
     nodes = tuple(PlacementNode(name, 1, 0) for name in names)
     return SlotRequest(slots, nodes, frozenset(), policy, Epoch(8), 0, **more)  # type: ignore[arg-type]
 
@@ -178,14 +178,14 @@ def test_a_note_saves_questions_and_decides_nothing() -> None:
 
     policies = {**BUILT_IN_POLICIES, "sofa": Counting()}
     noted = world.observations
-    assert noted.slots_asked is not None
-    assert noted.slots_asked.seq == world.state.seq
+    assert noted.policy_asked is not None
+    assert noted.policy_asked.seq == world.state.seq
     assert decide(world.state, noted, policies).sealed is None
     assert not asked
-    without = replace(noted, slots_asked=None)
-    verdict = decide(world.state, without, policies)
+    without = replace(noted, policy_asked=None)
+    result = decide(world.state, without, policies)
     assert len(asked) == 1
-    assert (verdict.sealed, verdict.observations.slots_asked) == (None, noted.slots_asked)
+    assert (result.sealed, result.observations.policy_asked) == (None, noted.policy_asked)
 
 
 def test_the_dead_may_stay_and_gain_nothing() -> None:
@@ -223,12 +223,12 @@ def test_a_leader_that_begins_from_a_snapshot_goes_on_alike() -> None:
         fleet.join(name)
     fleet.run(3_000)
     world = fleet.world
-    restored = from_plain(State, json.loads(json.dumps(to_plain(world.state))))
+    restored = from_canonical(State, json.loads(json.dumps(to_canonical(world.state))))
     assert restored == world.state
     assert restored.slots.memory["table"] == world.state.slots.memory["table"]
     fleet.join("d")
     fleet.run(8_000)
     for decision in world.decisions[restored.seq :]:
-        restored = follow(restored, decision)
+        restored = apply_decision(restored, decision)
     assert restored == world.state
     assert len(world.decisions) > 3

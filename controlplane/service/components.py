@@ -4,24 +4,24 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from controlplane.config import ControllerConfig
-from controlplane.core.cluster.policy import Policy
+from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.ports import Clock, LeaseStore, LogReader, TransactionalWriter
 from controlplane.service.dead_letters import DeadLetterWriter
 from controlplane.service.follower import LogFollower
-from controlplane.service.intake import Intake
+from controlplane.service.input_reader import InputReader
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.service.snapshots import SnapshotKeeper
 
 
-class Parts(NamedTuple):
+class ControllerComponents(NamedTuple):
     """What a controller is made of; every take-over makes a new transactional writer.
 
     ``new_log_id`` names a log that begins: 32 random hexadecimal digits.
     """
 
     config: ControllerConfig
-    first_policy: Policy
+    first_policy: ClusterPolicy
     slot_policies: SlotPolicies
     clock: Clock
     metrics: ControllerMetrics
@@ -29,7 +29,7 @@ class Parts(NamedTuple):
     open_reader: Callable[[], LogReader]
     open_transactions: Callable[[], TransactionalWriter]
     follower: LogFollower
-    intake: Intake
+    input_reader: InputReader
     dead_letters: DeadLetterWriter
     snapshots: SnapshotKeeper
     new_log_id: Callable[[], str]

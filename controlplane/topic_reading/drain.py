@@ -6,9 +6,9 @@ from typing import Final
 
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
-from controlplane.log_reading.deadlines import Patience
-from controlplane.log_reading.unread import Unread
 from controlplane.ports import Clock, LogReader, RawRecord
+from controlplane.topic_reading.deadlines import ReadDeadline
+from controlplane.topic_reading.unread import Unread
 
 _POLL_MS: Final = 50
 _MAX_RECORDS: Final = 2_000
@@ -38,7 +38,7 @@ def drain(
 ) -> Iterator[Sequence[RawRecord]]:
     """Assign partitions and read them until each was read up to an offset, or reports that it ends before.
 
-    What counts as the end is described in :class:`controlplane.log_reading.unread.Unread`.
+    What counts as the end is described in :class:`controlplane.topic_reading.unread.Unread`.
 
     Args:
         reader: reads from here on what this assigns.
@@ -58,7 +58,7 @@ def drain(
     ends = present_ends(reader, begin) if until is None else until
     reader.assign(begin)
     unread = Unread(begin, {place: max(offset, ends[place]) for place, offset in begin.items()})
-    patience = Patience(limits.clock, "", limits.total_ms, limits.stall_ms)
+    deadline = ReadDeadline(limits.clock, "", limits.total_ms, limits.stall_ms)
     while unread.places:
         batch = reader.poll(max_records, _POLL_MS)
         if batch.records:
@@ -66,8 +66,8 @@ def drain(
         has_news = unread.take(batch)
         if unread.places:
             places = ", ".join(f"{place.topic}[{place.partition}]" for place in sorted(unread.places))
-            patience.what = f"the end of {places}"
-            patience.check(progress=has_news)
+            deadline.what = f"the end of {places}"
+            deadline.check(progress=has_news)
 
 
 def present_ends(reader: LogReader, begin: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

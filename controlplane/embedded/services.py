@@ -22,7 +22,7 @@ _LOOKS_OUTLASTED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the parts are, as other commands find it in the data folder.
+    """Where the services are, as other commands find it in the data folder.
 
     Attributes:
         bootstrap_servers: Kafka's ``host:port``.
@@ -34,12 +34,12 @@ class Addresses:
 
 
 def addresses_path(data_dir: Path) -> Path:
-    """The file that holds the addresses while the parts of this folder run."""
+    """The file that holds the addresses while the services of this folder run."""
     return data_dir / ADDRESSES_FILE
 
 
 def read_addresses(data_dir: Path) -> Addresses:
-    """The addresses of the parts that run in this folder.
+    """The addresses of the services that run in this folder.
 
     Raises:
         PrerequisiteError: nothing runs there, or the file is damaged.
@@ -49,7 +49,7 @@ def read_addresses(data_dir: Path) -> Addresses:
         read = json.loads(path.read_text(encoding="utf-8"))
         return Addresses(str(read["bootstrap_servers"]), str(read["redis_url"]))
     except FileNotFoundError as error:
-        message = f"{path} does not exist: no parts run in this folder"
+        message = f"{path} does not exist: no services run in this folder"
         raise PrerequisiteError(message) from error
     except (ValueError, KeyError, TypeError) as error:
         message = f"{path} is damaged ({error}): stop what runs in this folder, remove the file and start again"
@@ -57,7 +57,7 @@ def read_addresses(data_dir: Path) -> Addresses:
 
 
 def in_use(data_dir: Path) -> bool:
-    """Whether a process runs the parts of this folder, or is starting or stopping them."""
+    """Whether a process runs the services of this folder, or is starting or stopping them."""
     try:
         lock = os.open(data_dir / LOCK_FILE, os.O_RDONLY)
     except OSError:
@@ -71,11 +71,11 @@ def in_use(data_dir: Path) -> bool:
     return False
 
 
-class EmbeddedParts:
+class EmbeddedServices:
     """Kafka and Valkey in one folder, with the same ports and data at every start.
 
-    Only one process may run the parts of a folder; a lock that ends with that process sees to it. While they run, the
-    folder holds ``addresses.json`` for other commands.
+    Only one process may run the services of a folder; a lock that ends with that process sees to it. While they run,
+    the folder holds ``addresses.json`` for other commands.
 
     Args:
         data_dir: the folder; made when missing.
@@ -104,7 +104,7 @@ class EmbeddedParts:
         """Start both and write the addresses; nothing is left behind when one fails.
 
         Raises:
-            PrerequisiteError: the folder's parts already run, here or in another process, or one did not start.
+            PrerequisiteError: the folder's services already run, here or in another process, or one did not start.
             MissingExtraError: the extra ``embedded`` is not installed.
         """
         with ExitStack() as starting:

@@ -11,16 +11,16 @@ import structlog
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
-from controlplane.core.deciding.decide import Verdict, is_written, settle
+from controlplane.core.deciding.decide import DecideResult, follow_up, is_written
 from controlplane.core.deciding.observations import Observations, observe, skip_to_recorded
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.values.inputs import InputRecord, Refusal
 from controlplane.core.values.positions import place_of, position_key
 from controlplane.errors import InvalidInputError, InvariantViolationError
-from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, Patience
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, ReadDeadline
 
 _log = structlog.get_logger(__name__)
 
@@ -40,7 +40,7 @@ _MOST_PENDING: Final = 20_000
 """Inputs that no decision has taken up: joins that nodes repeat while no controller leads. More are left unread."""
 
 
-class Intake:
+class InputReader:
     """The observations of one controller, kept up to date whether it leads or not. Only its methods change them."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Intake:
         self._observations = Observations()
         self._observed_from: Mapping[TopicPartition, int] = {}
         self._refusals: list[Refusal] = []
-        self._settled: tuple[Seq, Observations] | None = None
+        self._caught_up_with: tuple[Seq, Observations] | None = None
         self._heard_at_ms = clock.monotonic_ms()
 
     @property
@@ -120,7 +120,7 @@ class Intake:
             InvariantViolationError: nothing is read yet.
         """
         if self._reader is None:
-            raise InvariantViolationError("an intake that was not started has no reader to ask")
+            raise InvariantViolationError("an input reader that was not started has no reader to ask")
         return self._reader.partition_count(HEARTBEATS) > self.known_partitions
 
     def follow_partitions(self, state: State) -> None:
@@ -184,13 +184,13 @@ class Intake:
         Raises:
             LogUnavailableError: Kafka did not answer in time.
         """
-        patience = Patience(self._clock, f"the end of topic {HEARTBEATS}", READ_LIMIT_MS, STALL_LIMIT_MS)
+        deadline = ReadDeadline(self._clock, f"the end of topic {HEARTBEATS}", READ_LIMIT_MS, STALL_LIMIT_MS)
         left = self._lacks(ends)
         while left:
             self.poll(50)
             # Records of other partitions, which come all the time, are no progress here.
             before, left = left, self._lacks(ends)
-            patience.check(progress=left < before)
+            deadline.check(progress=left < before)
 
     def _lacks(self, ends: Mapping[TopicPartition, int]) -> int:
         """How many records before these offsets are not read."""
@@ -210,7 +210,7 @@ class Intake:
             self._heard_at_ms = self._clock.monotonic_ms()
         return len(records)
 
-    def deaf_for_ms(self) -> int:
+    def since_last_read_ms(self) -> int:
         """How long ago a record was last read; while any controller ticks, records come several times a second."""
         return self._clock.monotonic_ms() - self._heard_at_ms
 
@@ -229,19 +229,23 @@ class Intake:
         reader.assign(read_on)
         _log.warning("inputs wait for decisions", pending=pending, read_on=not holds_back)
 
-    def settle(self, state: State) -> None:
+    def catch_up_with(self, state: State) -> None:
         """Validate heartbeats, drop what decisions have taken up, and keep refusals until their letters are written."""
-        if self._settled is not None and self._settled[0] == state.seq and self._settled[1] is self._observations:
+        if (
+            self._caught_up_with is not None
+            and self._caught_up_with[0] == state.seq
+            and self._caught_up_with[1] is self._observations
+        ):
             return
-        self._observations, refused = settle(state, self._observations)
-        self._settled = (state.seq, self._observations)
+        self._observations, refused = follow_up(state, self._observations)
+        self._caught_up_with = (state.seq, self._observations)
         self._refusals.extend(refused)
         self._refusals = _bounded([refusal for refusal in self._refusals if not is_written(state, refusal)])
 
-    def decided(self, verdict: Verdict) -> None:
+    def decided(self, verdict: DecideResult) -> None:
         """Keep what a look at the observations has left to be looked at.
 
-        What its decision takes up stays pending: only :meth:`settle` drops it, once the decision is committed.
+        What its decision takes up stays pending: only :meth:`follow_up` drops it, once the decision is committed.
         """
         if verdict.sealed is None:
             self._observations = verdict.observations

@@ -2,9 +2,9 @@
 
 import pytest
 
-from controlplane.adapters.memory import VirtualClock
 from controlplane.errors import LogUnavailableError
-from controlplane.log_reading.deadlines import Patience, StallWatch
+from controlplane.testing import VirtualClock
+from controlplane.topic_reading.deadlines import ReadDeadline, StallWatch
 
 
 def test_only_what_brings_nothing_for_long_is_stalled() -> None:
@@ -26,21 +26,21 @@ def test_only_what_brings_nothing_for_long_is_stalled() -> None:
 def test_steady_progress_may_not_last_for_ever() -> None:
     """A contender that reads for minutes stands in the way of one that is faster."""
     clock = VirtualClock()
-    patience = Patience(clock, "the end", limit_ms=1_000, stall_limit_ms=100)
+    deadline = ReadDeadline(clock, "the end", limit_ms=1_000, stall_limit_ms=100)
     for _ in range(19):
         clock.advance(50)
-        patience.check(progress=True)
+        deadline.check(progress=True)
     clock.advance(50)
     with pytest.raises(LogUnavailableError, match="the end was not reached in 1000 ms, the last news came 0 ms ago"):
-        patience.check(progress=True)
+        deadline.check(progress=True)
 
 
 def test_standing_still_ends_sooner() -> None:
     """Whoever is told can see since when."""
     clock = VirtualClock()
-    patience = Patience(clock, "the end", limit_ms=1_000, stall_limit_ms=100)
+    deadline = ReadDeadline(clock, "the end", limit_ms=1_000, stall_limit_ms=100)
     clock.advance(30)
-    patience.check(progress=True)
+    deadline.check(progress=True)
     clock.advance(100)
     with pytest.raises(LogUnavailableError, match="in 130 ms, the last news came 100 ms ago"):
-        patience.check(progress=False)
+        deadline.check(progress=False)

@@ -1,4 +1,4 @@
-"""Both parts in one folder: one owner at a time, addresses for others, nothing left behind."""
+"""Both services in one folder: one owner at a time, addresses for others, nothing left behind."""
 
 import fcntl
 import json
@@ -13,15 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from controlplane.embedded.parts import LOCK_FILE, EmbeddedParts, addresses_path, read_addresses
 from controlplane.embedded.server import HOST, port_is_free
+from controlplane.embedded.services import LOCK_FILE, EmbeddedServices, addresses_path, read_addresses
 from controlplane.errors import PrerequisiteError
 
 HOLD_PARTS = """
 import sys, time
 from pathlib import Path
-from controlplane.embedded.parts import EmbeddedParts
-with EmbeddedParts(Path(sys.argv[1])):
+from controlplane.embedded.services import EmbeddedServices
+with EmbeddedServices(Path(sys.argv[1])):
     print("up", flush=True)
     time.sleep(90)
 """
@@ -38,7 +38,7 @@ def test_folder_has_one_owner_and_is_free_after_its_death(tmp_path: Path) -> Non
     assert addresses.bootstrap_servers.startswith(f"{HOST}:")
     assert addresses.redis_url.startswith(f"redis://{HOST}:")
     with pytest.raises(PrerequisiteError, match=f"in use by process {owner.pid}:"):
-        EmbeddedParts(tmp_path).start()
+        EmbeddedServices(tmp_path).start()
 
     descendants = psutil.Process(owner.pid).children(recursive=True)
     assert len(descendants) == 4, "two keepers and two servers"
@@ -51,25 +51,25 @@ def test_folder_has_one_owner_and_is_free_after_its_death(tmp_path: Path) -> Non
     looks = os.open(tmp_path / LOCK_FILE, os.O_RDONLY)  # as a command does that asks whether anything runs here
     fcntl.flock(looks, fcntl.LOCK_SH)
     threading.Timer(0.05, os.close, (looks,)).start()
-    with EmbeddedParts(tmp_path) as parts:
+    with EmbeddedServices(tmp_path) as services:
         assert read_addresses(tmp_path) == addresses
-        assert (parts.bootstrap_servers, parts.redis_url) == (addresses.bootstrap_servers, addresses.redis_url)
+        assert (services.bootstrap_servers, services.redis_url) == (addresses.bootstrap_servers, addresses.redis_url)
     assert not addresses_path(tmp_path).exists()
-    assert port_is_free(parts.kafka.port)
-    assert port_is_free(parts.valkey.port)
+    assert port_is_free(services.kafka.port)
+    assert port_is_free(services.valkey.port)
 
 
 @pytest.mark.kafka
 def test_failed_start_leaves_nothing_behind(tmp_path: Path) -> None:
     """When one part does not start, the other must not go on running, and the folder must be free again."""
-    parts = EmbeddedParts(tmp_path)
+    services = EmbeddedServices(tmp_path)
     (tmp_path / "kafka" / "log").write_text("in the way", encoding="utf-8")
     with pytest.raises(PrerequisiteError, match="could not be formatted"):
-        parts.start()
-    assert not parts.valkey.running
-    assert not parts.kafka.running
+        services.start()
+    assert not services.valkey.running
+    assert not services.kafka.running
     assert not addresses_path(tmp_path).exists()
-    again = EmbeddedParts(tmp_path)
+    again = EmbeddedServices(tmp_path)
     began = time.monotonic()
     with pytest.raises(PrerequisiteError) as refused:
         again.start()

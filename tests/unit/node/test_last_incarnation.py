@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import pytest
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.codec.inputs import encode_input
@@ -20,8 +19,9 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import ConfigurationError
 from controlplane.node import NodeAgent
 from controlplane.node.description import NodeDescription, join_record
-from controlplane.node.former_lives import last_incarnation
+from controlplane.node.last_incarnation import last_incarnation
 from controlplane.ports import OutgoingRecord, PolledBatch
+from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader
 from tests.helpers.crowded import CrowdedReader
 from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until

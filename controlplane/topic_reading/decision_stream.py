@@ -10,8 +10,8 @@ from controlplane.config import DECISIONS
 from controlplane.core.log.decision import Decision
 from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvalidInputError, StopError
-from controlplane.foreign_records import ForeignRecords
 from controlplane.ports import RawRecord
+from controlplane.topic_reading.foreign_records import ForeignRecords
 
 _FOREIGN_AS_DECODED: Final = frozenset({OTHER_LOG, "missing_value", "wrong_record_type"})
 """Reasons that say what a record is: it is no damaged decision of this log."""

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controlplane.adapters.memory import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP, ClusterConfig
-from controlplane.core.cluster.policy import Policy
-from controlplane.core.deciding.decide import Opening, Verdict, open_term
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.deciding.decide import DecideResult, Opening, open_term
 from controlplane.core.log.inputs import InputPayload
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, Tick
@@ -18,16 +17,17 @@ from controlplane.core.values.identifiers import Epoch, Term, TopicPartition
 from controlplane.core.values.positions import position_key
 from controlplane.errors import LogUnavailableError
 from controlplane.ports import OutgoingRecord
-from controlplane.service import intake as module
-from controlplane.service.intake import Intake
+from controlplane.service import input_reader as module
+from controlplane.service.input_reader import InputReader
 from controlplane.service.metrics import ControllerMetrics
+from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader, VirtualClock
 
 CLUSTER = ClusterConfig("test")
 JOINS = TopicPartition(MEMBERSHIP, 0)
 
 
 class Standby:
-    """An intake over an in-memory Kafka in which nobody decides unless the test says so."""
+    """An input reader over an in-memory Kafka in which nobody decides unless the test says so."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
@@ -35,11 +35,11 @@ class Standby:
         for topic in (HEARTBEATS, MEMBERSHIP, INTENTS):
             self.broker.create_topic(CLUSTER.topic(topic))
         self.writer = MemoryEventWriter(CLUSTER, self.broker)
-        self.intake = Intake(
+        self.input_reader = InputReader(
             lambda: MemoryLogReader(CLUSTER, self.broker), self.clock, ControllerMetrics(CollectorRegistry())
         )
         self.state = State()
-        self.intake.start(self.state)
+        self.input_reader.start(self.state)
 
     def append(self, topic: str, payload: InputPayload) -> None:
         """One input, of the node or of a controller."""
@@ -55,16 +55,16 @@ class Standby:
         for _ in range(4):
             self.clock.advance(100)
             self.append(HEARTBEATS, Tick("c1", 0))
-            self.intake.poll(0)
-            self.intake.settle(self.state)
+            self.input_reader.poll(0)
+            self.input_reader.catch_up_with(self.state)
 
     def pending(self) -> list[int]:
         """The offsets of what waits."""
-        return [record.coordinates.offset for record in self.intake.observations.pending]
+        return [record.coordinates.offset for record in self.input_reader.observations.pending]
 
     def take_up(self) -> None:
         """Somebody decides about everything that is read."""
-        upto = self.intake.observations.positions[JOINS]
+        upto = self.input_reader.observations.positions[JOINS]
         self.state = replace(self.state, positions={position_key(JOINS): upto})
 
 
@@ -77,10 +77,10 @@ def test_repeated_joins_stay_in_the_log_while_very_many_wait(monkeypatch: pytest
         standby.join()
     seen: list[int] = []
     for _ in range(10):
-        before_ms = standby.intake.observations.now_ms or 0
+        before_ms = standby.input_reader.observations.now_ms or 0
         standby.look()
         assert len(standby.pending()) < 10 + 8
-        assert (standby.intake.observations.now_ms or 0) > before_ms
+        assert (standby.input_reader.observations.now_ms or 0) > before_ms
         seen += standby.pending()
         standby.take_up()
     assert seen == list(range(60))
@@ -98,10 +98,10 @@ def test_of_the_heartbeats_that_wait_for_a_join_for_long_only_the_newest_does() 
     for number in range(100):
         standby.append(HEARTBEATS, Heartbeat("n1", 1, number, Epoch(0), NodeRole.DATA))
         standby.look()
-    strangers = standby.intake.observations.strangers
+    strangers = standby.input_reader.observations.unknown_senders
     limit_ms = standby.state.cluster.silence_limit_ms
     assert len(strangers) <= limit_ms // 400 + 2
-    assert standby.intake.take_refusals() == []
+    assert standby.input_reader.take_refusals() == []
     assert strangers[-1].payload == Heartbeat("n1", 1, 99, Epoch(0), NodeRole.DATA)
 
 
@@ -111,31 +111,31 @@ def test_what_a_decision_takes_up_stays_pending_until_it_is_committed() -> None:
     standby.join()
     standby.look()
     state = standby.state
-    observations = standby.intake.observations
-    sealed = open_term(state, observations, Term(1), "c1", "1", Opening(new_log=("log", Policy())))
+    observations = standby.input_reader.observations
+    sealed = open_term(state, observations, Term(1), "c1", "1", Opening(new_log=("log", ClusterPolicy())))
     taken_up = replace(observations, pending=())
-    standby.intake.decided(Verdict(sealed, (), taken_up))
+    standby.input_reader.decided(DecideResult(sealed, (), taken_up))
     assert standby.pending() == [0]
-    standby.intake.decided(Verdict(None, (), taken_up))
-    assert standby.intake.observations is taken_up
+    standby.input_reader.decided(DecideResult(None, (), taken_up))
+    assert standby.input_reader.observations is taken_up
 
 
 def test_a_partition_that_stays_behind_is_no_progress_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ticks come in everywhere else all the time; whoever waited for all partitions would hold the lease meanwhile."""
     standby = Standby()
     standby.broker.add_partitions(CLUSTER.topic(HEARTBEATS), 2)
-    standby.intake.take_in_partitions()
+    standby.input_reader.take_in_partitions()
     began_ms = standby.clock.monotonic_ms()
-    poll = standby.intake.poll
+    poll = standby.input_reader.poll
 
     def poll_beside_ticks(timeout_ms: int) -> int:
         standby.clock.advance(100)
         standby.writer.send(OutgoingRecord(HEARTBEATS, b"c1", encode_input(Tick("c1", 0)), 0))
         return poll(timeout_ms)
 
-    monkeypatch.setattr(standby.intake, "poll", poll_beside_ticks)
+    monkeypatch.setattr(standby.input_reader, "poll", poll_beside_ticks)
     with pytest.raises(LogUnavailableError, match="was not reached"):
-        standby.intake.catch_up({TopicPartition(HEARTBEATS, 1): 5})
+        standby.input_reader.catch_up({TopicPartition(HEARTBEATS, 1): 5})
     assert standby.clock.monotonic_ms() - began_ms < 10_000
 
 
@@ -145,8 +145,8 @@ def test_refused_records_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch)
     standby = Standby()
     for number in range(8):
         standby.writer.send(OutgoingRecord(MEMBERSHIP, b"foreign", b"%d" % number * 500_000, 0))
-        standby.intake.poll(0)
-    standby.intake.settle(standby.state)
-    refusals = standby.intake.take_refusals()
+        standby.input_reader.poll(0)
+    standby.input_reader.catch_up_with(standby.state)
+    refusals = standby.input_reader.take_refusals()
     assert [len(refusal.raw) for refusal in refusals] == [0] * 5 + [64 * 1024] * 3
     assert {refusal.raw_length_bytes for refusal in refusals} == {500_000}

@@ -10,12 +10,12 @@ from typing import Final, NamedTuple
 from controlplane.codec.table import decode_row
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
-from controlplane.core.routing.rows import KINDS, MARKER_KEY, EpochMarker, Row, UnreadableRow, key_text, split_key
+from controlplane.core.routing.rows import KINDS, MARKER_KEY, EpochMarker, TableRow, UnreadableRow, key_text, split_key
 from controlplane.core.values.positions import TABLE_PLACE
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, PrerequisiteError
-from controlplane.foreign_records import ForeignRecords
-from controlplane.log_reading.unread import Unread
 from controlplane.ports import LogReader, PolledBatch, RawRecord
+from controlplane.topic_reading.foreign_records import ForeignRecords
+from controlplane.topic_reading.unread import Unread
 
 _PLACE: Final = TABLE_PLACE
 _MAX_RECORDS: Final = 2_000
@@ -61,7 +61,7 @@ def fold_record(replica: TableReplica, record: RawRecord, foreign: ForeignRecord
         raise LogContinuityError(f"{ROUTING_TABLE}[{record.partition}]@{record.offset}: {error}") from error
 
 
-def _decoded(key: bytes, value: bytes | None) -> tuple[Row | EpochMarker | UnreadableRow | None, str]:
+def _decoded(key: bytes, value: bytes | None) -> tuple[TableRow | EpochMarker | UnreadableRow | None, str]:
     """What a record holds, and what is wrong with it; a row of an unknown kind has nothing wrong with it."""
     if value is None:
         return None, ""

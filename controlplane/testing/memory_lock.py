@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from controlplane.adapters.memory_server import MemoryClient, MemoryServer
 from controlplane.core.election.lock_record import LockReading, LockRecord
 from controlplane.core.values.identifiers import ControllerId
+from controlplane.testing.memory_server import MemoryClient, MemoryServer
 
 
 class MemoryLockServer(MemoryServer):

@@ -1,6 +1,6 @@
 """A state to the parts of a snapshot and back, with everything that says whether they are whole and unaltered.
 
-The body is the canonical plain form of the state, so that equal states have equal snapshots. It is made piece by piece:
+The body is the canonical form of the state, so that equal states have equal snapshots. It is made piece by piece:
 whoever writes it beside a leader pauses between pieces, and never keeps the interpreter to itself for long.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import Image, State
-from controlplane.core.values.canonical import canonical_bytes, from_plain
+from controlplane.core.values.canonical import canonical_bytes, from_canonical
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import ConfigurationError, InvalidInputError
@@ -35,7 +35,7 @@ def snapshot_id(seq: Seq, term: Term, attempt: int) -> str:
 
 
 def pieces_of(value: Any) -> Iterator[bytes]:  # noqa: ANN401 - a state, or anything in it
-    """The canonical plain form of a state, in pieces to be joined."""
+    """The canonical form of a state, in pieces to be joined."""
     if isinstance(value, State | Image):
         opening = b"{"
         for name in sorted(field.name for field in fields(value)):
@@ -126,9 +126,9 @@ def restored(parts: Sequence[SnapshotPart]) -> State:
     """
     header = parts[0]
     try:
-        state = from_plain(State, json.loads(body_of(parts)))
+        state = from_canonical(State, json.loads(body_of(parts)))
     except (ValueError, ConfigurationError, RecursionError) as error:
-        raise InvalidInputError(DAMAGED, f"its body is not the plain form of a state: {error}") from error
+        raise InvalidInputError(DAMAGED, f"its body is not the canonical form of a state: {error}") from error
     said = (header.log_id, header.term, header.seq, header.epoch, header.decided_at_ms, header.state_digest)
     found = (state.log_id, state.term, state.seq, state.epoch, state.decided_at_ms, state.digest())
     if said != found:

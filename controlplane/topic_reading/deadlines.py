@@ -31,7 +31,7 @@ class StallWatch:
         return not progress and self.without_news_ms >= self._limit_ms
 
 
-class Patience:
+class ReadDeadline:
     """How long reading something to its end may take: in all, and without anything new.
 
     Attributes:

@@ -8,8 +8,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from controlplane.adapters.memory_broker import CommitFault, MemoryBroker, PendingSend, unavailable
-from controlplane.adapters.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
 from controlplane.config import ClusterConfig
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.core.values.partitioning import partition_of
@@ -21,6 +19,8 @@ from controlplane.errors import (
     LogUnavailableError,
 )
 from controlplane.ports import CommitOutcome, Delivery, OutgoingRecord, PolledBatch, RawRecord
+from controlplane.testing.memory_broker import CommitFault, MemoryBroker, PendingSend, unavailable
+from controlplane.testing.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
 
 _MESSAGE_TIMEOUT_MS = 2_500
 _TRANSACTION_TIMEOUT_MS = 5_000

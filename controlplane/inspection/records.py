@@ -4,14 +4,14 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from controlplane.core.values.canonical import Plain
+from controlplane.core.values.canonical import CanonicalValue
 
-Row: TypeAlias = dict[str, Plain]
-Rows: TypeAlias = Sequence[Mapping[str, Plain]]
+Record: TypeAlias = dict[str, CanonicalValue]
+Records: TypeAlias = Sequence[Mapping[str, CanonicalValue]]
 """An answer: equal keys in each row; the keys are the columns' names and the JSON fields alike."""
 
 
-def empty_row(fields: Sequence[str]) -> Row:
+def empty_record(fields: Sequence[str]) -> Record:
     """A row whose fields are all empty."""
     return dict.fromkeys(fields)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from controlplane.adapters.memory_server import MemoryClient, MemoryServer
 from controlplane.core.election.contenders import Contenders, Contending, yields_ms
 from controlplane.core.election.lease import Lease
 from controlplane.core.values.identifiers import ControllerId, ProcessId, Term
@@ -15,6 +14,7 @@ from controlplane.ports import (
     LeaseRenewed,
     RenewOutcome,
 )
+from controlplane.testing.memory_server import MemoryClient, MemoryServer
 
 
 class MemoryLeaseServer(MemoryServer):

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.adapters.memory import (
+from controlplane.config import HEARTBEATS, ClusterConfig
+from controlplane.core.values.identifiers import TopicPartition
+from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.ports import OutgoingRecord, PolledBatch, RawRecord
+from controlplane.testing import (
     MemoryBroker,
     MemoryEventWriter,
     MemoryLogReader,
     MemoryTransactionalWriter,
     VirtualClock,
 )
-from controlplane.config import HEARTBEATS, ClusterConfig
-from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import LogContinuityError, LogUnavailableError
-from controlplane.log_reading.drain import ReadLimits, drain
-from controlplane.ports import OutgoingRecord, PolledBatch, RawRecord
+from controlplane.topic_reading.drain import ReadLimits, drain
 
 CLUSTER = ClusterConfig("c")
 FIRST, SECOND = (TopicPartition(HEARTBEATS, number) for number in (0, 1))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from controlplane.adapters.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
 from controlplane.errors import FencedError, LogUnavailableError, PrerequisiteError
 from controlplane.ports import Clock, Delivery
+from controlplane.testing.memory_partition import MemoryPartition, MemoryTransaction, TransactionState
 
 
 class CommitFault(Enum):

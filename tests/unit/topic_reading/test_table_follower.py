@@ -6,7 +6,6 @@ from typing import NoReturn
 import pytest
 from structlog.testing import capture_logs
 
-from controlplane.adapters.memory import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from controlplane.codec.table import encode_row
 from controlplane.config import ROUTING_TABLE, ClusterConfig
 from controlplane.core.routing.replica import TableReplica
@@ -14,9 +13,10 @@ from controlplane.core.routing.rows import MARKER_KEY, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, TopicPartition
 from controlplane.errors import LogContinuityError, LogUnavailableError, PrerequisiteError
-from controlplane.foreign_records import ForeignRecords
 from controlplane.ports import OutgoingRecord, RawRecord
-from controlplane.table_follower import Progress, TableFollower, fold_record
+from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
+from controlplane.topic_reading.foreign_records import ForeignRecords
+from controlplane.topic_reading.table_follower import Progress, TableFollower, fold_record
 from tests.helpers.crowded import CrowdedReader
 from tests.helpers.table_feed import TableFeed
 

@@ -10,16 +10,16 @@ import structlog
 from controlplane.codec.outputs import decode_snapshot_part, encode_snapshot_part
 from controlplane.config import DECISIONS, SNAPSHOTS
 from controlplane.core.cluster.events import ClusterCreated
-from controlplane.core.cluster.policy import FEATURE_LEVEL, Policy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.snapshots.catalog import superseded_keys
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq, TopicPartition
 from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
-from controlplane.log_reading.recovery import read_shelf, recover
 from controlplane.ports import OutgoingRecord
 from controlplane.service.follower import LogFollower
+from controlplane.topic_reading.start_point import find_start_point, read_catalog
 from tests.helpers.logs import resealed
 from tests.helpers.snapshots import SnapshotWorld, snapshot_records
 from tests.helpers.world import World
@@ -27,7 +27,7 @@ from tests.helpers.world import World
 
 def decisions(slot_count: int = 8) -> list[Decision]:
     """A short history."""
-    world = World(Policy(slot_count=slot_count))
+    world = World(ClusterPolicy(slot_count=slot_count))
     world.admit("n1", "n2")
     world.run(5_000, ("n1",))
     return world.decisions
@@ -36,7 +36,7 @@ def decisions(slot_count: int = 8) -> list[Decision]:
 def passed_over(world: SnapshotWorld) -> tuple[State, list[str]]:
     """The state from which following begins, and why snapshots were passed over."""
     with structlog.testing.capture_logs() as lines:
-        point = recover(world.reader(), world.clock)
+        point = find_start_point(world.reader(), world.clock)
     return point.state, [line["reason"] for line in lines if line["event"] == "snapshot passed over"]
 
 
@@ -55,7 +55,7 @@ def test_without_a_snapshot_following_begins_at_the_start() -> None:
 def test_the_newest_snapshot_is_taken() -> None:
     """The less is left to fold the better."""
     world = SnapshotWorld(decisions())
-    world.shelve([*snapshot_records(world.points[2]), *snapshot_records(world.points[0])])
+    world.store([*snapshot_records(world.points[2]), *snapshot_records(world.points[0])])
     assert passed_over(world) == (world.points[2].state, [])
 
 
@@ -63,14 +63,14 @@ def test_only_snapshots_that_are_early_enough_are_taken_for_an_older_state() -> 
     """Who asks for the state after an older decision cannot begin after it."""
     world = SnapshotWorld(decisions())
     for point in world.points[:3]:
-        world.shelve(snapshot_records(point))
-    assert recover(world.reader(), world.clock, lambda header: header.seq <= 2).state == world.points[1].state
+        world.store(snapshot_records(point))
+    assert find_start_point(world.reader(), world.clock, lambda header: header.seq <= 2).state == world.points[1].state
 
 
 def test_a_snapshot_of_another_log_is_never_led_on() -> None:
     """The topics were recreated, the snapshots stayed: their last decision is not the one that stands in the log."""
     mine, others = SnapshotWorld(decisions()), SnapshotWorld(resealed_as("another", decisions()))
-    mine.shelve(snapshot_records(others.points[1]))
+    mine.store(snapshot_records(others.points[1]))
     state, (reason,) = passed_over(mine)
     assert state == State()
     assert "decision 2 belongs to log 'log', this is log 'another'" in reason
@@ -79,12 +79,12 @@ def test_a_snapshot_of_another_log_is_never_led_on() -> None:
 def test_a_snapshot_of_a_log_that_went_on_otherwise_is_never_led_on() -> None:
     """A log that lost its end and went on has the same id: the digest of the decision tells the two apart."""
     theirs = decisions()
-    lost = World(Policy(slot_count=8))
+    lost = World(ClusterPolicy(slot_count=8))
     lost.admit("n1", "n3")
     mine, others = SnapshotWorld(theirs), SnapshotWorld(lost.decisions)
     assert others.points[1].state.log_id == mine.points[1].state.log_id
     assert others.points[1].last_decision_offset == mine.points[1].last_decision_offset
-    mine.shelve(snapshot_records(others.points[1]))
+    mine.store(snapshot_records(others.points[1]))
     state, (reason,) = passed_over(mine)
     assert state == State()
     assert "where its last one stood" in reason
@@ -94,7 +94,7 @@ def test_a_snapshot_beyond_the_end_of_the_log_is_passed_over() -> None:
     """The log was cut off before it."""
     whole = SnapshotWorld(decisions())
     short = SnapshotWorld(decisions()[:2])
-    short.shelve([*snapshot_records(whole.points[0]), *snapshot_records(whole.points[-1])])
+    short.store([*snapshot_records(whole.points[0]), *snapshot_records(whole.points[-1])])
     state, (reason,) = passed_over(short)
     assert state == whole.points[0].state
     assert "and the log keeps 0 to" in reason
@@ -106,7 +106,7 @@ def test_an_offset_within_a_decision_is_no_place_to_begin() -> None:
     point = world.points[1]
     assert point.next_offset - point.last_decision_offset > 1
     wrong = dataclasses.replace(point, last_decision_offset=point.last_decision_offset + 1)
-    world.shelve(snapshot_records(wrong))
+    world.store(snapshot_records(wrong))
     state, (reason,) = passed_over(world)
     assert state == State()
     assert f"no decision begins at decisions[0]@{wrong.last_decision_offset}" in reason
@@ -115,10 +115,10 @@ def test_an_offset_within_a_decision_is_no_place_to_begin() -> None:
 def test_snapshots_beside_an_empty_log_stop_everybody() -> None:
     """A log that was deleted must not be begun anew in silence."""
     world = SnapshotWorld(decisions())
-    world.shelve(snapshot_records(world.points[1]))
+    world.store(snapshot_records(world.points[1]))
     world.broker.create_topic(world.cluster.topic(DECISIONS))
     with pytest.raises(LogContinuityError, match="topic decisions is empty, but snapshots holds a state of seq 2"):
-        recover(world.reader(), world.clock)
+        find_start_point(world.reader(), world.clock)
 
 
 def test_a_snapshot_of_a_newer_feature_level_stops_its_reader() -> None:
@@ -132,9 +132,9 @@ def test_a_snapshot_of_a_newer_feature_level_stops_its_reader() -> None:
             part, seq=Seq(last.state.seq + 1), feature_level=FEATURE_LEVEL + 1, last_decision_offset=end
         ),
     )
-    world.shelve([*snapshot_records(world.points[0]), *newer])
+    world.store([*snapshot_records(world.points[0]), *newer])
     with pytest.raises(UnsupportedFeatureLevelError, match=f"needs feature level {FEATURE_LEVEL + 1}.*upgrade"):
-        recover(world.reader(), world.clock)
+        find_start_point(world.reader(), world.clock)
 
 
 def test_a_forged_feature_level_stops_no_reader() -> None:
@@ -142,7 +142,7 @@ def test_a_forged_feature_level_stops_no_reader() -> None:
     world = SnapshotWorld(decisions())
     records = snapshot_records(world.points[1])
     forged = said(records, lambda part: dataclasses.replace(part, feature_level=FEATURE_LEVEL + 1))
-    world.shelve([*snapshot_records(world.points[0]), *forged])
+    world.store([*snapshot_records(world.points[0]), *forged])
     assert passed_over(world) == (world.points[1].state, [])
 
 
@@ -151,7 +151,7 @@ def test_a_record_that_is_no_part_harms_no_snapshot() -> None:
     world = SnapshotWorld(decisions())
     records = snapshot_records(world.points[1])
     garbage = OutgoingRecord(SNAPSHOTS, b"zzz/000000", b"no avro", 0)
-    world.shelve([*records, garbage, garbage._replace(key=b"zzz"), records[0]._replace(key=b"\xff/000000")])
+    world.store([*records, garbage, garbage._replace(key=b"zzz"), records[0]._replace(key=b"\xff/000000")])
     state, reasons = passed_over(world)
     assert state == world.points[1].state
     assert len(reasons) == 2
@@ -177,7 +177,7 @@ def test_a_forged_part_harms_no_snapshot(change: dict[str, object]) -> None:
         snapshot_records(world.points[2], part_bytes=1 << 20),
         lambda part: with_digest(dataclasses.replace(part, **change)),  # type: ignore[arg-type]  # fields by name
     )
-    world.shelve([*snapshot_records(world.points[1]), *forged])
+    world.store([*snapshot_records(world.points[1]), *forged])
     state, (reason,) = passed_over(world)
     assert state == world.points[1].state
     assert reason
@@ -192,12 +192,12 @@ def test_decisions_before_a_snapshot_may_be_gone() -> None:
     """Retention keeps every decision; where somebody deleted the old ones all the same, a snapshot is enough."""
     world = SnapshotWorld(decisions())
     point = world.points[2]
-    world.shelve(snapshot_records(point))
+    world.store(snapshot_records(point))
     world.broker.delete_before(world.cluster.topic(DECISIONS), 0, point.last_decision_offset)
     follower = LogFollower(world.reader, world.clock)
     follower.read_to_end(1_000, 1_000)
     assert follower.state == world.points[-1].state
-    world.empty_shelf()
+    world.empty_catalog()
     with pytest.raises(LogContinuityError, match="decisions were deleted"):
         LogFollower(world.reader, world.clock).poll(0)
 
@@ -208,7 +208,7 @@ def test_a_follower_that_has_begun_never_goes_back_to_a_snapshot() -> None:
     follower = LogFollower(world.reader, world.clock)
     follower.read_to_end(1_000, 1_000)
     whole = follower.point
-    world.shelve(snapshot_records(world.points[1]))
+    world.store(snapshot_records(world.points[1]))
     follower.read_to_end(1_000, 1_000)
     assert follower.point == whole
     assert whole.next_offset == world.reader().end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)] - 1
@@ -229,9 +229,9 @@ def test_what_the_log_does_not_hold_replaces_nothing() -> None:
     """A log that lost its end leaves snapshots of decisions that are gone: the older ones are all that can be used."""
     world = SnapshotWorld(decisions())
     for point in world.points:
-        world.shelve(snapshot_records(point))
-    shelved = read_shelf(world.reader(), world.clock).newest_first()
+        world.store(snapshot_records(point))
+    stored = read_catalog(world.reader(), world.clock).newest_first()
     first = {record.key for record in snapshot_records(world.points[0])}
-    assert superseded_keys(shelved, "log", world.points[1].state.seq) == []
-    assert set(superseded_keys(shelved, "log", world.points[2].state.seq)) == first
-    assert superseded_keys(shelved, "another log", world.points[-1].state.seq) == []
+    assert superseded_keys(stored, "log", world.points[1].state.seq) == []
+    assert set(superseded_keys(stored, "log", world.points[2].state.seq)) == first
+    assert superseded_keys(stored, "another log", world.points[-1].state.seq) == []

@@ -13,8 +13,8 @@ from controlplane.config import MEMBERSHIP
 from controlplane.core.membership.inputs import NodeJoined, NodeLeaving, NodeLeft
 from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.errors import ConfigurationError, InvalidInputError, LogContinuityError, LogUnavailableError
-from controlplane.log_reading.unread import Unread
 from controlplane.ports import LogReader, RawRecord, Signal
+from controlplane.topic_reading.unread import Unread
 
 _MOST_RECORDS: Final = 100_000
 """How far back it looks: nodes that nobody admits fill the topic with their joins."""

@@ -13,17 +13,17 @@ from controlplane.codec.decisions import DecisionAssembler
 from controlplane.codec.outputs import decode_snapshot_part
 from controlplane.config import DECISIONS, SNAPSHOTS
 from controlplane.core.log.decision import Decision
-from controlplane.core.log.snapshots.catalog import ShelvedSnapshot, SnapshotShelf
+from controlplane.core.log.snapshots.body import DAMAGED, restored
+from controlplane.core.log.snapshots.catalog import SnapshotCatalog, StoredSnapshot
 from controlplane.core.log.snapshots.log_point import LogPoint
-from controlplane.core.log.snapshots.parts import DAMAGED, restored
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq
 from controlplane.core.values.positions import DECISIONS_PLACE
 from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvalidInputError, LogContinuityError
-from controlplane.log_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
-from controlplane.log_reading.drain import ReadLimits, drain
 from controlplane.ports import Clock, LogReader, RawRecord
+from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
+from controlplane.topic_reading.drain import ReadLimits, drain
 
 _LOG: Final = DECISIONS_PLACE
 _MAX_PARTS: Final = 16
@@ -32,7 +32,9 @@ _MAX_RECORDS: Final = 32
 _log = structlog.get_logger(__name__)
 
 
-def recover(reader: LogReader, clock: Clock, allowed: Callable[[SnapshotPart], bool] = lambda _: True) -> LogPoint:
+def find_start_point(
+    reader: LogReader, clock: Clock, allowed: Callable[[SnapshotPart], bool] = lambda _: True
+) -> LogPoint:
     """The place in the log at which to begin, with the state there: the latest that a snapshot gives, or the start.
 
     Args:
@@ -45,8 +47,8 @@ def recover(reader: LogReader, clock: Clock, allowed: Callable[[SnapshotPart], b
         LogContinuityError: there are snapshots of a log that is empty now: it was deleted or recreated.
         UnsupportedFeatureLevelError: a newer version wrote the last decision of a snapshot.
     """
-    shelf = read_shelf(reader, clock)
-    for snapshot in shelf.newest_first():
+    catalog = read_catalog(reader, clock)
+    for snapshot in catalog.newest_first():
         header = snapshot.header
         if header is not None and not allowed(header):
             continue
@@ -60,18 +62,18 @@ def recover(reader: LogReader, clock: Clock, allowed: Callable[[SnapshotPart], b
     return LogPoint(State())
 
 
-def read_shelf(reader: LogReader, clock: Clock) -> SnapshotShelf:
+def read_catalog(reader: LogReader, clock: Clock) -> SnapshotCatalog:
     """What the topic of snapshots holds now.
 
     Raises:
         LogUnavailableError: Kafka did not answer in time.
     """
-    shelf = SnapshotShelf()
+    catalog = SnapshotCatalog()
     begin, limits = reader.start_offsets(SNAPSHOTS), ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
     for records in drain(reader, begin, limits, max_records=_MAX_PARTS):
         for record in records:
-            shelf.fold(record.key or b"", _part(record))
-    return shelf
+            catalog.fold(record.key or b"", _part(record))
+    return catalog
 
 
 def require_kept(reader: LogReader, offset: int) -> None:
@@ -96,7 +98,7 @@ def _part(record: RawRecord) -> SnapshotPart | str | None:
         return error.detail
 
 
-def point_of(reader: LogReader, clock: Clock, snapshot: ShelvedSnapshot) -> LogPoint:
+def point_of(reader: LogReader, clock: Clock, snapshot: StoredSnapshot) -> LogPoint:
     """The place in the log, and the state there, that a snapshot gives and the log confirms.
 
     Raises:
