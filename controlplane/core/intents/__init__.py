@@ -1,1 +1,1 @@
-"""Intents: what operators ask for, and who may ask for what."""
+"""Intents: the requests of operators, and the rights to make them."""

@@ -1,4 +1,4 @@
-"""Events on intents: every intent is answered once."""
+"""Events of intents: each intent is answered by one event."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,18 +9,18 @@ from controlplane.core.values.identifiers import IntentId
 
 
 class IntentOutcome(Enum):
-    """How an intent was answered."""
+    """The outcome of an intent."""
 
     DONE = "done"
     REFUSED = "refused"
     SUPERSEDED = "superseded"
-    """A later intent of the same decision contradicts it, so it had no effect."""
+    """Later intents of the same decision contradict it, so it had no effect."""
 
 
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class IntentAnswered:
-    """An operator's intent and its answer."""
+    """An intent was answered."""
 
     intent_id: IntentId
     kind: str

@@ -1,4 +1,4 @@
-"""Intents: the record in which an operator asks for something, and the kinds that there are."""
+"""Intents: the record that carries an operator's request, and the kinds of intents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from typing import Final
 from controlplane.core.values.identifiers import IntentId
 
 REASON: Final = "reason"
-"""The argument that every intent may have: why it is asked, for people."""
+"""The argument that every intent may have: why the operator asks, for readers of the log."""
 
 TRUE: Final = "true"
 FALSE: Final = "false"
-"""The texts of an argument that says yes or no."""
+"""The two texts of a Boolean argument."""
 
 
 class IntentKind(Enum):
-    """What an operator may ask for.
+    """The kind of an intent.
 
-    The arguments, the effect and everything else of a kind are declared by its
+    The arguments, the effect and the other properties of a kind are declared by its
     :class:`~controlplane.core.operations.operation.Operation`.
     """
 
@@ -45,13 +45,14 @@ class IntentKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What an operator asks for; the answer is in the log. Topic ``intents``, key ``intent_id``.
+    """An operator's request, answered in the decision log. Topic ``intents``, key ``intent_id``.
 
     Attributes:
-        intent_id: unique; the same id never counts twice.
-        kind: the value of an :class:`IntentKind`; a kind that the leader does not know is answered "refused".
-        principal: the operator's name.
-        arguments: by name, as the kind's operation declares them; every kind takes ``reason``, repeated by the answer.
+        intent_id: unique. An id that was answered before is ignored.
+        kind: the value of an :class:`IntentKind`. A kind that the leader does not know is answered "refused".
+        principal: the name that the operator claims.
+        arguments: texts by name, as the kind's operation declares them. Every kind takes ``reason``, which the answer
+            repeats.
     """
 
     intent_id: IntentId

@@ -1,11 +1,11 @@
-"""Who may ask for what: the policy's ``intent_rights``.
+"""Intent rights: which principals may ask for which kinds of intents, by the policy's ``intent_rights``.
 
-An entry is a pattern of principals as shells write it (``ops-*``), and the kinds of intents that it allows, separated
-by spaces or commas; ``*`` stands for every kind. A principal has the rights of every pattern that matches it. Without
-entries every principal may ask for everything.
+An entry maps a pattern of principals, written as in a shell (``ops-*``), to the kinds of intents that it allows,
+separated by spaces or commas; ``*`` stands for every kind. A principal has the rights of every pattern that matches its
+name. Without entries, every principal may ask for everything.
 
 The principal is the name that an intent carries. A Kafka record does not say which login wrote it, so any client that
-may write to ``intents`` can claim any name; the broker's access control lists say which clients may write there.
+may write to ``intents`` can claim any name. The broker's access control lists decide which clients may write there.
 """
 
 from fnmatch import fnmatchcase
@@ -37,7 +37,7 @@ def may_ask(policy: ClusterPolicy, principal: str, kind: str) -> bool:
 
 
 def refusal_of(policy: ClusterPolicy, principal: str, kind: str) -> str | None:
-    """Why an intent is refused to this principal; None if it is not."""
+    """Why an intent of this principal is refused; None if it is allowed."""
     if may_ask(policy, principal, kind):
         return None
     who = f"principal {principal!r:.80}" if principal else "an intent without a principal"
@@ -47,10 +47,10 @@ def refusal_of(policy: ClusterPolicy, principal: str, kind: str) -> str | None:
 
 
 def check_kinds(policy: ClusterPolicy) -> None:
-    """Refuse rights that name unknown kinds of intents.
+    """Check that all rights name known kinds of intents.
 
     Raises:
-        ConfigurationError: an entry has no pattern, or names no kind or one that is unknown.
+        ConfigurationError: an entry has no pattern, names no kind, or names an unknown kind.
     """
     known = [kind.value for kind in IntentKind]
     for pattern, text in policy.intent_rights.items():
@@ -67,7 +67,7 @@ def check_kinds(policy: ClusterPolicy) -> None:
 
 
 def check_rights(policy: ClusterPolicy) -> None:
-    """Refuse rights under which no principal could change the rights again.
+    """Check the rights, and that at least one principal could change them again.
 
     Raises:
         ConfigurationError: as :func:`check_kinds`, or no pattern allows ``change_policy``.

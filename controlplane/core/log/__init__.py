@@ -1,1 +1,1 @@
-"""The decision log: events, decisions, the state that they add up to, and snapshots of it."""
+"""The decision log: events, decisions, the state that is their fold, and snapshots of it."""

@@ -1,7 +1,7 @@
-"""The only way a state changes: events into states, decisions into states.
+"""Apply events and decisions to a state: the only code that changes a state.
 
-Leader, standby, replay, audit and tests all run this code, so they cannot differ. Applying needs no rule and no clock:
-events carry their consequences. What an event does to an image is the business of the image's subject.
+Leader, standby, replay, audit and tests all run this code, so their states cannot differ. Applying evaluates no rule
+and reads no clock, because events carry their consequences. Each subject applies its own events to its image.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ def apply(state: State, event: Event) -> State:
 
 
 def _apply_to_cluster(state: State, event: ClusterEvent) -> State:
-    """The state after an event on the whole cluster, which may begin a log or a term, or end a slot policy's memory."""
+    """The state after an event of the cluster, which may also create a log, open a term, or clear a policy's memory."""
     before = state.cluster.policy
     if isinstance(event, ClusterCreated):
         if state.log_id:
@@ -55,7 +55,7 @@ def _apply_to_cluster(state: State, event: ClusterEvent) -> State:
     state = replace(state, cluster=apply_cluster_event(state.cluster, event))
     if isinstance(event, ClusterCreated) or state.cluster.policy.slot_policy == before.slot_policy:
         return state
-    # What one slot policy has remembered means nothing to another.
+    # A slot policy cannot interpret the memory of another one.
     forgotten = [MemoryEntry(name, None) for name in state.slots.memory]
     return replace(state, slots=remember(state.slots, forgotten))
 
@@ -68,7 +68,7 @@ def apply_all(state: State, events: Iterable[Event]) -> State:
 
 
 def stamp(state: State, decision: Decision) -> State:
-    """A state that has the decision's events, with the decision's numbers and positions."""
+    """The state with the numbers and positions of a decision whose events it already contains."""
     return replace(
         state,
         log_id=decision.log_id,
@@ -81,23 +81,24 @@ def stamp(state: State, decision: Decision) -> State:
 
 
 def advance(state: State, decision: Decision) -> State:
-    """The state after a decision whose place in the log was checked."""
+    """The state after a decision, without a check that the decision continues the log."""
     after = stamp(apply_all(state, decision.events), decision)
     return replace(after, last_digest=decision.digest())
 
 
 def apply_decision(state: State, decision: Decision) -> State:
-    """The state after the next decision of the log, which has to be the continuation of what was read.
+    """The state after the next decision of the log.
 
     Raises:
-        UnsupportedFeatureLevelError: a newer version wrote it.
-        LogContinuityError: another log, a gap, a broken chain, a term or epoch that falls, or a digest that differs.
-        InvariantViolationError: an event that cannot happen here.
+        UnsupportedFeatureLevelError: the decision was written by a newer version.
+        LogContinuityError: the decision does not continue the log: another log id, a gap, a broken chain, a term or an
+            epoch that does not follow, or a state digest that differs.
+        InvariantViolationError: an event cannot happen in this state.
     """
     if decision.feature_level > FEATURE_LEVEL:
         message = (
-            f"decision {decision.seq} has feature level {decision.feature_level}, this version knows {FEATURE_LEVEL}: "
-            "upgrade this process"
+            f"decision {decision.seq} has feature level {decision.feature_level}, this version supports "
+            f"{FEATURE_LEVEL}: upgrade this process"
         )
         raise UnsupportedFeatureLevelError(message)
     for holds, sentence in (
@@ -118,7 +119,7 @@ def apply_decision(state: State, decision: Decision) -> State:
     if after.digest() != decision.state_digest:
         message = (
             f"decision {decision.seq}: state digest {after.digest()} differs from the log's {decision.state_digest}: "
-            "the log was altered, or this version applies events otherwise than the one that wrote them; run that one"
+            "the log was altered, or this version applies events differently from the one that wrote it; run that one"
         )
         raise LogContinuityError(message)
     return after

@@ -1,4 +1,4 @@
-"""What a decision carries out itself, of its own plan or of an earlier one, counted from the rows before and after."""
+"""Counts what a decision carries out of its own plan or of an earlier one, from the rows before and after it."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -11,12 +11,12 @@ from controlplane.core.slots.table import without_nodes
 
 
 class CarriedOut(NamedTuple):
-    """How far a decision gets with the slot table.
+    """What one decision carries out in the slot table.
 
     Attributes:
-        moves: replicas that it places on nodes that did not hold them.
-        leader_changes: slots that have another leader after it, also to or from none.
-        moves_left: replicas that the plan in flight has still to place after it.
+        moves: replicas placed on nodes that did not hold them.
+        leader_changes: slots whose leader changes, including from or to none.
+        moves_left: replicas that the plan in flight has not placed yet after the decision.
     """
 
     moves: int
@@ -27,8 +27,8 @@ class CarriedOut(NamedTuple):
 def carried_out(before: State, after: State, events: Collection[Event]) -> CarriedOut:
     """Count what ``events`` did to the slot table between two states.
 
-    A process that is admitted holds nothing of what a former one of its name held, so what it keeps is placed anew. A
-    part of a split slot begins with the holders of the slot that it was part of.
+    A new process of a node holds nothing that an earlier process held, so the replicas that it keeps count as moves. A
+    part of a split slot is compared with the slot that was split.
     """
     renewed = renewed_by(events)
     touched = {slot.slot_id for event in events if isinstance(event, SlotsAssigned) for slot in event.slots}

@@ -11,7 +11,7 @@ from controlplane.core.values.identifiers import ControllerId, Epoch, Seq, Term
 
 
 class CauseKind(Enum):
-    """What made the leader decide; also the label of the decision counter."""
+    """The reason for which the leader decided; also the label of the decision counter."""
 
     TERM_OPENED = "term_opened"
     NODE_JOINED = "node_joined"
@@ -31,12 +31,12 @@ class CauseKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One reason of a decision.
+    """One reason for a decision.
 
     Attributes:
         kind: see :class:`CauseKind`.
-        subject: the node, namespace, controller, intent or slot policy that it is about.
-        evidence: the input's coordinates as ``topic[partition]@offset``, the measured silence, or what the slot policy
+        subject: the node, namespace, controller, intent or slot policy concerned.
+        evidence: the input's coordinates as ``topic[partition]@offset``, the measured silence, what the slot policy
             did, or why its answer was refused.
     """
 
@@ -50,24 +50,24 @@ class Decision:
     """One committed unit of change.
 
     Attributes:
-        seq: +1 each, no gaps.
-        term: the leadership that decided.
-        epoch: the routing table's epoch after this decision; unchanged if no row changes.
+        seq: the number of the decision: +1 each, no gaps.
+        term: the term in which it was made.
+        epoch: the routing table's epoch after it; unchanged if no row changes.
         log_id: the log that it belongs to.
-        controller_id: who decided.
-        feature_level: the least level that a reader needs.
+        controller_id: the leader that made it.
+        feature_level: the least level that a reader has to support.
         decided_at_ms: log time ("now" of the observations), not a clock.
-        causes: why, in the order in which they were taken up.
+        causes: why it was made, in the order in which the causes were taken up.
         events: what changes, in order.
-        positions: next offset per input partition, keyed ``topic[partition]``: where the next leader goes on.
-        policy_fingerprint: under which policy.
+        positions: next offset per input partition, keyed ``topic[partition]``: where the next leader continues.
+        policy_fingerprint: the fingerprint of the policy after its events.
         certificate: the proof of least movement, if slots were planned.
-        previous_digest: ``digest`` of the decision before, empty for the first.
+        previous_digest: ``digest`` of the previous decision; empty for the first.
         state_digest: digest of the state after it.
-        moves_carried_out: replicas that this decision itself placed on nodes that did not hold them, whichever
-            decision planned it.
-        leader_changes_carried_out: slots that have another leader after it, also to or from none.
-        moves_left: replicas that the plan in flight has still to place after it.
+        moves_carried_out: replicas that this decision itself placed on nodes that did not hold them, whichever decision
+            planned it.
+        leader_changes_carried_out: slots whose leader changes in this decision, including from or to none.
+        moves_left: replicas that the plan in flight has not placed yet after it.
     """
 
     seq: Seq
@@ -89,9 +89,9 @@ class Decision:
     moves_left: int = 0
 
     def digest(self) -> str:
-        """SHA-256 of the canonical form: the next decision repeats it, which chains the log."""
+        """SHA-256 of the canonical form. The next decision repeats it, which chains the log."""
         return digest_hex(self)
 
     def with_state_digest(self, state_digest: str) -> "Decision":
-        """The same decision, sealed with the digest of the state that it leads to."""
+        """The same decision with the digest of the state after it."""
         return replace(self, state_digest=state_digest)

@@ -1,4 +1,4 @@
-"""A decision in the making: events are applied as they are added, so that later steps see what earlier ones changed."""
+"""A draft of a decision: each event is applied when it is added, so that later steps see its effect."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -18,13 +18,13 @@ from controlplane.core.values.positions import position_key
 
 @dataclass(frozen=True, slots=True)
 class SealedDecision:
-    """A decision with the state that it leads to and the rows that it changes; nothing of it is committed yet.
+    """A decision that is ready to be committed, with the state and the rows that result from it.
 
     Attributes:
         decision: what is written to the log.
-        state: the state after it.
-        rows: the rows that it changes, by key; None removes one.
-        republish: whether the other rows are to be written again as well.
+        state: the state after the decision.
+        rows: the rows that the decision changes, by key; None removes a row.
+        republish: whether all other rows are written again as well.
     """
 
     decision: Decision
@@ -35,13 +35,13 @@ class SealedDecision:
 
 @dataclass(slots=True)
 class Draft:
-    """Collects causes and events over a state.
+    """The causes and events of a decision in the making, and the state with these events.
 
     Attributes:
-        before: the state that the decision starts from.
+        before: the state before the decision.
         state: ``before`` with the events so far.
         certificate: the proof of least movement, if slots were planned.
-        refresh: slots are to be planned in any case, and every row of the table to be written again.
+        refresh: whether slots are planned in any case, and every row of the table is written again.
     """
 
     before: State
@@ -52,26 +52,26 @@ class Draft:
     refresh: bool = False
 
     def __post_init__(self) -> None:
-        """Begin with no change."""
+        """Start without events."""
         self.state = self.before
 
     @property
     def epoch(self) -> Epoch:
-        """The epoch that this decision creates if it changes a row."""
+        """The epoch after this decision if it changes a row."""
         return Epoch(self.before.epoch + 1)
 
     def fork(self) -> "Draft":
-        """A draft of its own with the same causes and events, to try something out."""
+        """An independent copy with the same causes and events, on which a change can be tried."""
         forked = replace(self, causes=list(self.causes), events=list(self.events))
         forked.state = self.state
         return forked
 
     def because(self, kind: CauseKind, subject: str, evidence: str) -> None:
-        """Note a cause."""
+        """Add a cause."""
         self.causes.append(Cause(kind, subject, evidence))
 
     def add(self, event: Event) -> None:
-        """Note an event and apply it."""
+        """Add an event and apply it."""
         self.events.append(event)
         self.state = apply(self.state, event)
 
@@ -82,10 +82,10 @@ class Draft:
         *,
         republish: bool = False,
     ) -> SealedDecision:
-        """Number, chain and digest the decision.
+        """Complete the decision: set its numbers, positions and digests.
 
-        Positions never fall, also when this leader has not yet read as far as the one before it had.
-        ``republish``, or a refresh, raises the epoch although no row changed, because all rows are written again.
+        Positions never decrease, even if this leader has read less than its predecessor. ``republish``, or a refresh,
+        raises the epoch although no row changed, because all rows are written again.
         """
         republish = republish or self.refresh
         rows = changed_rows(self.before, self.state, self.events)

@@ -1,7 +1,7 @@
-"""What a decision can do to the state: one frozen value per kind of change, nothing else changes a state.
+"""The events of the decision log: one immutable value per kind of change. Only events change a state.
 
 An event carries its consequences as data (the new rows, the log time), so that applying it needs no rule and no clock.
-Each subject defines its own events; here they are one union.
+Each subject defines its own events; this module forms their union.
 """
 
 from typing import Final, TypeAlias, get_args

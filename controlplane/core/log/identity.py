@@ -1,7 +1,7 @@
-"""Whether what was read belongs to the log that a controller leads, or is about to lead.
+"""Checks that decision log, routing table and lease store belong to the log that a controller is to lead.
 
-The decision log, the routing table and the lease store can each be deleted, restored or pointed at by a wrong setting.
-A controller that led on all the same would contradict decisions that readers have seen.
+Each of the three can be deleted, restored, or configured wrongly. A controller that led nevertheless would contradict
+decisions that readers have already seen.
 """
 
 from controlplane.config import DECISIONS, ROUTING_TABLE
@@ -13,15 +13,15 @@ from controlplane.errors import RESTORE_OR_BEGIN_ANEW, FencedError, LogContinuit
 
 
 def check_identity(state: State, image: TopicImage, stored_log_id: str | None) -> None:
-    """Refuse to lead a log that is not the one that table and lease store know.
+    """Check that the log is the one that the routing table and the lease store name.
 
     Args:
-        state: after the last decision of the log.
-        image: what the topic of the table holds.
-        stored_log_id: the log that the lease store remembers; None if it remembers none.
+        state: the state after the last decision of the log.
+        image: the content of the table's topic.
+        stored_log_id: the log id in the lease store; None if it has none.
 
     Raises:
-        LogContinuityError: naming what contradicts what.
+        LogContinuityError: they name different logs, or decisions are missing.
     """
     marker = image.last_marker
     if not state.log_id:
@@ -59,26 +59,26 @@ def check_identity(state: State, image: TopicImage, stored_log_id: str | None) -
 
 
 def check_end(known: State, now: State, term: Term) -> None:
-    """Refuse to take over a log that has gone on since it was read to its end.
+    """Check that the log has not grown since a take-over read it to its end.
 
     Args:
-        known: after the decision at which it ended.
-        now: after the decision at which it ends now.
-        term: under which the take-over was.
+        known: the state after the last decision that the take-over read.
+        now: the state after the last decision now.
+        term: the term of the take-over.
 
     Raises:
-        LogUnavailableError: it has gone on: a later contender has fenced this one, and leads.
+        LogUnavailableError: the log has grown: a later contender has fenced this one, and leads.
     """
     if now.seq > known.seq:
         message = (
-            f"{DECISIONS} went on from seq {known.seq} to {now.seq} under term {now.term} while term {term} "
-            "was about to take over: a later contender leads; stand again"
+            f"{DECISIONS} grew from seq {known.seq} to {now.seq} under term {now.term} while term {term} "
+            "was about to take over: a later contender leads. Stand for election again"
         )
         raise LogUnavailableError(message)
 
 
 def shows_last_epoch(state: State, image: TopicImage) -> bool:
-    """Whether the topic of the table ends with the epoch of this state, confirmed by its marker.
+    """Whether the table's topic ends with the epoch of this state, confirmed by its marker.
 
     Before the first decision of a log there is no epoch, and the topic must hold no row.
     """
@@ -90,29 +90,29 @@ def shows_last_epoch(state: State, image: TopicImage) -> bool:
 
 
 def check_term(read: State, led: State) -> None:
-    """Refuse to lead on once the log holds a later term.
+    """Check that the log holds no later term than the leader's.
 
     Args:
-        read: what was read back of the log.
-        led: what its leader has committed.
+        read: the state that was read back from the log.
+        led: the state after the leader's last committed decision.
 
     Raises:
-        FencedError: a later term is open, which a leader with nothing to commit would not notice.
+        FencedError: a later term is open. A leader with nothing to commit would not notice it otherwise.
     """
     if read.term > led.term:
         message = (
-            f"{read.leader!r} has opened term {read.term}, so term {led.term} is over: has it another lease store "
-            "or lease profile?"
+            f"{read.leader!r} has opened term {read.term}, so term {led.term} is over: do both use one lease store "
+            "and lease profile?"
         )
         raise FencedError(message)
 
 
 def check_committed(read: State, led: State) -> None:
-    """Refuse to lead on a log that ends before what its leader has committed.
+    """Check that the log still holds everything that its leader has committed.
 
     Args:
-        read: what was read of the log, to its end.
-        led: what its leader has committed.
+        read: the state that was read from the log, to its end.
+        led: the state after the leader's last committed decision.
 
     Raises:
         LogContinuityError: decisions were lost, or the topic was recreated.
@@ -126,7 +126,7 @@ def check_committed(read: State, led: State) -> None:
 
 
 def check_marker(marker: EpochMarker | None, led: State) -> None:
-    """Refuse an epoch of the term that is led, or of one before it, that its leader has not committed.
+    """Check that a marker of the leader's term, or of an earlier one, names an epoch that was committed.
 
     Raises:
         LogContinuityError: the marker was forged.

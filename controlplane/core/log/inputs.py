@@ -1,4 +1,4 @@
-"""Everything that an input record may hold: what nodes, controllers and operators append to the input topics."""
+"""The union of all input records: what nodes, controllers and operators append to the input topics."""
 
 from typing import TypeAlias
 

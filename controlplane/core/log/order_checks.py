@@ -1,4 +1,4 @@
-"""Standing orders that contradict each other, found before an operation adds another one."""
+"""Finds standing orders that contradict each other, before an operation adds another one."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from controlplane.core.values.identifiers import SlotId
 
 
 class OrderProblem(NamedTuple):
-    """A contradiction.
+    """A contradiction between orders.
 
     Attributes:
-        slot_id: of which slot.
-        kind: of what kind it is.
-        subject: the node or the zone of which it is; empty if it is of the whole slot.
-        excess: how many too many there are; it may grow or shrink, and the contradiction is the same.
-        sentence: for people.
+        slot_id: the slot concerned.
+        kind: the kind of contradiction.
+        subject: the node or zone concerned; empty if the whole slot is.
+        excess: by how many a limit is exceeded. Two problems that differ only in ``excess`` are the same contradiction.
+        sentence: the explanation for operators.
     """
 
     slot_id: SlotId
@@ -30,7 +30,7 @@ class OrderProblem(NamedTuple):
 
 
 def new_problems(before: State, after: State) -> list[str]:
-    """The contradictions of a state that an earlier state does not have, or has in a smaller number, in sentences."""
+    """The contradictions in ``after`` that ``before`` does not have, or has with a smaller excess, as sentences."""
     known = {problem[:3]: problem.excess for problem in order_problems(before)}
     return [problem.sentence for problem in order_problems(after) if problem.excess > known.get(problem[:3], 0)]
 
@@ -44,7 +44,7 @@ def order_problems(state: State) -> Iterator[OrderProblem]:
     by_slot: dict[SlotId, list[Pin]] = defaultdict(list)
     for pin in state.slots.pins:
         by_slot[pin.slot_id].append(pin)
-        # Either of the two orders may be the later one: the sentence only says that both cannot stand.
+        # Either order may be the later one, so the sentence only says that they exclude each other.
         where = f"slot {pin.slot_id} cannot be pinned to {pin.node_id!r}"
         if (pin.slot_id, pin.node_id) in excluded_pairs:
             sentence = f"{where} and excluded from it at once"

@@ -1,6 +1,6 @@
-"""From states to rows: which rows of the routing table a state has, and which a decision changes.
+"""The rows of the routing table that a state has, and those that a decision changes.
 
-Each subject declares in its ``rows.py`` which rows its image has and which of them an event may change.
+Each subject declares in its ``rows.py`` the rows of its image and the rows that an event may change.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _FIELD_OF_IMAGE: Final = {hint: name for name, hint in get_type_hints(State).ite
 
 
 def rows_of(state: State) -> dict[str, TableRow]:
-    """Every row of the routing table by key."""
+    """Every row of the routing table, by key."""
     rows = {
         kind.key(identifier): kind.row(image, identifier)
         for kind in ROW_KINDS
@@ -26,9 +26,9 @@ def rows_of(state: State) -> dict[str, TableRow]:
 
 
 def changed_rows(before: State, after: State, events: Iterable[Event]) -> dict[str, TableRow | None]:
-    """The rows that ``events`` changed between two states, in order of keys' first touch; None removes a row.
+    """The rows that ``events`` changed between two states, by key, in the order in which events touch them.
 
-    Its cost is that of the change, not of the table.
+    None removes a row. The cost depends on the size of the change, not on that of the table.
     """
     touched: dict[tuple[AnyRowKind, Any], None] = {}
     for event in events:

@@ -24,16 +24,16 @@ _NO_EPOCH: Final = Epoch(0)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What all decisions up to ``seq`` say. Change it with ``apply`` only.
+    """The state after decision ``seq``. Only ``apply`` changes it.
 
-    Its numbers are those of the log; everything else is in the images of the subjects.
+    The numbers are those of the log. Everything else is in the images of the subjects.
 
     Attributes:
         log_id: random name of this log; empty before the first decision.
-        term: of the last decision.
+        term: term of the last decision.
         leader: the controller that opened the term.
-        seq: of the last decision.
-        epoch: of the routing table.
+        seq: seq of the last decision.
+        epoch: epoch of the routing table.
         decided_at_ms: log time of the last decision.
         last_digest: digest of the last decision, which the next one repeats.
         positions: next offset per input partition, keyed as ``heartbeats[3]``.
@@ -55,13 +55,13 @@ class State:
     intents: IntentsImage = field(default_factory=IntentsImage)
 
     def digest(self) -> str:
-        """64 hexadecimal digits over the whole state, at a cost that does not depend on the number of entries."""
+        """The digest of the whole state, 64 hexadecimal digits. The cost does not depend on the number of entries."""
         return digest_hex(self.header())
 
     def header(self) -> dict[str, object]:
-        """What the digest is over: every field by name, and in place of entries their digest and number.
+        """The input of the digest: every field by name, with the number and the digest of entries in their place.
 
-        ``last_digest`` is left out: it is the digest of a decision that carries this one's.
+        ``last_digest`` is left out, because that decision already contains the digest of this state.
         """
         header = _summaries(self)
         del header["last_digest"]
@@ -75,14 +75,14 @@ def _summary(value: Any) -> object:  # noqa: ANN401 - a field of the state, or o
 
 
 def _summaries(value: State | Image) -> dict[str, object]:
-    """The fields by name; a field that is younger than logs that are out there only where it says something."""
+    """The fields by name. A field added later is left out while it has its default, so that older digests hold."""
     later = later_defaults(type(value))  # type: ignore[arg-type]  # classes are hashable
     named = {each.name: getattr(value, each.name) for each in fields(value)}
     return {name: _summary(item) for name, item in named.items() if name not in later or item != later[name]}
 
 
 def all_entries(state: State) -> Iterator[tuple[str, Entries[Any, Any]]]:
-    """Everything that a state has many of, by the path of its field, for example ``membership.nodes``."""
+    """Every keyed collection of a state, with the path of its field, for example ``membership.nodes``."""
     for image in fields(state):
         value = getattr(state, image.name)
         if isinstance(value, Image):
@@ -93,5 +93,5 @@ def all_entries(state: State) -> Iterator[tuple[str, Entries[Any, Any]]]:
 
 
 def wrong_digests(state: State) -> list[str]:
-    """The paths of entries whose digest is not the one that all of them together have."""
+    """The paths of the collections whose kept digest differs from the one computed over all their entries."""
     return [path for path, entries in all_entries(state) if entries.computed_digest() != entries.digest]

@@ -133,7 +133,7 @@ def test_snapshots_are_listed_with_what_is_wrong_with_them(
     assert set(rows[0]) == set(SNAPSHOT_FIELDS)
     assert [row["seq"] for row in rows] == [3, 2, 1]
     assert [row["problem"] for row in rows][1:] == ["", ""]
-    assert "parts are there" in rows[0]["problem"]
+    assert "parts are present" in rows[0]["problem"]
 
 
 def test_no_snapshot_is_said(cluster_command: RunCommand, points: list[LogPoint]) -> None:

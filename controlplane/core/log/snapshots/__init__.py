@@ -1,5 +1,5 @@
-"""Snapshots of the state: how one is cut into parts, which of those in the topic are whole, and when the next is due.
+"""Snapshots of the state: how a state is divided into parts, which snapshots are whole, and when the next one is due.
 
-A snapshot only ever shortens the fold of the log. Whoever begins from one reads its last decision back from the log,
-so a state that is not the log's own is never led on.
+A snapshot only shortens the fold of the log. A reader that starts from a snapshot reads the snapshot's last decision
+back from the log, so a state that does not belong to the log is never used.
 """

@@ -1,7 +1,7 @@
-"""A state to the parts of a snapshot and back, with everything that says whether they are whole and unaltered.
+"""Converts a state into the parts of a snapshot and back, and checks that parts are complete and unaltered.
 
-The body is the canonical form of the state, so that equal states have equal snapshots. It is made piece by piece:
-whoever writes it beside a leader pauses between pieces, and never keeps the interpreter to itself for long.
+The body is the canonical form of the state, so equal states have equal snapshots. It is produced in pieces. The writer
+pauses between pieces, because it shares the interpreter with a leader.
 """
 
 import hashlib
@@ -19,17 +19,17 @@ from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import ConfigurationError, InvalidInputError
 
 PART_BYTES: Final = 256 * 1024
-"""The longest body of a part: far below what a broker takes."""
+"""The greatest length of a part's body, far below a broker's limit on messages."""
 PIECE_ENTRIES: Final = 64
-"""How many entries make a piece: about half a millisecond's work."""
+"""Number of entries in a piece: about half a millisecond of work."""
 DAMAGED: Final = "damaged_snapshot"
-"""The reason with which a snapshot is refused that is not what was written."""
+"""The reason for refusing a snapshot that is incomplete or altered."""
 
 
 def snapshot_id(seq: Seq, term: Term, attempt: int) -> str:
-    """The name of a snapshot: the order of names is that of decisions, and no two writers take the same one.
+    """The name of a snapshot: names sort as decisions do, and no two writers use the same name.
 
-    A term has one leader, and ``attempt`` counts what this leader began.
+    Only one leader writes in a term; ``attempt`` counts the snapshots that it began.
     """
     return f"{seq:019}-{term:010}-{attempt}"
 
@@ -50,7 +50,7 @@ def pieces_of(value: Any) -> Iterator[bytes]:  # noqa: ANN401 - a state, or anyt
 
 
 def _in_pieces(items: Sequence[tuple[object, object]]) -> Iterator[bytes]:
-    """One list out of several: each has its own brackets, which are left away."""
+    """One list in pieces, each without the brackets of its own."""
     yield b"["
     for start in range(0, len(items), PIECE_ENTRIES):
         some = canonical_bytes(items[start : start + PIECE_ENTRIES])[1:-1]
@@ -65,10 +65,10 @@ def parts_of(
 
     Args:
         name: see :func:`snapshot_id`.
-        point: where in the log it is taken.
-        body: what :func:`pieces_of` the state there give together.
-        code_version: of whoever writes it.
-        part_bytes: the longest body of a part.
+        point: the place in the log at which it is taken.
+        body: the joined :func:`pieces_of` the state at this place.
+        code_version: the version of the controller that writes it.
+        part_bytes: the greatest length of a part's body.
     """
     state = point.state
     count = -(-len(body) // part_bytes)
@@ -94,35 +94,35 @@ def parts_of(
 
 
 def header_of(part: SnapshotPart) -> SnapshotPart:
-    """What all parts of a snapshot have in common."""
+    """The fields that all parts of a snapshot have in common."""
     return replace(part, part=0, body=b"")
 
 
 def body_of(parts: Sequence[SnapshotPart]) -> bytes:
-    """The body that these parts, ascending by number, make together.
+    """The body that these parts form together. They have to be in ascending order.
 
     Raises:
         InvalidInputError: ``damaged_snapshot``: parts are missing, contradict each other, or do not have the digest
-            that they name.
+            that they declare.
     """
     header = header_of(parts[0])
     strange = [part.part for part in parts if header_of(part) != header]
     if strange:
-        raise InvalidInputError(DAMAGED, f"its parts {parts[0].part} and {strange[0]} are of different snapshots")
-    # The count first: a part that nobody of ours wrote may name one that no range holds.
+        raise InvalidInputError(DAMAGED, f"its parts {parts[0].part} and {strange[0]} belong to different snapshots")
+    # The count is checked first, because a foreign part may declare a count that no range can hold.
     if len(parts) != header.part_count or [part.part for part in parts] != list(range(len(parts))):
-        raise InvalidInputError(DAMAGED, f"{len(parts)} of its {header.part_count} parts are there")
+        raise InvalidInputError(DAMAGED, f"{len(parts)} of its {header.part_count} parts are present")
     body = b"".join(part.body for part in parts)
     if hashlib.sha256(body).hexdigest() != header.body_digest:
-        raise InvalidInputError(DAMAGED, "its parts do not have the digest that they name")
+        raise InvalidInputError(DAMAGED, "its parts do not have the digest that they declare")
     return body
 
 
 def restored(parts: Sequence[SnapshotPart]) -> State:
-    """The state of a snapshot, checked in itself; whether the log agrees is for its reader to ask.
+    """The state of a snapshot whose parts agree with each other. The caller has to compare it with the log.
 
     Raises:
-        InvalidInputError: ``damaged_snapshot``, or the path to what this version does not know of a state.
+        InvalidInputError: ``damaged_snapshot``, or the path to a value that this version does not know.
     """
     header = parts[0]
     try:
@@ -133,7 +133,7 @@ def restored(parts: Sequence[SnapshotPart]) -> State:
     found = (state.log_id, state.term, state.seq, state.epoch, state.decided_at_ms, state.digest())
     if said != found:
         differing = next(name for name, one, other in zip(_SAID, said, found, strict=True) if one != other)
-        raise InvalidInputError(DAMAGED, f"its state has another {differing} than its parts say")
+        raise InvalidInputError(DAMAGED, f"its state has another {differing} than its parts declare")
     return state
 
 

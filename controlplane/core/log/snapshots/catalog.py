@@ -1,4 +1,4 @@
-"""What the topic of snapshots holds: which are whole, which are not and why, and which nobody needs any more."""
+"""The snapshots in their topic: which are whole, why others are not, and which records can be removed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from controlplane.core.values.identifiers import Seq
 from controlplane.errors import InvalidInputError
 
 KEPT: Final = 2
-"""So many whole snapshots stay: if one turns out to be damaged, there is the one before."""
+"""Number of whole snapshots that are kept: if the newest turns out to be damaged, the one before it is used."""
 _PART_DIGITS: Final = 6
 
 
@@ -21,12 +21,12 @@ def part_key(snapshot_id: str, part: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class StoredSnapshot:
-    """A snapshot as it stands in the topic.
+    """A snapshot as the topic holds it.
 
     Attributes:
         snapshot_id: its name.
-        parts: those that are there and can be read, ascending by number.
-        keys: the keys of all its records, also of those that cannot be read.
+        parts: the parts that are present and can be read, ascending by number.
+        keys: the keys of all its records, including those that cannot be read.
         problem: why it is not whole; empty if it is.
     """
 
@@ -37,25 +37,25 @@ class StoredSnapshot:
 
     @property
     def header(self) -> SnapshotPart | None:
-        """One of its parts, for what all say; None if none can be read."""
+        """Any of its parts, for the fields that all parts share; None if none can be read."""
         return self.parts[0] if self.parts else None
 
 
 @dataclass(slots=True)
 class SnapshotCatalog:
-    """Folds the records of the topic. What a key held before is replaced, as compaction would do it."""
+    """The fold of the topic's records. A record replaces an earlier one with the same key, as compaction does."""
 
     _records: dict[bytes, SnapshotPart | str] = field(default_factory=dict)
 
     def fold(self, key: bytes, part: SnapshotPart | str | None) -> None:
-        """Take a record: its part, or why it cannot be read; None removes what the key held."""
+        """Take up a record: its part, or why it cannot be read. None removes the key."""
         if part is None:
             self._records.pop(key, None)
         else:
             self._records[key] = part
 
     def newest_first(self) -> list[StoredSnapshot]:
-        """Every snapshot of which there is a record, by name from the last to the first: newest decisions first."""
+        """Every snapshot that has a record, the one of the newest decisions first."""
         by_id: dict[str, list[bytes]] = {}
         for key in self._records:
             by_id.setdefault(key.decode(errors="replace").rpartition("/")[0], []).append(key)
@@ -82,7 +82,7 @@ class SnapshotCatalog:
 
 
 def sound(snapshots: Sequence[StoredSnapshot], log_id: str, seq: Seq) -> list[StoredSnapshot]:
-    """Those that are whole, of this log, and not of decisions after ``seq``: the ones to count upon."""
+    """The usable snapshots: whole, of this log, and not of decisions after ``seq``."""
     return [
         each
         for each in snapshots
@@ -91,10 +91,11 @@ def sound(snapshots: Sequence[StoredSnapshot], log_id: str, seq: Seq) -> list[St
 
 
 def superseded_keys(snapshots: Sequence[StoredSnapshot], log_id: str, seq: Seq) -> list[bytes]:
-    """The records that nobody needs: of every snapshot older than the newest :data:`KEPT` sound ones.
+    """The keys of records that can be removed: those of snapshots older than the newest :data:`KEPT` sound ones.
 
-    Whoever asks may be late: snapshots of decisions that it does not know, and parts that somebody else is still
-    writing, are newer than what it keeps, and stay. So the newest two of all are safe, whoever removes what when.
+    The caller's view may be out of date. Snapshots of decisions that it does not know, and parts that another
+    controller is still writing, are newer than what the caller keeps, so they are not removed. The newest two snapshots
+    are therefore safe whichever controller removes records, and whenever.
     """
     kept = sound(snapshots, log_id, seq)[:KEPT]
     if len(kept) < KEPT:

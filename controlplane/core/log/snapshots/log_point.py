@@ -1,4 +1,4 @@
-"""A place in the decision log with the state there: where a snapshot is taken, and where following begins."""
+"""A place in the decision log with the state there: where a snapshot is taken, and where following starts."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ _NO_SEQ = Seq(0)
 
 @dataclass(frozen=True, slots=True)
 class LogPoint:
-    """A place in the decision log, between two decisions.
+    """A place between two decisions of the log.
 
     Attributes:
-        state: after the decision before it.
-        last_decision_offset: where that decision's first record stands; -1 before the first decision.
-        next_offset: where the next decision's first record can stand at the earliest.
-        read_bytes: how much of the log the reader has read by then, counted from wherever it began.
-        asked_for: the newest decision that answers an intent to take a snapshot; 0 without any.
+        state: the state after the preceding decision.
+        last_decision_offset: offset of the first record of that decision; -1 before the first decision.
+        next_offset: the least offset at which the next decision can start.
+        read_bytes: bytes of the log that the reader has read so far, from its own start.
+        asked_for: seq of the newest decision that answers an intent to take a snapshot; 0 without any.
     """
 
     state: State
@@ -31,7 +31,7 @@ class LogPoint:
 
 
 def asks_for_snapshot(decision: Decision) -> bool:
-    """Whether an intent to take a snapshot was answered *done* by this decision."""
+    """Whether this decision answered an intent to take a snapshot with *done*."""
     return any(
         isinstance(event, IntentAnswered)
         and event.kind == IntentKind.TAKE_SNAPSHOT.value

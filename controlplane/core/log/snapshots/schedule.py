@@ -1,4 +1,4 @@
-"""When the next snapshot is due: by what a restart would have to read, by log time, or because an operator asks."""
+"""When the next snapshot is due: by bytes that a restart would read, by log time, or on an operator's request."""
 
 from dataclasses import dataclass
 
@@ -9,12 +9,12 @@ from controlplane.core.values.identifiers import Seq
 
 @dataclass(frozen=True, slots=True)
 class LastSnapshot:
-    """The newest sound snapshot, or that there is none.
+    """The newest sound snapshot, or the absence of one.
 
     Attributes:
-        seq: of its last decision; 0 if there is none.
-        decided_at_ms: log time of that decision, or of when it was found that there is none.
-        read_bytes: how much this reader had read of the log when it wrote the snapshot, or found it.
+        seq: seq of its last decision; 0 if there is none.
+        decided_at_ms: log time of that decision, or of the moment at which none was found.
+        read_bytes: bytes of the log that this reader had read when it wrote or found the snapshot.
     """
 
     seq: Seq
@@ -23,7 +23,7 @@ class LastSnapshot:
 
 
 def due(config: SnapshotConfig, last: LastSnapshot, point: LogPoint) -> str:
-    """Why a snapshot is due now, in a word for logs; empty if none is."""
+    """Why a snapshot is due now, in one word for logs; empty if none is."""
     state = point.state
     if point.last_decision_offset < 0 or state.seq <= last.seq:
         return ""

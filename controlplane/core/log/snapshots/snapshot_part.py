@@ -1,4 +1,4 @@
-"""The record of a part of a snapshot."""
+"""The record of one part of a snapshot."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,19 @@ class SnapshotPart:
     Attributes:
         snapshot_id: the same for all parts; see :func:`controlplane.core.log.snapshots.body.snapshot_id`.
         part: 0 to part_count - 1.
-        part_count: how many parts make the snapshot whole.
+        part_count: number of parts of the whole snapshot.
         log_id: the log that it summarises.
-        term: of the last decision in it.
-        seq: of the last decision in it.
-        epoch: of the last decision in it.
-        next_decision_offset: where reading ``decisions`` goes on.
+        term: term of its last decision.
+        seq: seq of its last decision.
+        epoch: epoch of its last decision.
+        next_decision_offset: the offset at which reading ``decisions`` continues.
         state_digest: digest of the whole state.
         body: this part of the state's canonical form, UTF-8.
-        last_decision_offset: where the first record of the last decision stands, to be read back and compared.
+        last_decision_offset: offset of the first record of the last decision, which a reader reads back and compares.
         decided_at_ms: log time of the last decision.
-        feature_level: the level that a reader needs.
-        code_version: of the controller that wrote it.
-        body_digest: SHA-256 over the bodies of all parts, joined.
+        feature_level: the level that a reader has to support.
+        code_version: version of the controller that wrote it.
+        body_digest: SHA-256 over the joined bodies of all parts.
     """
 
     snapshot_id: str
