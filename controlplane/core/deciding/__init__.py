@@ -1,1 +1,1 @@
-"""From a state and observations to the next decision."""
+"""Takes the next decision from a state and observations."""

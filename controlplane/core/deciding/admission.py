@@ -1,4 +1,4 @@
-"""What join, leaving and left records do to the membership."""
+"""Takes up join, leaving and left records: their events in the membership."""
 
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.decision import CauseKind
@@ -10,7 +10,7 @@ from controlplane.core.values.inputs import InputRecord, Refusal
 
 
 def take_membership(draft: Draft, record: InputRecord, observations: Observations, now_ms: int) -> Refusal | None:
-    """Take up one membership record: events in the draft, or a refusal, or neither when it says nothing new."""
+    """Take up one membership record: add its events, or return a refusal. A record without news does neither."""
     payload = record.payload
     match payload:
         case NodeJoined():

@@ -1,6 +1,6 @@
-"""From a state and observations to the next decision, if there is one to take.
+"""Takes the next decision from a state and observations, if one is due.
 
-Pure and without memory: equal inputs give an equal decision, whoever runs it and whenever.
+The functions are pure: equal inputs give equal decisions, on every controller and at any time.
 """
 
 from collections.abc import Mapping
@@ -28,18 +28,19 @@ from controlplane.core.values.inputs import InputRecord, Refusal
 from controlplane.core.values.positions import position_key
 
 _OBSERVED_FROM_LEVEL: Final = later_levels(TermOpened)["observed_from"]
-"""From this feature level on *term opened* says from where its leader observed, and up to where."""
+"""The feature level from which *term opened* records where its leader began to observe, and its positions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a term begins with beside the state, and nobody could find out later: it is recorded.
+    """The inputs of a term's first decision that are not in the topics; the decision records them.
 
     Attributes:
-        new_log: id and policy of a log that begins with this term; None if there is one.
-        first_feature_level: of a log that begins.
-        republish: the topic of the table does not show the state: every row is to be written again under a new epoch.
-        observed_from: where the leader began to observe each input partition.
+        new_log: id and policy of a log that begins with this term; None if the log exists.
+        first_feature_level: the feature level of a new log.
+        republish: whether every row is written again under a new epoch, because the table's topic does not show the
+            state.
+        observed_from: the offset at which the leader began to observe each input partition.
     """
 
     new_log: tuple[str, ClusterPolicy] | None = None
@@ -49,12 +50,12 @@ class Opening:
 
 
 class DecideResult(NamedTuple):
-    """The outcome of one look at the observations.
+    """The outcome of one call of :func:`decide`.
 
     Attributes:
         sealed: the decision to commit, or None.
-        refusals: inputs to be dead-lettered, whether or not there is a decision.
-        observations: what remains to be looked at, provided that ``sealed`` is committed.
+        refusals: inputs for the dead letter topic, whether or not there is a decision.
+        observations: the observations that remain once ``sealed`` is committed.
     """
 
     sealed: SealedDecision | None
@@ -65,14 +66,15 @@ class DecideResult(NamedTuple):
 def decide(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> DecideResult:
     """The next decision of the leader whose term is open in ``state``.
 
-    Nothing is decided before the first tick: without one there is no "now". Joins wait for the policy's linger so that
-    a burst becomes one epoch; a death is never kept waiting.
+    Nothing is decided before the first tick, because there is no log time without one. Joins wait for the policy's
+    linger so that a burst of them becomes one epoch. A death never waits.
     """
     observations = _without_old_news(state, observations)
     observed_ms = observations.now_ms
     if observed_ms is None:
         return DecideResult(None, (), observations)
-    # Log time never goes back, also when this leader has read less than the one before it, or the clock was set back.
+    # Log time never goes back, even if this leader has read less than its predecessor, or the broker's clock was set
+    # back.
     now_ms = max(observed_ms, state.decided_at_ms)
     observations, refusals = validate_heartbeats(state, observations, observed_ms)
     draft = Draft(state)
@@ -91,7 +93,7 @@ def decide(state: State, observations: Observations, policies: SlotPolicies = BU
 
 
 def follow_up(state: State, observations: Observations) -> tuple[Observations, tuple[Refusal, ...]]:
-    """For a standby: validate heartbeats, and drop what the leader's decisions have taken up."""
+    """For a standby: validate heartbeats, and drop the inputs that the leader's decisions have taken up."""
     observations = _without_old_news(state, observations)
     now_ms = observations.now_ms
     if now_ms is None:
@@ -101,10 +103,10 @@ def follow_up(state: State, observations: Observations) -> tuple[Observations, t
 
 
 def is_written(state: State, refusal: Refusal) -> bool:
-    """Whether a leader is sure to have written the dead letter of a refused input.
+    """Whether a leader has certainly written the dead letter of a refused input.
 
-    It is once positions have passed the input, and the silence limit has passed as well: a heartbeat waits that long
-    for the join of its node before it is refused.
+    This is so once the positions have passed the input and the silence limit has passed as well: a heartbeat waits that
+    long for the join of its node before it is refused.
     """
     topic, partition, offset, append_time_ms = refusal.coordinates
     passed = offset < state.positions.get(position_key(TopicPartition(topic, partition)), 0)
@@ -112,7 +114,7 @@ def is_written(state: State, refusal: Refusal) -> bool:
 
 
 def _without_old_news(state: State, observations: Observations) -> Observations:
-    """Without what a decision has taken up before: a leader may read it late, and it must not count twice."""
+    """The observations without inputs that a decision has taken up before; a leader may read those later."""
     pending = tuple(record for record in observations.pending if _is_news(state, record))
     return observations if len(pending) == len(observations.pending) else replace(observations, pending=pending)
 
@@ -130,7 +132,7 @@ def open_term(
     code_version: str,
     opening: Opening,
 ) -> SealedDecision:
-    """The first decision of a term; with ``opening.new_log`` also the first of its log."""
+    """The first decision of a term; with ``opening.new_log``, also the first of its log."""
     draft = Draft(state)
     draft.because(CauseKind.TERM_OPENED, controller_id, f"term {term}")
     if opening.republish:
@@ -148,9 +150,9 @@ def open_term(
 
 
 def repair_table(state: State, observations: Observations, evidence: str) -> SealedDecision:
-    """The decision of a leader that finds the topic of the table damaged: every row is written again.
+    """The decision of a leader that finds the table's topic damaged: every row is written again.
 
-    It takes up no input and changes nothing else; ``evidence`` says what is wrong with the topic, and is recorded.
+    It takes up no input and changes nothing else. ``evidence`` says what is wrong with the topic, and is recorded.
     """
     draft = Draft(state)
     draft.because(CauseKind.TABLE_REPUBLISHED, state.leader, evidence)
@@ -159,16 +161,17 @@ def repair_table(state: State, observations: Observations, evidence: str) -> Sea
 
 
 def _positions_of_heartbeats(observations: Observations) -> dict[TopicPartition, int]:
-    """Next offsets of what tells the time; what else was read is still to be taken up."""
+    """The next offsets of ``heartbeats``, which define log time. All other inputs remain to be taken up."""
     return {place: offset for place, offset in observations.positions.items() if place.topic == HEARTBEATS}
 
 
 def _positions_of_opening(
     state: State, observations: Observations, observed_from: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Next offsets: an opening looks at heartbeats only, and takes up nothing.
+    """The next offsets after an opening, which evaluates heartbeats only and takes up no input.
 
-    Whoever opens may have passed over inputs without effect, in a term before; others that read them here have not.
+    In an earlier term, the leader may have skipped inputs without effect that other readers still take up. For topics
+    other than ``heartbeats``, the positions of the state are therefore kept.
     """
     return {
         place: offset
@@ -181,7 +184,8 @@ def _positions_of_opening(
 def _may_linger(state: State, pending: tuple[InputRecord, ...], now_ms: int) -> bool:
     """Whether everything that is pending is a join that may still wait for others.
 
-    A join from far ahead of the ticks comes from a faster clock, and waiting for the slower one could take for ever.
+    A join whose time is far from that of the ticks was stamped by another clock. It does not wait, because a slow clock
+    might never catch up with it.
     """
     if not all(isinstance(record.payload, NodeJoined) for record in pending):
         return False
@@ -210,7 +214,7 @@ def _take_pending(
 
 
 def _positions(observations: Observations) -> dict[TopicPartition, int]:
-    """Next offsets; what is pending has been taken up, or its offset is still to be read again."""
+    """The next offsets after a decision: pending inputs are either taken up, or have to be read again."""
     positions = dict(observations.positions)
     for record in observations.pending:
         place = TopicPartition(record.coordinates.topic, record.coordinates.partition)

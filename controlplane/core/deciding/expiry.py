@@ -1,4 +1,4 @@
-"""Fencing for silence, and the self-preservation that doubts it when too many fall silent at once."""
+"""Fences nodes for silence, and holds this back (self-preservation) if too many nodes are silent at once."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _ASK_AGAIN_MS: Final = 5_000
 
 
 def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
-    """Living members whose silence exceeds the limit, by name, with that silence in ms of log time."""
+    """Living members whose silence exceeds the limit: the silence in ms of log time, by name."""
     limit_ms = state.cluster.silence_limit_ms
     heard = observations.heard_within(limit_ms)
     silent = {}
@@ -33,15 +33,15 @@ def silent_nodes(state: State, observations: Observations) -> dict[NodeId, int]:
 
 
 def partitions_are_due(state: State, sealed: SealedDecision | None, since_asked_ms: int) -> bool:
-    """Whether to ask Kafka now for new partitions of ``heartbeats``, to which nodes may have gone without a word.
+    """Whether to ask Kafka now for new partitions of ``heartbeats``, to which nodes may have moved unnoticed.
 
     Args:
-        state: of the leader.
-        sealed: what it is about to commit, if anything.
-        since_asked_ms: how long ago it was last asked because evictions are frozen.
+        state: the leader's state.
+        sealed: the decision that it is about to commit, if any.
+        since_asked_ms: time since Kafka was last asked because evictions are frozen.
 
     Returns:
-        True before nodes are fenced for silence or held back from that, and at intervals while they are held back.
+        True before nodes are fenced for silence or evictions are frozen, and at intervals while they are frozen.
     """
     events = sealed.decision.events if sealed is not None else ()
     for_silence = any(
@@ -52,11 +52,11 @@ def partitions_are_due(state: State, sealed: SealedDecision | None, since_asked_
 
 
 def release_former_silence_limit(draft: Draft, observations: Observations) -> None:
-    """Let a shortened silence limit fence, once no node can serve under the former one any more.
+    """Let a shortened silence limit take effect, once no node can serve under the former limit any more.
 
-    A node that is cut off goes by the limit of the last table that it read. It has stopped when that much log time has
-    passed since the table named the new limit; the margin is for the time that the table takes to reach it. The time is
-    counted by ticks, as silence is, so that a stepped clock does not shorten it.
+    A node that is cut off obeys the limit of the last table that it read. It has stopped when that much log time has
+    passed since the table named the new limit; the margin covers the time until the table reaches it. The time is
+    counted by ticks, as silence is, so that a clock that is set forward does not shorten it.
     """
     former = draft.state.cluster.former_silence_limit
     if former is None:
@@ -70,7 +70,7 @@ def release_former_silence_limit(draft: Draft, observations: Observations) -> No
 
 
 def take_expiries(draft: Draft, silent: dict[NodeId, int], now_ms: int, *, overridden: bool) -> None:
-    """Fence the silent nodes, or freeze evictions when they are too many (spec: Eureka's self-preservation)."""
+    """Fence the silent nodes, or freeze evictions if they are too many (spec: Eureka's self-preservation)."""
     allowed = _allowed_expiries(draft.state, now_ms)
     if len(silent) > allowed and not overridden:
         if not draft.state.membership.evictions_frozen:
@@ -84,13 +84,13 @@ def take_expiries(draft: Draft, silent: dict[NodeId, int], now_ms: int, *, overr
     for node_id, silence_ms in silent.items():
         node = draft.state.membership.nodes[node_id]
         if not node.lives or node.incarnation != draft.before.membership.nodes[node_id].incarnation:
-            continue  # it left, or a newer process joined, in this very decision
+            continue  # this same decision has removed it or admitted a newer process
         draft.because(CauseKind.NODE_EXPIRED, node_id, f"silent for {silence_ms} ms of log time")
         draft.add(NodeFenced(node_id, node.incarnation, FencingCause.SILENCE, silence_ms, now_ms))
 
 
 def _allowed_expiries(state: State, now_ms: int) -> int:
-    """How many more nodes may expire now: a part of those that lived at the window's begin, and always one."""
+    """Number of nodes that may expire now: a part of those that lived when the window began, and at least one."""
     policy = state.cluster.policy
     since_ms = now_ms - policy.protection_window_ms
     lately = sum(1 for node in state.membership.nodes.values() if _fenced_since(node, since_ms))

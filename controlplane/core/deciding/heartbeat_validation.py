@@ -1,4 +1,4 @@
-"""What heartbeats mean: accepted, refused, or waiting for the join of their sender."""
+"""Validates heartbeats: each is accepted, refused, or waits for the join of its sender."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -13,12 +13,13 @@ from controlplane.core.values.inputs import InputRecord, Refusal
 
 
 def validate_heartbeats(state: State, observations: Observations, now_ms: int) -> tuple[Observations, list[Refusal]]:
-    """The observations with every heartbeat validated, and those that are refused.
+    """Validate all new heartbeats; return the remaining observations and the refusals.
 
-    A heartbeat of a node that is not (yet) a member waits one silence limit for the join, and longer if the join is
-    there and no decision has taken it up: the two topics have no common order, and there may be no leader for long. So
-    of those that wait longer only the newest of each incarnation does, and stands for the others. Only a
-    heartbeat of the current incarnation of a living member keeps that member alive.
+    Only a heartbeat of the current incarnation of a living member keeps that member alive.
+
+    A heartbeat from an unknown sender waits for the join, because the two topics have no common order. It waits for one
+    silence limit, and for longer if the join is pending, because there may be no leader for a long time. Of the
+    heartbeats that wait longer, only the newest of each incarnation is kept.
     """
     refusals: list[Refusal] = []
     waiting: list[InputRecord] = []
@@ -68,7 +69,7 @@ def _refuse(record: InputRecord, reason: str, detail: str) -> Refusal:
 
 
 def _validated(view: PartitionView) -> PartitionView:
-    """The view without unvalidated records, and without what counts no more whoever sent it."""
+    """The view without unvalidated records, and without heartbeats that are too old to count for any sender."""
     heard = view.heard
     if any(view.clock_ms - each.clock_ms >= MEMORY_MS for each in heard.values()):
         heard = {member: each for member, each in heard.items() if view.clock_ms - each.clock_ms < MEMORY_MS}

@@ -1,10 +1,9 @@
-"""What the inputs say that were read so far: soft state, which every reader of the topics builds for itself.
+"""Observations: what a reader has read of the inputs so far. They are soft state, which each reader builds for itself.
 
-It is never part of the decision log. ``observe`` is a fold that commutes across partitions. Its result depends on the
-last ``WINDOW_MS`` of each partition's log time and on nothing before (see
-:mod:`controlplane.core.membership.log_time`): a reader that began that long ago observes the same as one that has run
-for weeks, so an audit need not know when the leader was started. A reader that began later knows less, which is why a
-leader writes into the log where it began.
+Observations are never part of the decision log. ``observe`` is a fold that commutes across partitions. Its result
+depends only on the last ``WINDOW_MS`` of each partition's log time (see :mod:`controlplane.core.membership.log_time`).
+A reader that began that long ago therefore observes the same as one that has run for weeks, and an audit need not know
+when the leader was started. A reader that began later knows less, so a leader records in the log where it began.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,13 +35,13 @@ _FIRST_HEARTBEAT_PARTITION: Final = TopicPartition(HEARTBEATS, 0)
 
 
 class PolicyAsked(NamedTuple):
-    """A note that asking the slot policy again would give no other answer, whatever nodes report.
+    """A note that the slot policy has no other answer in this state, whatever nodes report.
 
-    It saves work and decides nothing: without the note the policy is asked, and answers the same.
+    It only saves work: without the note the policy is asked again, and answers the same.
 
     Attributes:
-        seq: of the last decision before: the state that the policy left as it is.
-        refusal: why the policy cannot make a table, in a sentence; empty if it wants none.
+        seq: seq of the decision after which the policy was asked and changed nothing.
+        refusal: why the policy cannot make a table, as a sentence; empty if it wants no change.
     """
 
     seq: Seq
@@ -56,7 +55,7 @@ class Observations:
     Attributes:
         partitions: the view of each ``heartbeats`` partition.
         pending: membership records and intents that no decision has taken up yet, in order per topic.
-        unknown_senders: heartbeats of nodes that are not members, waiting one silence limit for the join.
+        unknown_senders: heartbeats of nodes that are not members, each waiting for the join of its node.
         positions: next offset per input partition.
         policy_asked: see :class:`PolicyAsked`.
     """
@@ -69,19 +68,19 @@ class Observations:
 
     @property
     def now_ms(self) -> int | None:
-        """Log time: the append time of the last tick, the greatest over all partitions; None before the first tick.
+        """Log time: the greatest append time of the partitions' last ticks; None before the first tick.
 
-        It goes back when the broker's clock does; the log time of decisions does not.
+        It goes back when the broker's clock does. The log time of decisions does not.
         """
         ticks = [view.last_tick_ms for view in self.partitions.values() if view.last_tick_ms is not None]
         return max(ticks, default=None)
 
     @property
     def dating_offset(self) -> int:
-        """Next offset of ``heartbeats`` partition 0, from where on the time after a decision of now counts.
+        """The next offset of ``heartbeats`` partition 0: the time after a decision made now counts from there.
 
-        :data:`UNDATED_OFFSET` while that partition is not read, or has no ticks: time that has passed before would
-        be counted when it is read on.
+        :data:`UNDATED_OFFSET` while that partition is not read, or has no ticks. Otherwise time that passed before the
+        decision would be counted as soon as the partition is read again.
         """
         first, now_ms = self.partitions.get(0, NOTHING_READ), self.now_ms
         if now_ms is None or first.last_tick_ms is None or now_ms - first.last_tick_ms > FRESH_MS:
@@ -89,7 +88,7 @@ class Observations:
         return self.positions[_FIRST_HEARTBEAT_PARTITION]
 
     def heard_within(self, limit_ms: int) -> set[tuple[NodeId, Incarnation]]:
-        """The incarnations whose silence is at most the limit; the cost is one look at each that was ever heard."""
+        """The incarnations whose silence is at most the limit. The cost is proportional to the incarnations heard."""
         return {
             member
             for view in self.partitions.values()
@@ -98,7 +97,7 @@ class Observations:
         }
 
     def silence_ms(self, node_id: NodeId, incarnation: Incarnation) -> int:
-        """How much log time an incarnation has been silent, the least over the partitions, at most the memory."""
+        """The log time for which an incarnation has been silent: the least over the partitions, at most the memory."""
         return min(
             (
                 min(view.clock_ms - view.heard[node_id, incarnation].clock_ms, MEMORY_MS)
@@ -109,26 +108,27 @@ class Observations:
         )
 
     def passed_ms(self, since_offset: int) -> int:
-        """Log time of partition 0 since an offset, or since this reader began if that was later; at most the memory."""
+        """The log time of partition 0 since an offset, or since this reader began if later; at most the memory."""
         first = self.partitions.get(0)
         return 0 if first is None else min(first.clock_ms - first.clock_at_offset(since_offset), MEMORY_MS)
 
     def membership_ms(
         self, node_id: NodeId, incarnation: Incarnation, admitted_at_offset: int, changed_at_ms: int
     ) -> int:
-        """How much log time a member has had to send a heartbeat, at most the memory: it is silent for no longer.
+        """The log time that a member has had to send a heartbeat, at most the memory: the limit of its silence.
 
-        It counts from the admission, or from where this reader began if that was later, and only what has passed both
-        in partition 0 and where the heartbeats would stand: that may be read late, or be without ticks. A member that
-        was heard sends them to the partition where it was; of any other they may be in every partition.
+        It counts from the admission, or from where this reader began if that was later. Only time counts that has
+        passed both in partition 0 and in the partition of the member's heartbeats, because either may be read late or
+        be without ticks. If the member was heard, that is the partition in which it was heard; otherwise it may be any
+        partition.
 
-        What has passed in the member's own partition since its status changed, which it did not before its admission,
-        counts in any case: partition 0 may be the one without ticks. Nothing else counts for an admission that is
-        undated. A broker's clock that was set back may make it less than it is, never more.
+        Time that has passed in the member's own partition since its status changed always counts, because partition 0
+        may be the one without ticks. The status does not change before the admission. For an undated admission nothing
+        else counts. If a broker's clock was set back, the result may be too small, but never too great.
 
-        What its key chooses may be another partition than the one where it was heard: when partitions were added, it
-        goes there without a word. Nothing counts while no tick was read of that one, and no more than has passed there
-        since the member was heard.
+        After partitions were added, the member's key may belong to another partition than the one in which the member
+        was heard, and its heartbeats move there without notice. Nothing counts until a tick of that partition was read,
+        and then no more than has passed there since the member was heard.
         """
         known = [place.partition for place in self.positions if place.topic == HEARTBEATS]
         home = self.partitions.get(partition_of(node_id.encode(), max(len(known), 1)), NOTHING_READ)
@@ -149,7 +149,7 @@ class Observations:
         return min(passed_ms, MEMORY_MS)
 
     def _since_admission_ms(self, places: list[PartitionView], admitted_at_offset: int) -> int:
-        """What has passed since then in partition 0 and, by the time of that, in all of these places."""
+        """The log time since the admission: the least of that in partition 0 and that in each of these places."""
         admitted_at_ms = self.partitions.get(0, NOTHING_READ).time_at_offset(admitted_at_offset)
         if admitted_at_offset == UNDATED_OFFSET or admitted_at_ms is None:
             return 0
@@ -167,7 +167,7 @@ class Observations:
         )
 
     def window_is_whole(self, began_at: Mapping[TopicPartition, int]) -> bool:
-        """Whether a reader that began at these offsets of ``heartbeats`` observes like one that began long before."""
+        """Whether a reader that began at these offsets of ``heartbeats`` observes all that an older one does."""
         return all(
             (view := self.partitions.get(place.partition)) is not None
             and view.clock_ms - view.clock_at_offset(offset) >= WINDOW_MS
@@ -176,7 +176,7 @@ class Observations:
         )
 
     def slot_reports(self, members: Iterable[tuple[NodeId, Incarnation]]) -> dict[NodeId, SlotReport]:
-        """What each of these last said of its slots; those that were not heard within the memory are missing."""
+        """The latest slot report of each of these members; a member that was not heard within the memory is missing."""
         reports = {}
         for node_id, incarnation in members:
             heard = self._latest_heard(node_id, incarnation)
@@ -187,7 +187,7 @@ class Observations:
         return reports
 
     def _latest_heard(self, node_id: NodeId, incarnation: Incarnation) -> tuple[PartitionView, Heard] | None:
-        """The newest heartbeat of the incarnation over all partitions, and the view of its partition."""
+        """The newest heartbeat of the incarnation over all partitions, with the view of its partition."""
         heard = [
             (view, view.heard[node_id, incarnation])
             for view in self.partitions.values()
@@ -198,9 +198,9 @@ class Observations:
 
 
 def observe(observations: Observations, records: Iterable[InputRecord]) -> Observations:
-    """Fold a batch of inputs, in order per partition; records already seen are passed over.
+    """The observations with a batch of inputs, in order per partition. Records that were already seen are skipped.
 
-    Its cost is that of the batch plus one copy of each touched partition's map of nodes.
+    The cost is that of the batch plus one copy of each touched partition's map of nodes.
     """
     positions = dict(observations.positions)
     by_partition: dict[int, list[InputRecord]] = {}
@@ -231,10 +231,10 @@ def observe(observations: Observations, records: Iterable[InputRecord]) -> Obser
 def skip_to_recorded(
     observations: Observations, recorded: Mapping[str, int], answering: AbstractSet[TopicPartition]
 ) -> tuple[Observations, Mapping[TopicPartition, int]]:
-    """Begin anew at recorded positions in partitions of ``heartbeats`` that are not read so far and do not answer.
+    """Start again at the recorded positions in ``heartbeats`` partitions that are behind them and do not answer.
 
-    What was read of them before is forgotten. A leader that knew less than its log says that it did could not be
-    audited; one that began later can be.
+    What was read of these partitions before is dropped. A leader that knew less than its log says it did could not be
+    audited; a leader that began later can be.
 
     Args:
         observations: what was read.
@@ -242,7 +242,7 @@ def skip_to_recorded(
         answering: the partitions that Kafka answers for.
 
     Returns:
-        The observations that are left, and the partitions that are begun anew, with the offsets to read from.
+        The remaining observations, and the partitions that start again with the offsets to read from.
     """
     behind = {
         place: recorded[key]
@@ -255,5 +255,5 @@ def skip_to_recorded(
 
 
 def operation_context(observations: Observations, policies: SlotPolicies, now_ms: int) -> OperationContext:
-    """What an operation may know at these observations."""
+    """The context of operations for these observations."""
     return OperationContext(policies, now_ms, observations.dating_offset, observations.ticking)

@@ -1,4 +1,4 @@
-"""Who is to own what after members or standing orders changed: slots by the slot policy, bundles by the fewest."""
+"""Plans ownership after members or orders changed: slots by the slot policy, bundles to the node with the fewest."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -31,10 +31,10 @@ from controlplane.core.values.identifiers import NodeId, Seq
 
 
 def plan_what_is_due(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> Answered | None:
-    """Plan what the draft's events so far call for, or ask the slot policy if it is its time, or go on with a plan.
+    """Plan if the draft's events require it, ask the slot policy if its interval has passed, or continue a plan.
 
     Returns:
-        What a slot policy answered whose time it was; None if it was not.
+        The slot policy's answer if its interval had passed; otherwise None.
     """
     if _is_called_for(draft):
         plan_ownership(draft, observations, policies, now_ms)
@@ -50,7 +50,7 @@ def plan_what_is_due(draft: Draft, observations: Observations, policies: SlotPol
 
 
 def plan_ownership(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> None:
-    """Add the least change that gives every slot its replicas and every bundle an owner among the nodes that place."""
+    """Add the least change that gives every slot its replicas and every bundle an owner among the owner nodes."""
     _plan_slots(draft, observations, policies, now_ms)
     state = draft.state
     changed = assign_orphans(tuple(state.bundles.by_id.values()), tuple(sorted(state.membership.owner_ids)))
@@ -59,7 +59,7 @@ def plan_ownership(draft: Draft, observations: Observations, policies: SlotPolic
 
 
 def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> Answered:
-    """Add what the slot policy answers, and why, if it changes anything or something else is decided anyway."""
+    """Ask the slot policy, and add its answer. The cause is added only if something changes or the draft has events."""
     state = draft.state
     request = slot_request(draft, observations, now_ms)
     policy = slot_policy(policies, state.cluster.policy.slot_policy)
@@ -92,9 +92,9 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
 
 
 def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> None:
-    """Carry out what is due of a plan that is in flight."""
+    """Carry out the due part of a plan in flight."""
     plan = draft.state.slots.plan
-    if plan is None or draft.state.slots.paused:  # the usual case, and a request is costly
+    if plan is None or draft.state.slots.paused:  # the usual case; building a request is expensive
         return
     step, events = go_on(holdings_of(draft.state), slot_request(draft, observations, now_ms), plan)
     if step.rows:
@@ -105,13 +105,13 @@ def _continue_plan(draft: Draft, observations: Observations, now_ms: int) -> Non
 
 
 def holdings_of(state: State) -> Holdings:
-    """What pacing has to know of a state."""
+    """The part of a state that pacing needs."""
     incarnations = {node_id: node.incarnation for node_id, node in state.membership.nodes.items()}
     return Holdings(state.slots, state.epoch, incarnations)
 
 
 def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotRequest:
-    """What the slot policy is asked after the draft's events so far."""
+    """The request to the slot policy after the draft's events so far."""
     state = draft.state
     owners = state.membership.owner_ids
     living = state.membership.data_nodes
@@ -125,7 +125,7 @@ def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotR
         now_ms=now_ms,
         reports=observations.slot_reports((node.node_id, node.incarnation) for node in living),
         memory=state.slots.memory,
-        # The pin of a node that is to hold nothing is suspended, and so is every order on a node that does not live.
+        # A pin to a node that is to hold nothing is suspended. So is every order on a node that does not live.
         pins=tuple(pin for pin in state.slots.pins if pin.node_id in owners),
         exclusions=tuple(each for each in state.slots.exclusions if each.node_id in names),
         refresh=draft.refresh,
@@ -133,14 +133,15 @@ def slot_request(draft: Draft, observations: Observations, now_ms: int) -> SlotR
 
 
 def _is_called_for(draft: Draft) -> bool:
-    """Whether what the draft has done so far calls for a plan."""
+    """Whether the draft's changes so far require a plan."""
     return draft.refresh or any(calls_for_owners(event) for event in draft.events)
 
 
 def _is_time_to_ask(draft: Draft, observations: Observations, policies: SlotPolicies, now_ms: int) -> bool:
-    """Whether the slot policy wants to be asked although nobody came or went, and might say something new.
+    """Whether the slot policy is to be asked although members and orders are unchanged.
 
-    Whatever is decided, it is asked along with it: otherwise decisions about other things could keep it from its turn.
+    It is also asked with every other decision, because frequent decisions would otherwise postpone its interval for
+    ever.
     """
     before = draft.before
     policy = policies.get(draft.state.cluster.policy.slot_policy)
@@ -158,7 +159,7 @@ def _assign(draft: Draft, changed: tuple[Slot, ...]) -> None:
 
 
 def _placement_node(state: State, node: Node, owners: AbstractSet[NodeId]) -> PlacementNode:
-    # Whether an excluded node is an owner all the same is decided above: here only its weight and zone count.
+    # `owners` already decides whether an excluded node holds slots. Only its weight and zone count here.
     ordered = as_ordered(node, replace(state.membership.order(node.node_id), excluded=False))
     weight = ordered.weight if node.node_id in owners else 0
     return PlacementNode(node.node_id, weight, node.capacity, ordered.zone)

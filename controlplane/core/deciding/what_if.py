@@ -1,4 +1,4 @@
-"""What would happen: a decision that nobody commits, made by the very code that makes those that are committed."""
+"""What-if: a decision that is not committed, made by the same code as committed decisions."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -31,18 +31,18 @@ _RESTART: Final = "suppose first that it dies to see what a restart would do"
 
 @dataclass(frozen=True, slots=True)
 class NodeDies:
-    """A node falls silent for good."""
+    """The node falls silent for good."""
 
     node_id: NodeId
 
 
 Change: TypeAlias = NodeDies | NodeJoined | NodeLeaving | Intent
-"""What may be supposed."""
+"""The changes that can be supposed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCount:
-    """What a node holds and leads, before and after."""
+    """The replicas that a node holds and the slots that it leads, before and after."""
 
     node_id: NodeId
     held_before: int
@@ -53,22 +53,22 @@ class NodeCount:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What would happen.
+    """The effect of supposed changes on the slot table.
 
     Attributes:
-        moved: replicas that would be where they were not, all that is planned; what a new process is given is new.
-        moved_now: those of them that would move in the decision itself.
-        rows_waiting: planned rows that the decision would leave for the pace to let go later.
-        least_moved: the proven least number; None where the slot policy proves nothing.
+        moved: replicas on nodes that did not hold them, for the whole plan. Everything that a new process gets counts.
+        moved_now: those of them that the decision itself would move.
+        rows_waiting: planned rows that the decision would leave for later, by the pace.
+        least_moved: the proven least number of moves; None if the slot policy proves nothing.
         leader_changes: slots that another node would lead.
-        least_leader_changes: the proven least number; None where the slot policy proves nothing.
-        counts: of every node that holds something before or after, by name.
-        rows: slots that would change, before and after; a part of a split slot begins with its slot's row.
-        shortfalls: what was asked of the slot policy and cannot be done, a sentence each.
-        refusals: what of the changes could not be, a sentence each.
-        answers: how the intents would be answered, in words.
+        least_leader_changes: the proven least number; None if the slot policy proves nothing.
+        counts: one for every node that holds something before or after, by name.
+        rows: slots that would change, before and after. A part of a split slot starts with the row of its slot.
+        shortfalls: what the slot policy was asked for and cannot do, one sentence each.
+        refusals: why changes are impossible, one sentence each.
+        answers: the answers that the intents would get.
 
-    If some of the changes could not be, or contradict each other, nothing is planned for the others.
+    If some changes are impossible or contradict each other, nothing is planned for the others.
     """
 
     moved: int
@@ -85,7 +85,7 @@ class Effect:
 
     @property
     def refused(self) -> bool:
-        """Whether some of the changes could not be."""
+        """Whether some of the changes are impossible."""
         return bool(self.refusals or unwanted_answers(self.answers))
 
 
@@ -95,10 +95,11 @@ def what_if(
     changes: Sequence[Change],
     policies: SlotPolicies = BUILT_IN_POLICIES,
 ) -> tuple[Draft, tuple[str, ...]]:
-    """The draft of the decision that these changes would bring about together, and what of them could not be.
+    """The draft of the decision that these changes would cause together, and why any of them are impossible.
 
-    Without any change it is the draft of a plan at once. What would be decided along with the changes is in it too. If
-    some of them could not be, or contradict each other, nothing is planned: half of it would be another question.
+    Without changes it is the draft of an immediate plan. The draft includes everything that would be decided along with
+    the changes. If some of them are impossible or contradict each other, nothing is planned, because a plan for the
+    rest would answer another question.
     """
     now_ms = max(observations.now_ms or 0, state.decided_at_ms)
     draft = Draft(state)
@@ -134,7 +135,7 @@ def unwanted_answers(events: Iterable[Event]) -> tuple[IntentAnswered, ...]:
 
 
 def effect_of(draft: Draft, refusals: tuple[str, ...] = ()) -> Effect:
-    """What a draft would change in the slot table."""
+    """The changes of a draft to the slot table."""
     before = draft.before.slots.table
     before = (*before, *split_parts(before, len(draft.state.slots.table), draft.epoch))
     # A plan that is carried out in steps is shown as a whole.
@@ -164,7 +165,7 @@ def _lives(state: State, node_id: NodeId) -> bool:
 
 
 def _moved(held: tuple[Slot, ...], after: tuple[Slot, ...]) -> int:
-    """How many replicas are where they were not."""
+    """Number of replicas on nodes that did not hold them before."""
     return sum(len(set(new.replicas) - set(old.replicas)) for old, new in zip(held, after, strict=True))
 
 
