@@ -1,1 +1,1 @@
-"""The audit of a decision log: each decision is taken again by the code that takes decisions, and compared."""
+"""The audit of a decision log: each decision is taken again from the recorded inputs, and compared with the log."""

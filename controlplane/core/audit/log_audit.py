@@ -1,12 +1,12 @@
-"""The audit of a decision log: each decision is taken again, from the state before it and its inputs.
+"""The audit of a decision log: each decision is taken again from the state before it and its recorded inputs.
 
-``decide`` is a function of the state and of what was observed up to the decision's positions, so what comes out is the
-decision that stands in the log, byte for byte, or something is wrong with one of them. Two things could not be known
-from the log alone, and are recorded: a term's first decision says with what it began
-(:class:`controlplane.core.deciding.decide.Opening`), and from where its leader observed.
+``decide`` is a function of the state and of the observations up to the decision's positions. The decision taken again
+is therefore equal to the logged one, byte for byte, unless one of the two is wrong. Two inputs of a leader are not in
+the topics, so the log records them: what a term began with (:class:`controlplane.core.deciding.decide.Opening`), and
+the offsets from which its leader observed.
 
-What a leader does not decide is no difference here: it may look late. But whatever it left undone is due at its next
-decision too, and then it is missing.
+A decision that is missing is not reported at its place, because a leader may decide late. Whatever it left undone is
+due at its next decision too, and is reported there.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,25 +28,25 @@ from controlplane.core.values.positions import place_of
 from controlplane.errors import InvariantViolationError, LogContinuityError, StopError
 
 _LONGEST_VALUE: Final = 120
-"""Characters of a value that are shown."""
+"""Greatest number of characters of a value that are shown."""
 _FIELDS_SHOWN: Final = 5
-"""How many fields of one decision are told of; what follows is mostly their consequence."""
+"""Greatest number of fields of one decision that are reported; the others mostly follow from them."""
 _ABSENT: Final = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something in a decision that is not what comes out when it is taken again.
+    """A place at which a logged decision differs from the one taken again.
 
     Attributes:
-        seq: of the decision.
-        epoch: that the decision names.
-        term: of the decision.
-        field: where in it, for example ``events[0].slots[3].leader``; ``decision`` means all of it.
-        recorded: what the log says, cut short.
-        retaken: what comes out, cut short.
+        seq: seq of the decision.
+        epoch: the epoch that the decision names.
+        term: term of the decision.
+        field: path of the field, for example ``events[0].slots[3].leader``; ``decision`` means the whole decision.
+        recorded: the value in the log, shortened.
+        retaken: the value of the decision taken again, shortened.
         causes: the recorded causes: kind, subject, evidence.
-        inputs: the inputs that it took up, as ``topic[partition]@first-last``.
+        inputs: the inputs that the decision took up, as ``topic[partition]@first-last``.
     """
 
     seq: Seq
@@ -63,18 +63,18 @@ class LogAudit:
     """Takes the decisions of a log again, one after the other.
 
     Args:
-        policies: the slot policies that are known, by name.
+        policies: the known slot policies, by name.
 
     Attributes:
-        state: after the last decision; the recorded one, or, where that was altered, the one taken again.
-        decisions: how many were looked at.
-        retaken: how many of them were taken again.
-        first_retaken: the first of those; None before there is one.
-        broken: whether the log does not go on.
+        state: the state after the last decision: the recorded one, or, if the record was altered, the one taken again.
+        decisions: number of decisions examined.
+        retaken: number of decisions taken again.
+        first_retaken: seq of the first decision taken again; None before there is one.
+        broken: whether the log cannot be continued, so that the rest cannot be audited.
     """
 
     def __init__(self, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
-        """Begin before the first decision."""
+        """Start before the first decision."""
         self._policies = policies
         self._previous: Decision | None = None
         self._instead: State | None = None
@@ -86,11 +86,11 @@ class LogAudit:
 
     @property
     def knows_slot_policy(self) -> bool:
-        """Whether the slot policy of the present state is known here: nobody else can decide under it."""
+        """Whether the slot policy of the current state is known; without it no decision can be taken again."""
         return not self.state.log_id or self.state.cluster.policy.slot_policy in self._policies
 
     def follow(self, decision: Decision) -> list[Difference]:
-        """Take the next decision as it stands, because its inputs are no longer known; only its digests are compared.
+        """Follow the next decision without its inputs; only its digests are compared.
 
         Raises:
             UnsupportedFeatureLevelError: a newer version wrote it.
@@ -103,14 +103,14 @@ class LogAudit:
         return found
 
     def retake_next(self, decision: Decision, observations: Observations) -> list[Difference]:
-        """What is different in the next decision of the log when it is taken again; nothing if it is right.
+        """Take the next decision of the log again, and return the differences; none if the log is right.
 
         Args:
-            decision: the recorded one.
-            observations: of what its leader had read, up to its positions.
+            decision: the recorded decision.
+            observations: what its leader had read, up to the decision's positions.
 
         Raises:
-            UnknownSlotPolicyError: the slot policy is not known here: see :attr:`knows_slot_policy`.
+            UnknownSlotPolicyError: the slot policy is not known; see :attr:`knows_slot_policy`.
             UnsupportedFeatureLevelError: a newer version wrote it.
         """
         found = self._missing(decision)
@@ -130,13 +130,13 @@ class LogAudit:
         return found
 
     def break_off(self, error: StopError) -> Difference:
-        """The log cannot be read any further: what is wrong with the decision that should follow."""
+        """End the audit at an error of the log, and return it as a difference of the decision that should follow."""
         self.broken = True
         state = self.state
         return Difference(Seq(state.seq + 1), state.epoch, state.term, "decision", _short(str(error)), _ABSENT, (), ())
 
     def _missing(self, decision: Decision) -> list[Difference]:
-        """The decision that should stand before this one, if there is none: one that cannot be read is passed by."""
+        """The decision that is missing before this one, if any: readers skip a decision that cannot be read."""
         expected = Seq(self.state.seq + 1)
         if self.broken or decision.seq <= expected:
             return []
@@ -146,12 +146,12 @@ class LogAudit:
         return [Difference(expected, state.epoch, state.term, "decision", _short(found), _ABSENT, (), ())]
 
     def _continued(self, decision: Decision) -> list[Difference]:
-        """Whether the decision repeats the digest of the one before; goes on from what it does continue."""
+        """The difference if the decision does not repeat its predecessor's digest; the chain continues with its own."""
         if self.broken:
             raise InvariantViolationError("the log is broken: what follows cannot be audited")
         self.decisions += 1
         if self._instead is not None and decision.previous_digest == self._instead.last_digest:
-            self.state = self._instead  # the one taken again is the one that was committed
+            self.state = self._instead  # the decision taken again is the one that was committed
         self._instead = None
         if self._previous is None or decision.previous_digest == self.state.last_digest:
             return []
@@ -162,7 +162,7 @@ class LogAudit:
         ]
 
     def _go_on(self, decision: Decision, sealed: SealedDecision | None, found: list[Difference]) -> None:
-        """Take the recorded decision over; where it cannot be what was committed, the next one tells what was."""
+        """Apply the recorded decision. If it cannot be the committed one, the next decision shows which one was."""
         before, self._previous = self.state, decision
         instead = sealed.state if sealed is not None and found else None
         try:
@@ -181,10 +181,10 @@ class LogAudit:
 def retake(
     state: State, decision: Decision, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES
 ) -> SealedDecision | None:
-    """The decision that a leader takes that stands where the leader of ``decision`` stood; None if it takes none.
+    """The decision that a leader takes in the place of the leader of ``decision``; None if it takes none.
 
     Raises:
-        StopError: nobody could decide here.
+        StopError: the decision cannot be taken with these inputs.
     """
     opened = next((event for event in decision.events if isinstance(event, TermOpened)), None)
     if opened is None and not decision.events and decision.causes[:1]:
@@ -204,7 +204,7 @@ def retake(
 
 
 def differences(state: State, recorded: Decision, retaken: Decision | None) -> list[Difference]:
-    """Where two decisions over a state differ, field by field, the digests last; only the first few fields."""
+    """The first few fields in which two decisions over a state differ, digests last."""
     if retaken is None:
         return [_difference(state, recorded, "decision", _causes_text(recorded), _ABSENT)]
     pairs = _different(to_canonical(recorded), to_canonical(retaken), "")
@@ -213,7 +213,7 @@ def differences(state: State, recorded: Decision, retaken: Decision | None) -> l
 
 
 def _different(recorded: CanonicalValue, retaken: CanonicalValue, path: str) -> Iterator[tuple[str, str, str]]:
-    """The innermost places at which two canonical forms differ, with what stands there."""
+    """The innermost paths at which two canonical forms differ, each with both values."""
     if recorded == retaken and type(recorded) is type(retaken):
         return
     if isinstance(recorded, dict) and isinstance(retaken, dict):
