@@ -20,14 +20,14 @@ _PROBLEMS_SHOWN: Final = 3
 
 
 class Answer(NamedTuple):
-    """How an intent is answered: the outcome, and why, for people."""
+    """The answer to an intent: the outcome, and a sentence for operators."""
 
     outcome: IntentOutcome
     detail: str
 
 
 def done(detail: str) -> Answer:
-    """The answer to an intent whose effect stands, now or already before."""
+    """The answer to an intent whose effect holds, now or already before."""
     return Answer(IntentOutcome.DONE, detail)
 
 
@@ -37,7 +37,7 @@ def refused(detail: str) -> Answer:
 
 
 def some_of(names: Iterable[str]) -> str:
-    """A few names, sorted, and how many more there are; for messages."""
+    """The first names in sorted order, and how many more there are; for messages."""
     known = sorted(names)
     more = f" and {len(known) - _NAMES_SHOWN} more" if len(known) > _NAMES_SHOWN else ""
     return (", ".join(known[:_NAMES_SHOWN]) or "none") + more
@@ -50,7 +50,7 @@ def unknown_node(state: State, name: NodeId) -> Answer:
 
 
 def unless_contradicting(draft: Draft, events: Iterable[Event], detail: str) -> Answer:
-    """Add the events and answer done; refuse if the standing orders would then contradict each other in a new way."""
+    """Add the events and answer done, or refuse if they would add a contradiction between standing orders."""
     added = list(events)
     trial = draft.fork()
     for event in added:
@@ -65,7 +65,7 @@ def unless_contradicting(draft: Draft, events: Iterable[Event], detail: str) -> 
 
 
 def idle_pins(state: State, name: NodeId, until: str) -> str:
-    """That the pins of a node have no effect while it is relieved, to be added to an answer; empty if it has none."""
+    """The part of an answer that says that a node's pins have no effect; empty if it has none."""
     slots = {pin.slot_id for pin in state.slots.pins if pin.node_id == name}
     if not slots:
         return ""
@@ -73,7 +73,7 @@ def idle_pins(state: State, name: NodeId, until: str) -> str:
 
 
 def unheeded(policies: SlotPolicies, name: str, ordered: Collection[OrderKind]) -> list[OrderKind]:
-    """The kinds of orders among these of which that slot policy takes no account; none if it is not known here."""
+    """Those of these kinds of orders that the slot policy ignores; none if the policy is not known."""
     return [kind for kind in OrderKind if kind in ordered and not supports(policies, name, kind)]
 
 

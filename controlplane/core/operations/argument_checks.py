@@ -1,7 +1,7 @@
-"""What is wrong with an intent's arguments in every state of a cluster.
+"""Checks of an intent's arguments that do not depend on the state of a cluster.
 
-A sender checks them before it sends anything, so that an intent that no cluster could carry out does not stand in the
-log for ever; the leader checks them again. What depends on the state only the operation itself can check.
+The sender checks the arguments before it sends anything, so that an impossible intent does not reach the log. The
+leader checks them again. Checks that depend on the state belong to the operation itself.
 """
 
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ from controlplane.errors import ConfigurationError
 
 
 def check_arguments(kind: IntentKind, arguments: Mapping[str, str]) -> None:
-    """Refuse what no cluster could ever carry out.
+    """Check that some cluster could carry out an intent with these arguments.
 
     Raises:
-        ConfigurationError: an argument is missing, unknown, empty, badly written, or outside of what is ever allowed.
+        ConfigurationError: an argument is missing, unknown, empty, malformed, or out of range.
     """
     operation = OPERATIONS[kind]
     _check_values(operation, arguments)
@@ -31,7 +31,7 @@ def check_arguments(kind: IntentKind, arguments: Mapping[str, str]) -> None:
 def argument_problem(operation: Operation, arguments: Mapping[str, str]) -> str | None:
     """Why no cluster could carry out an operation with these arguments; None if one could.
 
-    Arguments whose names are free, such as fields of the policy, are left to the operation: it checks them against the
+    Arguments with free names, such as fields of the policy, are left to the operation, which checks them against the
     policy that they change.
     """
     problem = _names_problem(operation, arguments)

@@ -1,7 +1,7 @@
-"""Arguments of operations: what each is for, and what no cluster could ever accept as its value.
+"""Arguments of operations: the meaning of each, and the check that its text could be valid in some cluster.
 
-A check here looks at the text alone. What depends on the state, for example how many slots there are, is checked by the
-operation itself when the leader carries it out.
+A check in this module examines the text alone. Checks that depend on the state, for example on the number of slots, are
+made by the operation when the leader carries it out.
 """
 
 import re
@@ -19,14 +19,14 @@ _NAMESPACE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,126}\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """An argument of an operation. Every field has to be given, so that a new argument leaves nothing unsaid.
+    """An argument of an operation. Every field is required, so that a new argument is declared completely.
 
     Attributes:
-        name: under which an intent carries it.
-        meaning: what it says, for the reference; a phrase that begins in lower case, without a full stop.
+        name: the name under which an intent carries it.
+        meaning: its meaning, for the reference: a phrase that begins in lower case, without a full stop.
         required: whether an intent without it, or with an empty text, is refused.
         check: raises :class:`~controlplane.errors.ConfigurationError` for a text that no cluster could accept.
-        order: the kind of order that it gives, of which a slot policy may take no account; None if it gives none.
+        order: the kind of order that it gives, which a slot policy may ignore; None if it gives none.
     """
 
     name: str
@@ -37,11 +37,11 @@ class Argument:
 
 
 def any_text(_: str) -> None:
-    """The check of an argument whose every text is allowed."""
+    """The check of an argument that accepts every text."""
 
 
 def check_name(what: str) -> Callable[[str], None]:
-    """The check of a name that may have any characters, but not be empty; ``what`` it names stands in the error."""
+    """The check of a name: any characters, but not empty. ``what`` names the argument in the error."""
 
     def check(text: str) -> None:
         if not text:
@@ -51,17 +51,17 @@ def check_name(what: str) -> Callable[[str], None]:
 
 
 def check_slots(text: str) -> None:
-    """Refuse a text that is no list of slots in any cluster.
+    """Check that the text is a list of slots that some cluster could have.
 
     Raises:
-        ConfigurationError: it is empty, badly written, or names a slot that no cluster has.
+        ConfigurationError: it is empty or malformed, or names a slot that no cluster has.
     """
     check_name("slots")(text)
     parse_slots(text, MAX_SLOT_COUNT)
 
 
 def check_namespace_name(name: str) -> None:
-    """Refuse a name that no namespace can have.
+    """Check that the text is a valid name of a namespace.
 
     Raises:
         ConfigurationError: it is empty or too long, or has a character that is not allowed.
@@ -74,7 +74,7 @@ def check_namespace_name(name: str) -> None:
 
 
 def check_one_of(name: str, *texts: str) -> Callable[[str], None]:
-    """The check of an argument that has one of these texts."""
+    """The check of an argument that accepts only these texts."""
 
     def check(text: str) -> None:
         if text not in texts:

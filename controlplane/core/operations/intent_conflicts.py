@@ -1,7 +1,7 @@
-"""Intents that contradict each other within one decision, found from their goals without carrying them out.
+"""Finds intents of one decision that contradict each other, from their goals and without carrying them out.
 
 A goal is a subject with the value that it is to have afterwards: ``("drained", "n1")`` with ``True``. Two intents
-conflict where their goals give one subject different values, or where one excludes a subject that the other sets.
+conflict if their goals give one subject different values, or if one excludes a subject that the other sets.
 """
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -20,10 +20,10 @@ _EXCLUDED: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Goals:
-    """What an intent is to achieve.
+    """The goals of an intent.
 
     Attributes:
-        values: by subject, the value that it is to have afterwards.
+        values: the value that each subject is to have afterwards.
         excluded: subjects that can have no value while these goals hold.
     """
 
@@ -41,17 +41,20 @@ def no_goals(_: Arguments, __: int) -> Goals:
 
 
 def node_goal(what: str, *, value: bool) -> GoalsOf:
-    """One value for the intent's node."""
+    """The goals of an intent that sets one value for its node."""
     return lambda arguments, _: Goals({(what, arguments.get("node", "")): value})
 
 
 def cluster_goal(what: str, *, value: bool) -> GoalsOf:
-    """One value for the whole cluster."""
+    """The goals of an intent that sets one value for the whole cluster."""
     return lambda _, __: Goals({what: value})
 
 
 def slot_goals(what: str, *, value: bool, excludes: str | None) -> GoalsOf:
-    """One value for each of the intent's slots with its node; ``excludes`` is what such a pair cannot be besides."""
+    """The goals of an intent that sets one value for each pair of a slot and a node.
+
+    ``excludes`` names the value that such a pair cannot have at the same time.
+    """
 
     def goals(arguments: Arguments, slot_count: int) -> Goals:
         pairs = _pairs(arguments, slot_count)
@@ -63,30 +66,30 @@ def slot_goals(what: str, *, value: bool, excludes: str | None) -> GoalsOf:
 
 
 def given_settings_of_node(arguments: Arguments, _: int) -> Goals:
-    """The weight and the zone of the intent's node, as far as the intent sets them."""
+    """The goals of an intent that sets the weight, the zone, or both for its node."""
     node = arguments.get("node", "")
     return Goals({(what, node): arguments[what] for what in ("weight", "zone") if what in arguments})
 
 
 def no_settings_of_node(arguments: Arguments, _: int) -> Goals:
-    """Neither a weight nor a zone is set for the intent's node."""
+    """The goals of an intent that removes the weight and the zone set for its node."""
     node = arguments.get("node", "")
     return Goals({(what, node): None for what in ("weight", "zone")})
 
 
 def policy_fields(arguments: Arguments, _: int) -> Goals:
-    """Each field of the policy that the intent sets."""
+    """The goals of an intent that sets fields of the policy."""
     return Goals({("policy", name): text for name, text in arguments.items() if name != REASON})
 
 
 def contradicted(
     intents: Sequence[tuple[IntentId, Goals]], effective: Collection[IntentId]
 ) -> dict[IntentId, IntentId]:
-    """The intents of which no goal holds in the end, each with the last of the later intents that change its goals.
+    """The intents of which no goal remains, each with the last of the later intents that change its goals.
 
     Args:
-        intents: in the order in which they would be carried out.
-        effective: those that can change the goals of an earlier one: they are not refused.
+        intents: ids and goals, in the order in which the intents would be carried out.
+        effective: the intents that can change earlier goals, because they are not refused.
     """
     last: dict[Hashable, tuple[int, IntentId, object]] = {}
     for index, (intent_id, goals) in enumerate(intents):

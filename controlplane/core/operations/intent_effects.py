@@ -1,4 +1,4 @@
-"""Taking up intents: the effect of each in a draft, and the answer that it gets in the log."""
+"""Takes up intents: the effect of each in a draft, and its answer in the log."""
 
 from collections.abc import Iterable
 
@@ -20,11 +20,11 @@ from controlplane.core.values.inputs import InputRecord, Refusal
 
 
 def take_intents(draft: Draft, records: Iterable[InputRecord], context: OperationContext) -> list[Refusal]:
-    """Take up some intents: their effects and their answers in the draft.
+    """Take up intents: add their effects and answers to the draft.
 
-    An intent that was answered before is passed over. An intent of which no goal would remain, because later ones among
-    these contradict it, is superseded: it has no effect. An intent that later ones contradict only in part is carried
-    out, and they after it.
+    An intent that was answered before is skipped. An intent of which no goal would remain, because later intents in
+    ``records`` contradict it, is superseded and has no effect. An intent that is contradicted only in part is carried
+    out, and the later ones after it.
     """
     refusals = []
     fresh: dict[IntentId, InputRecord] = {}
@@ -52,11 +52,11 @@ def take_intents(draft: Draft, records: Iterable[InputRecord], context: Operatio
 
 
 def overrides_self_preservation(record: InputRecord, intents: IntentsImage, cluster: ClusterImage) -> bool:
-    """Whether this is an intent to fence silent nodes although evictions are frozen, unanswered and not to be refused.
+    """Whether this is an unanswered and permitted intent to fence silent nodes although evictions are frozen.
 
     Args:
-        record: what was read.
-        intents: which intents were answered.
+        record: the record that was read.
+        intents: the intents that were answered.
         cluster: policy and feature level before the decision.
     """
     intent = record.payload
@@ -89,7 +89,7 @@ def _carry_out(draft: Draft, intent: Intent, context: OperationContext) -> Answe
 
 
 def _problem(operation: Operation, intent: Intent, cluster: ClusterImage) -> str | None:
-    """Why an intent is refused before its operation looks at it; None if it is not."""
+    """Why an intent is refused before its operation is called; None if it is not."""
     return (
         argument_problem(operation, intent.arguments)
         or _level_problem(operation, cluster)
@@ -107,7 +107,7 @@ def _level_problem(operation: Operation, cluster: ClusterImage) -> str | None:
 
 
 def _superseded(draft: Draft, intents: list[Intent], context: OperationContext) -> dict[IntentId, IntentId]:
-    """Which of these have no effect, each with the later one that contradicts it and is not refused itself."""
+    """The intents without effect, each with the later intent that contradicts it and is not refused itself."""
     slot_count = len(draft.state.slots.table)
     goals = [(intent.intent_id, _goals_of(intent, slot_count)) for intent in intents]
     effective = {intent.intent_id for intent in intents}

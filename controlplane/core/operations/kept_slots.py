@@ -1,4 +1,4 @@
-"""Slots that a node has to keep although it is drained or excluded, because no other node may hold them."""
+"""Slots that a drained or excluded node has to keep, because no other node may hold them."""
 
 from collections.abc import Collection
 
@@ -13,7 +13,7 @@ def kept_slots(state: State, node_id: NodeId, *, supports_exclusions: bool) -> t
     Args:
         state: the state with its standing orders.
         node_id: the node.
-        supports_exclusions: whether the slot policy takes account of exclusions of slots.
+        supports_exclusions: whether the slot policy obeys exclusions of slots.
     """
     living = frozenset(node.node_id for node in state.membership.data_nodes)
     weighing = [node.node_id for node in state.membership.data_nodes if _weighs(state, node.node_id)]
@@ -30,6 +30,6 @@ def kept_text(slot_ids: Collection[SlotId]) -> str:
 
 
 def _weighs(state: State, node_id: NodeId) -> bool:
-    """Whether the weight that counts for a node is greater than 0; an exclusion does not matter here."""
+    """Whether a node's effective weight is greater than 0, apart from an exclusion."""
     weight = state.membership.order(node_id).weight
     return (state.membership.nodes[node_id].weight if weight is None else weight) > 0

@@ -1,4 +1,4 @@
-"""What operators can ask of the leader itself: to resign, and to write a snapshot."""
+"""Operations on the leader: resign, and write a snapshot."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from controlplane.core.values.events import FIRST_LEVEL
 
 
 def resign_leader(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
-    """The leader steps down when the answer is committed; a leader other than the named one stays."""
+    """Make the leader step down when the answer is committed; a leader other than the named one stays."""
     name, leader = arguments["controller"], draft.state.leader
     if name != leader:
         return refused(f"{leader!r} leads, not {name!r}")
@@ -23,7 +23,7 @@ def resign_leader(draft: Draft, arguments: Arguments, _: OperationContext) -> An
 
 
 def resignation_in(decision: Decision) -> IntentAnswered | None:
-    """The answer by which the leader that made this decision has resigned; None if it has not."""
+    """The answer by which the leader resigned in this decision; None if it did not."""
     answers = [event for event in decision.events if isinstance(event, IntentAnswered)]
     return next(
         (
@@ -36,14 +36,14 @@ def resignation_in(decision: Decision) -> IntentAnswered | None:
 
 
 def take_snapshot(draft: Draft, _: Arguments, __: OperationContext) -> Answer:
-    """The answer is the whole effect in the log: the leader that reads it there writes the snapshot."""
+    """Answer the intent. The leader writes the snapshot when it reads this answer in the log."""
     return done(f"a snapshot is written of decision {draft.before.seq + 1} or a later one")
 
 
 LEADER_OPERATIONS: Final = (
     Operation(
         kind=IntentKind.RESIGN_LEADER,
-        summary="Let the leader give its lease back at once, so that another controller can lead.",
+        summary="Make the leader give its lease back at once, so that another controller can lead.",
         carry_out=resign_leader,
         arguments=(
             Argument(
@@ -63,7 +63,7 @@ LEADER_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.TAKE_SNAPSHOT,
-        summary="Let the leader write a snapshot of the state now.",
+        summary="Make the leader write a snapshot of the state now.",
         carry_out=take_snapshot,
         arguments=(),
         check_settings=None,

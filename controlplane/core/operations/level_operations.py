@@ -1,4 +1,4 @@
-"""Raising the feature level of the log: from then on it may hold what older controllers cannot read."""
+"""Raises the feature level of the log, which then may hold what older controllers cannot read."""
 
 from typing import Final
 
@@ -15,14 +15,14 @@ from controlplane.core.values.events import FIRST_LEVEL
 from controlplane.errors import ConfigurationError
 
 _DIGITS: Final = 9
-"""No feature level has more. Python refuses to read a number of thousands of them, and the leader would end."""
+"""Greatest number of digits of a level. Python refuses to parse thousands of digits, which would end the leader."""
 
 
 def raise_feature_level(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
     """Raise the feature level, unless a controller that may lead next is not known to support it.
 
     Any controller that writes ticks may lead next. Ticks do not say which level a controller supports, so the intent
-    names the controllers that were upgraded; the leader knows its own level.
+    names the controllers that were upgraded. The leader knows its own level.
     """
     level, known = int(arguments["level"]), draft.state.cluster.feature_level
     if level == known:
@@ -46,7 +46,7 @@ def raise_feature_level(draft: Draft, arguments: Arguments, context: OperationCo
 
 
 def check_level(text: str) -> None:
-    """Refuse a text that is no feature level.
+    """Check that the text can be a feature level.
 
     Raises:
         ConfigurationError: it is no whole number, or has too many digits.

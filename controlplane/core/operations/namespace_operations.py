@@ -1,4 +1,4 @@
-"""What operators can ask for namespaces: to create one."""
+"""Operations on namespaces: create one."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ from controlplane.core.values.events import FIRST_LEVEL
 
 
 def create_namespace(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
-    """Create a namespace whose hash space is divided evenly into as many bundles as the policy says."""
+    """Create a namespace, with its hash space divided evenly into the number of bundles that the policy says."""
     name = arguments["namespace"]
     if name in draft.state.bundles.namespaces:
         return refused(f"namespace {name!r} exists already")

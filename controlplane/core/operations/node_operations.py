@@ -1,4 +1,4 @@
-"""What operators can ask for nodes: drains, exclusions, other weights and zones, and to fence the silent ones."""
+"""Operations on nodes: drains, exclusions, weights, zones, and fencing of silent nodes despite frozen evictions."""
 
 from dataclasses import replace
 from typing import Final
@@ -36,7 +36,7 @@ from controlplane.core.values.identifiers import NodeId
 
 
 def drain_node(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
-    """Give what a node holds to others; its process goes on."""
+    """Move what a node holds to other nodes; its process keeps running."""
     node = draft.state.membership.nodes.get(arguments["node"])
     if node is None:
         return unknown_node(draft.state, arguments["node"])
@@ -49,7 +49,7 @@ def drain_node(draft: Draft, arguments: Arguments, context: OperationContext) ->
 
 
 def undrain_node(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
-    """End a drain that an operator has ordered."""
+    """End a drain that an operator ordered."""
     node = draft.state.membership.nodes.get(arguments["node"])
     if node is None:
         return unknown_node(draft.state, arguments["node"])
@@ -64,7 +64,7 @@ def undrain_node(draft: Draft, arguments: Arguments, context: OperationContext) 
 
 
 def exclude_node(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
-    """Give a node nothing from now on, over all its restarts."""
+    """Give a node nothing from now on, across its restarts."""
     name = arguments["node"]
     order = draft.state.membership.order(name)
     if order.excluded:
@@ -96,7 +96,7 @@ def include_node(draft: Draft, arguments: Arguments, _: OperationContext) -> Ans
 
 
 def set_node(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
-    """Set the weight or the zone that counts for a node, in place of those that it joined with."""
+    """Set a node's weight or zone in place of the one that it joined with."""
     name = arguments["node"]
     order = draft.state.membership.order(name)
     if not arguments.keys() & {"weight", "zone"}:
@@ -109,7 +109,7 @@ def set_node(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
 
 
 def reset_node(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
-    """Let the weight and the zone count again that the node joined with."""
+    """Restore the weight and the zone that the node joined with."""
     name = arguments["node"]
     order = draft.state.membership.order(name)
     if order.weight is None and order.zone is None and name not in draft.state.membership.nodes:
@@ -121,7 +121,7 @@ def reset_node(draft: Draft, arguments: Arguments, _: OperationContext) -> Answe
 
 
 def override_self_preservation(draft: Draft, _: Arguments, __: OperationContext) -> Answer:
-    """Answer which nodes the decision has fenced: silent nodes are fenced before intents are carried out."""
+    """Answer with the nodes that the decision has fenced: silent nodes are fenced before intents are carried out."""
     before = draft.before.membership.nodes
     fenced = [
         node_id
@@ -177,7 +177,7 @@ NODE_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.DRAIN_NODE,
-        summary="Give the slots and bundles of a node to others while its process goes on, until it restarts.",
+        summary="Move the slots and bundles of a node to other nodes while its process runs, until it restarts.",
         carry_out=drain_node,
         arguments=(NODE,),
         check_settings=None,
@@ -189,7 +189,7 @@ NODE_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.UNDRAIN_NODE,
-        summary="End a drain that an operator has ordered.",
+        summary="End a drain that an operator ordered.",
         carry_out=undrain_node,
         arguments=(NODE,),
         check_settings=None,
@@ -201,7 +201,7 @@ NODE_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.EXCLUDE_NODE,
-        summary="Give a node nothing, over all its restarts, until it is included again.",
+        summary="Give a node nothing, across its restarts, until it is included again.",
         carry_out=exclude_node,
         arguments=(NODE,),
         check_settings=None,
@@ -225,7 +225,7 @@ NODE_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.SET_NODE,
-        summary="Set the weight or the zone that counts for a node, in place of those that it joined with.",
+        summary="Set the weight or the zone of a node, in place of those that it joined with.",
         carry_out=set_node,
         arguments=(
             NODE,
@@ -253,7 +253,7 @@ NODE_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.RESET_NODE,
-        summary="Let the weight and the zone count again that a node joined with.",
+        summary="Restore the weight and the zone that a node joined with.",
         carry_out=reset_node,
         arguments=(NODE,),
         check_settings=None,

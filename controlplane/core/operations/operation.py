@@ -1,4 +1,4 @@
-"""What is declared of each kind of intent: one :class:`Operation`, beside the function that carries it out."""
+"""The declaration of a kind of intent: one :class:`Operation`, beside the function that carries it out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,33 +14,33 @@ from controlplane.core.operations.operation_context import Arguments, OperationC
 
 
 class Turn(Enum):
-    """When an operation takes effect within its decision, and hence by which rights; the value says it."""
+    """When an operation takes effect within its decision, and so which rights apply. The value says it in words."""
 
     IN_ORDER = "after the intents before it, by the rights that they leave"
     BEFORE_EXPIRY = "before silent nodes are fenced, hence before every other intent, by the rights before the decision"
 
 
 CarryOut: TypeAlias = Callable[[Draft, Arguments, OperationContext], Answer]
-"""Adds the events of an operation to the draft and returns the answer; a refused operation adds none."""
+"""Adds the events of an operation to the draft and returns the answer. A refused operation adds none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A kind of intent. Every field has to be given, so that a new kind leaves nothing unsaid.
+    """A kind of intent. Every field is required, so that a new kind is declared completely.
 
     Attributes:
-        kind: which kind; the right to ask for it has the same name.
+        kind: the kind; the right to ask for it has the same name.
         summary: what it does: a sentence for the reference.
         carry_out: its effect and its answer.
-        arguments: what an intent of this kind carries, beside ``reason``, which every kind may have.
-        check_settings: the check of all further arguments, if their names are free; None if there are no others.
-            Raises :class:`~controlplane.errors.ConfigurationError` for what no cluster could accept.
-        goals: what it is to achieve, by which intents that contradict each other are found.
+        arguments: the arguments of an intent of this kind, beside ``reason``, which every kind may have.
+        check_settings: the check of all further arguments, if their names are free; None if there are no others. Raises
+            :class:`~controlplane.errors.ConfigurationError` for what no cluster could accept.
+        goals: the goals of an intent, by which contradictions between intents are found.
         turn: when it takes effect within its decision.
         feature_level: the least feature level of the log at which it is carried out.
         command: the command that asks for it, without ``controlplane``: arguments in capitals, options in brackets.
-        supposition: the line of ``controlplane table plan --with`` that supposes it, written in the same way; empty if
-            it changes nothing that could be planned.
+        supposition: the line of ``controlplane table plan --with`` that supposes it, in the same notation; empty if it
+            changes nothing that could be planned.
     """
 
     kind: IntentKind

@@ -1,4 +1,4 @@
-"""What an operation may know beside the state that it changes."""
+"""The inputs of an operation beside the state that it changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Arguments: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class OperationContext:
-    """What an operation may know beside the state.
+    """The inputs of an operation beside the state.
 
     Attributes:
         policies: the slot policies that this controller knows, by name.

@@ -1,4 +1,4 @@
-"""Changing the cluster's policy while it lives."""
+"""Changes the policy of a running cluster."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -40,7 +40,7 @@ from controlplane.errors import ConfigurationError, InvalidInputError, UnknownSl
 
 _OPTIONS: Final = "slot_policy_options"
 _MAPS: Final[Mapping[str, str]] = {_OPTIONS: "NAME", "intent_rights": "PATTERN"}
-"""Fields whose entries are set one by one, with what names an entry."""
+"""Fields whose entries are set one by one, with the placeholder for an entry's name."""
 
 
 def change_policy(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
@@ -66,10 +66,10 @@ def changed_policy(policy: ClusterPolicy, settings: Mapping[str, str]) -> Cluste
     """The policy with some fields changed.
 
     Args:
-        policy: the present one.
-        settings: texts by field; an option of the slot policy is named ``slot_policy_options.NAME``, a right to ask
-            ``intent_rights.PATTERN``, and an empty text takes either away. Another slot policy begins without the
-            former one's options.
+        policy: the current policy.
+        settings: texts by field. An option of the slot policy is named ``slot_policy_options.NAME``, an intent right
+            ``intent_rights.PATTERN``; an empty text removes either. Another slot policy starts without the options of
+            the former one.
 
     Raises:
         ConfigurationError: an unknown field, a value of another type, or values that contradict each other.
@@ -99,7 +99,7 @@ def changed_policy(policy: ClusterPolicy, settings: Mapping[str, str]) -> Cluste
 
 
 def check_settings(settings: Mapping[str, str]) -> None:
-    """Refuse settings that no policy can have; names, types and ranges of fields are the same whatever is changed.
+    """Check settings as far as the current policy does not matter: the names, types and ranges of fields.
 
     Raises:
         ConfigurationError: as :func:`changed_policy`.
@@ -137,7 +137,7 @@ def _check_change(state: State, after: ClusterPolicy, heartbeats_offset: int) ->
 
 
 def _events(draft: Draft, after: ClusterPolicy, heartbeats_offset: int) -> list[Event]:
-    """The change with all its consequences, ready to be applied in this order."""
+    """The change and all its consequences, in the order in which they are applied."""
     state = draft.state
     count = len(state.slots.table)
     events: list[Event] = [PolicyChanged(after, _former_silence_limit(state, after, heartbeats_offset))]
@@ -152,7 +152,10 @@ def _events(draft: Draft, after: ClusterPolicy, heartbeats_offset: int) -> list[
 
 
 def _former_silence_limit(state: State, after: ClusterPolicy, heartbeats_offset: int) -> FormerSilenceLimit | None:
-    """A shorter limit waits until everybody who knows only a longer one has stopped; a new shortening waits anew."""
+    """The limit until which a shortened silence limit waits, so that nodes that know only a longer one have stopped.
+
+    A new shortening starts the wait again.
+    """
     if after.silence_limit_ms >= state.cluster.silence_limit_ms:
         return None
     if after.silence_limit_ms == state.cluster.policy.silence_limit_ms:
@@ -181,7 +184,7 @@ def _waiting(state: State, after: ClusterPolicy) -> str:
 
 
 def _ignored(state: State, after: ClusterPolicy, context: OperationContext) -> str:
-    """The standing orders of which the new slot policy takes no account, for an answer; empty without any."""
+    """The sentence of an answer about the standing orders that the new slot policy ignores; empty without any."""
     weighed = [name for name, order in state.membership.orders.items() if order.weight is not None]
     zoned = [name for name, order in state.membership.orders.items() if order.zone is not None]
     standing = {

@@ -1,4 +1,4 @@
-"""Every operation by the kind of intent that asks for it."""
+"""The registry of operations, by the kind of intent that asks for each."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -23,11 +23,11 @@ OPERATIONS: Final[Mapping[IntentKind, Operation]] = {
         *LEADER_OPERATIONS,
     )
 }
-"""A test holds the keys to the members of :class:`~controlplane.core.intents.intent.IntentKind`."""
+"""All operations by kind. A test compares the keys with :class:`~controlplane.core.intents.intent.IntentKind`."""
 
 _BY_NAME: Final[Mapping[str, Operation]] = {kind.value: operation for kind, operation in OPERATIONS.items()}
 
 
 def operation_named(kind: str) -> Operation | None:
-    """The operation of a kind of intent by the kind's name; None if this code knows no such kind."""
+    """The operation of the kind of intent with this name; None if the kind is not known."""
     return _BY_NAME.get(kind)

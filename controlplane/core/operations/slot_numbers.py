@@ -1,4 +1,4 @@
-"""Slot numbers as people write them: ``3,7-9``."""
+"""Slot numbers in texts for operators: ``3,7-9``."""
 
 import re
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?\Z")
 
 
 def parse_slots(text: str, slot_count: int) -> tuple[SlotId, ...]:
-    """The slots of a text such as ``3,7-9``, ascending, each once; ``all`` means every slot.
+    """The slots of a text such as ``3,7-9``, ascending and without repetition; ``all`` means every slot.
 
     Raises:
-        ConfigurationError: the text is not of this form, or names a slot that does not exist.
+        ConfigurationError: the text is malformed, or names a slot that does not exist.
     """
     if text.strip() == "all":
         return tuple(range(slot_count))
@@ -44,11 +44,11 @@ def slot_ranges(slots: Iterable[SlotId], separator: str = " ") -> str:
 
 
 def named_slots(slots: Iterable[SlotId]) -> str:
-    """Slots in a sentence: ``slot 5``, ``slots 3, 7-9``."""
+    """Slot numbers as part of a sentence: ``slot 5``, ``slots 3, 7-9``."""
     known = set(slots)
     return f"{'slot' if len(known) == 1 else 'slots'} {slot_ranges(known, ', ')}"
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun, in the plural with s: ``1 slot``, ``2 slots``."""
+    """A number with its noun, with a plural s where needed: ``1 slot``, ``2 slots``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

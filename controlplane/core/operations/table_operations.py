@@ -1,4 +1,4 @@
-"""What operators can ask for the slot table: pins and exclusions, a new plan at once, a pause."""
+"""Operations on the slot table: pins and exclusions, an immediate plan, a pause."""
 
 from dataclasses import replace
 from typing import Final
@@ -37,7 +37,7 @@ from controlplane.errors import ConfigurationError
 
 
 def pin_slots(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
-    """Keep replicas of some slots on a node."""
+    """Pin slots to a node."""
     state, name = draft.state, arguments["node"]
     if name not in state.membership.nodes:
         return unknown_node(state, name)
@@ -74,7 +74,7 @@ def unpin_slots(draft: Draft, arguments: Arguments, _: OperationContext) -> Answ
 
 
 def exclude_slots(draft: Draft, arguments: Arguments, context: OperationContext) -> Answer:
-    """Forbid a node to hold some slots."""
+    """Exclude a node from holding some slots."""
     state, name = draft.state, arguments["node"]
     if name not in state.membership.nodes:
         return unknown_node(state, name)
@@ -116,7 +116,7 @@ def refresh_table(draft: Draft, _: Arguments, __: OperationContext) -> Answer:
 
 
 def pause_reconciliation(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
-    """Move no slot until it is resumed."""
+    """Pause reconciliation: no slot moves until it is resumed."""
     if draft.state.slots.paused:
         return done("reconciliation is paused already")
     draft.add(ReconciliationPaused(arguments.get(REASON, "")))
@@ -126,7 +126,7 @@ def pause_reconciliation(draft: Draft, arguments: Arguments, _: OperationContext
 
 
 def resume_reconciliation(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
-    """Plan slots again, at once."""
+    """Resume reconciliation: slots are planned again, immediately."""
     if not draft.state.slots.paused:
         return done("reconciliation is not paused")
     draft.add(ReconciliationResumed(arguments.get(REASON, "")))
@@ -134,7 +134,7 @@ def resume_reconciliation(draft: Draft, arguments: Arguments, _: OperationContex
 
 
 def _why_idle(state: State, name: str) -> str:
-    """Why pins to a node have no effect yet, to be added to an answer; empty if they have."""
+    """The part of an answer that says why pins to a node have no effect yet; empty if they have one."""
     node = state.membership.nodes[name]
     if not node.lives:
         return f"; it is {node.status.value}: the pins have no effect until it joins again"
@@ -148,7 +148,7 @@ def _why_idle(state: State, name: str) -> str:
 
 
 def _nothing_stands(state: State, name: str, detail: str, what: str, known: list[int]) -> Answer:
-    """The answer where nothing is to be ended: done if the node is known, else refused, as a mistyped name."""
+    """The answer if there is nothing to end: done for a known node; refused for an unknown, maybe mistyped one."""
     if name in state.membership.nodes:
         return done(detail)
     verb = "is" if len(set(known)) == 1 else "are"
@@ -158,7 +158,7 @@ def _nothing_stands(state: State, name: str, detail: str, what: str, known: list
 TABLE_OPERATIONS: Final = (
     Operation(
         kind=IntentKind.PIN_SLOTS,
-        summary="Keep a replica of each of some slots on a node.",
+        summary="Pin slots to a node: the node keeps a replica of each.",
         carry_out=pin_slots,
         arguments=(
             replace(SLOTS, order=OrderKind.PINS),
@@ -192,7 +192,7 @@ TABLE_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.EXCLUDE_SLOTS,
-        summary="Forbid a node to hold some slots.",
+        summary="Exclude a node from holding some slots.",
         carry_out=exclude_slots,
         arguments=(replace(SLOTS, order=OrderKind.SLOT_EXCLUSIONS), NODE),
         check_settings=None,
@@ -204,7 +204,7 @@ TABLE_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.INCLUDE_SLOTS,
-        summary="End such exclusions.",
+        summary="End exclusions of slots from a node.",
         carry_out=include_slots,
         arguments=(SLOTS, NODE),
         check_settings=None,
@@ -228,7 +228,7 @@ TABLE_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.PAUSE_RECONCILIATION,
-        summary="Move no slot until it is resumed; only dead nodes are taken out of the table.",
+        summary="Pause reconciliation: until it is resumed, only dead nodes are taken out of the table.",
         carry_out=pause_reconciliation,
         arguments=(),
         check_settings=None,
@@ -240,7 +240,7 @@ TABLE_OPERATIONS: Final = (
     ),
     Operation(
         kind=IntentKind.RESUME_RECONCILIATION,
-        summary="End a pause.",
+        summary="Resume reconciliation.",
         carry_out=resume_reconciliation,
         arguments=(),
         check_settings=None,
