@@ -88,8 +88,8 @@ def another_rank(event: Event) -> Event:
 
 FORGED: dict[str, tuple[list[Decision], str]] = {
     "a death without consequences": (with_events(DEATH, without_slots), "gives another table"),
-    "a death without a word": (with_deed(DEATH, None), "NodeFenced without a word of what the arranger did"),
-    "moves without a word": (with_deed(BALANCE, None), "it has no cause"),
+    "a death without a cause": (with_deed(DEATH, None), "NodeFenced without a cause that says what the arranger did"),
+    "moves without a cause": (with_deed(BALANCE, None), "it has no cause"),
     "another action": (
         with_deed(DEATH, "none: not every slot is in sync"),
         "was 'none', by table and nodes",
@@ -168,13 +168,15 @@ def test_order_that_the_leader_ignored_is_found(kind: type[Event]) -> None:
         index for index, decision in enumerate(OPERATED) if any(isinstance(event, kind) for event in decision.events)
     )
     complaints = complaints_of(resealed(ignored(index)))
-    assert any(f"{kind.__name__} without a word of what the arranger did" in each for each in complaints), complaints
+    assert any(f"{kind.__name__} without a cause that says what the arranger did" in each for each in complaints), (
+        complaints
+    )
 
 
 def test_refresh_that_the_leader_ignored_is_found() -> None:
     """It has no event of its own: the cause says that an operator asked for it."""
     complaints = complaints_of(resealed(ignored(len(OPERATED) - 1)))
-    assert any("a refresh without a word of what the arranger did" in each for each in complaints), complaints
+    assert any("a refresh without a cause that says what the arranger did" in each for each in complaints), complaints
 
 
 @given(operations)

@@ -1,7 +1,7 @@
-"""Who may hold slots after the orders that stand, found out from a state apart from the planner's code.
+"""The nodes that may hold slots under the standing orders, derived from a state without the planner's code.
 
-:attr:`controlplane.core.membership.image.MembershipImage.owner_ids` is the planner's answer. It is computed again here,
-in another way and on purpose: a planner that leaves a node out has to be found.
+:attr:`controlplane.core.membership.image.MembershipImage.owner_ids` is the planner's answer. This module computes it
+again in another way, so that a planner that leaves a node out is detected.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,17 +15,17 @@ from controlplane.core.values.identifiers import NodeId, SlotId
 
 
 def holders(state: State) -> Iterator[PlacementNode]:
-    """Data nodes that live, with the weights and zones that operators said, if they did.
+    """The living data nodes, with the weights and zones that operators set, if any.
 
-    Draining ones are given nothing unless there is no other, and excluded ones nothing unless there are not even those:
-    slots are not left to nobody.
+    Draining nodes are given nothing unless there are no others. Excluded nodes are given nothing unless there are not
+    even draining ones, so that no slot is left empty.
     """
     data = [node for node in state.membership.nodes.values() if node.role is NodeRole.DATA]
     groups: dict[tuple[bool, bool], list[Node]] = {}
     for node in data:
         if node.status in (NodeStatus.ACTIVE, NodeStatus.DRAINING):
             excluded = state.membership.order(node.node_id).excluded
-            # All excluded ones are of one group, whether they drain or not.
+            # Excluded nodes form one group, whether they drain or not.
             groups.setdefault((excluded, not excluded and node.status is NodeStatus.DRAINING), []).append(node)
     for place, group in enumerate(groups[key] for key in sorted(groups)):
         for node in group:
@@ -36,18 +36,18 @@ def holders(state: State) -> Iterator[PlacementNode]:
 
 
 def expected_owners(state: State) -> list[NodeId]:
-    """Those of them that are to hold something, by name."""
+    """The names of the nodes that are to hold something, sorted."""
     return sorted(node.node_id for node in holders(state) if node.weight > 0)
 
 
 def active_pins(state: State) -> tuple[Pin, ...]:
-    """The pins on nodes that are to hold something."""
+    """The pins to nodes that are to hold something."""
     names = frozenset(expected_owners(state))
     return tuple(pin for pin in state.slots.pins if pin.node_id in names)
 
 
 def active_exclusions(state: State) -> tuple[Exclusion, ...]:
-    """The exclusions of nodes that live."""
+    """The exclusions of living nodes."""
     return tuple(
         each
         for each in state.slots.exclusions
@@ -56,11 +56,11 @@ def active_exclusions(state: State) -> tuple[Exclusion, ...]:
 
 
 def immovable(state: State, table: Sequence[Slot]) -> frozenset[SlotId]:
-    """The slots that a plan has to leave where they are: a living node has each, and nobody else may be given it.
+    """The slots that a plan has to leave in place: a living node holds each, and no other node may be given it.
 
     Args:
-        state: after the orders.
-        table: what living nodes have; whoever has lost its data to a restart is not in it.
+        state: the state after the orders.
+        table: what living nodes hold. A node that lost its data in a restart is not in it.
     """
     owners = set(expected_owners(state))
     takers = {slot.slot_id: owners for slot in table}

@@ -1,7 +1,7 @@
-"""What always holds: for every state, and for every step from one state to the next.
+"""The invariants of every state, and of every step from one state to the next.
 
-Tests and the simulation run all of it after every step; a leader runs :func:`check_step` before each commit, at the
-cost of the change.
+Tests and the simulation check all of them after every step. A leader runs :func:`check_step` before each commit, at a
+cost proportional to the change.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
     """Check a whole state.
 
     Raises:
-        InvariantViolationError: naming everything that does not hold.
+        InvariantViolationError: an invariant does not hold; the message names the first ten violations.
     """
     judge_slots = _shape_problems if dead_may_hold(state, policies) else slot_problems
     problems = [*judge_slots(state, state.slots.table), *_bundle_problems(state), *_namespace_problems(state)]
@@ -48,10 +48,10 @@ def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
 
 
 def check_step(before: State, decision: Decision, after: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
-    """Check what one decision does, looking only at what it touches.
+    """Check one decision, looking only at what it touches.
 
     Raises:
-        InvariantViolationError: naming everything that does not hold.
+        InvariantViolationError: an invariant does not hold; the message names the first ten violations.
     """
     problems = [
         sentence
@@ -60,7 +60,7 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
             (after.term >= before.term, f"term falls from {before.term} to {after.term}"),
             (after.epoch - before.epoch in (0, 1), f"epoch goes from {before.epoch} to {after.epoch}"),
             (after.decided_at_ms >= before.decided_at_ms, "log time goes back"),
-            (not before.log_id or after.log_id == before.log_id, "the log changes its name"),
+            (not before.log_id or after.log_id == before.log_id, "the log id changes"),
         )
         if not holds
     ]
@@ -87,7 +87,7 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
 
 
 def slot_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
-    """What is wrong with who holds and leads these slots, in sentences, where whoever holds a slot has to live."""
+    """The violations by these slots, as sentences, if every holder of a slot has to live."""
     yield from _shape_problems(state, slots)
     for slot in slots:
         yield from _dead_holders(state, slot)
@@ -106,10 +106,10 @@ def _shape_problems(state: State, slots: tuple[Slot, ...]) -> Iterator[str]:
 def _changed_holder_problems(
     before: State, after: State, changed: tuple[Slot, ...], policies: SlotPolicies
 ) -> Iterator[str]:
-    """Nobody is given a slot after his death, or keeps one, unless the slot policy leaves tables as they are."""
+    """The dead nodes that are given a slot or keep one; a slot policy that may leave the dead in rows may keep them."""
     may_stay = dead_may_hold(after, policies)
     for slot in changed:
-        # A part of a split slot begins with the row of the slot that it was part of.
+        # A part of a split slot starts with the row of that slot.
         known = (
             before.slots.table[slot.slot_id % len(before.slots.table)].replicas
             if may_stay and before.slots.table
@@ -119,7 +119,7 @@ def _changed_holder_problems(
 
 
 def dead_may_hold(state: State, policies: SlotPolicies) -> bool:
-    """Whether the state's slot policy may leave the dead in its table; one that is not known here may not."""
+    """Whether the state's slot policy may leave the dead in its table; False for an unknown policy."""
     policy = policies.get(state.cluster.policy.slot_policy)
     return policy is not None and policy.dead_may_hold
 
@@ -143,21 +143,21 @@ def _slot_leader_problems(before: State, after: State, changed: tuple[Slot, ...]
 
 
 def owner_problems(state: State, bundles: tuple[Bundle, ...]) -> Iterator[str]:
-    """Each of these bundles whose owner is no living data node, in a sentence."""
+    """Each of these bundles whose owner is not a living data node, as a sentence."""
     for bundle in bundles:
         node = state.membership.nodes.get(bundle.owner) if bundle.owner is not None else None
         if bundle.owner is not None and (node is None or not node.may_hold):
-            yield f"bundle {bundle.bundle_id} is owned by {bundle.owner!r}, which does not live"
+            yield f"bundle {bundle.bundle_id} is owned by {bundle.owner!r}, which is not a living data node"
 
 
 def _order_problems(state: State) -> Iterator[str]:
     pairs = [(pin.slot_id, pin.node_id) for pin in state.slots.pins]
     if pairs != sorted(set(pairs)) or list(state.slots.exclusions) != sorted(set(state.slots.exclusions)):
-        yield "pins or exclusions are not sorted, or one stands twice"
+        yield "pins or exclusions are not sorted, or one occurs twice"
     slots = [pin.slot_id for pin in state.slots.pins] + [exclusion.slot_id for exclusion in state.slots.exclusions]
     beyond = [slot_id for slot_id in slots if not 0 <= slot_id < len(state.slots.table)]
     if beyond:
-        yield f"slots {beyond[:10]} are not in the table, but orders stand on them"
+        yield f"pins or exclusions name slots {beyond[:10]}, which are not in the table"
     yield from (
         f"an empty order is kept for {name!r}" for name, order in state.membership.orders.items() if order == NO_ORDER
     )
@@ -170,7 +170,7 @@ def _bundle_problems(state: State) -> Iterator[str]:
     yield from owner_problems(state, tuple(state.bundles.by_id.values()))
     for bundle_id, bundle in state.bundles.by_id.items():
         if bundle_id != bundle.bundle_id or bundle.namespace not in state.bundles.namespaces:
-            yield f"bundle {bundle_id} is filed wrongly or has no namespace"
+            yield f"bundle {bundle_id} is stored under another id or has no namespace"
 
 
 def _namespace_problems(state: State) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""The check of a decision log from outside: is it one chain, does every decision say what it does, and prove it?
+"""Verifies a decision log: that it is one chain, and that each decision does what it says and proves it.
 
-Folds the log as every reader does, and checks each planned slot table by the certificate's verifier, or, where the slot
-policy gives no certificate but has to decide as another system does, by deciding again. Who may hold slots is found out
-here again, apart from the planner's code: a planner that left a node out must not be believed.
+The verification folds the log as every reader does. It checks each planned slot table by the certificate's verifier. A
+slot policy without certificates that has to decide as another system does is checked by deciding again. The nodes that
+may hold slots are derived without the planner's code, so that a planner that leaves a node out is detected.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ from controlplane.errors import InvariantViolationError, LogContinuityError, Sto
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What is wrong with one decision, in a sentence."""
+    """A violation by one decision, as a sentence."""
 
     seq: Seq
     epoch: Epoch
@@ -57,22 +57,22 @@ class Complaint:
 
 
 class LogVerification:
-    """Checks a log from its first decision on, one decision after the other.
+    """Verifies a log from its first decision on, one decision after the other.
 
     Args:
-        policies: the slot policies that are known, by name. They are not asked to plan, only what their tables may be.
+        policies: the known slot policies, by name. They do not plan; they say only what their tables may contain.
 
     Attributes:
-        state: after the last decision that continued the log.
-        decisions: how many were checked.
-        certificates: how many of them carried a certificate.
-        broken: whether the log does not go on; what follows cannot be checked.
-        unknown_slot_policies: names of others under which decisions were taken: they are held to leave no dead node in
-            the table, which is more than some promise.
+        state: the state after the last decision that continued the log.
+        decisions: number of decisions checked.
+        certificates: number of decisions that carried a certificate.
+        broken: whether the log cannot be continued, so that the rest cannot be checked.
+        unknown_slot_policies: names of unknown slot policies in the log. Their tables must contain no dead node, which
+            is more than some policies promise.
     """
 
     def __init__(self, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
-        """Begin before the first decision."""
+        """Start before the first decision."""
         self._policies = policies
         self.unknown_slot_policies: set[str] = set()
         self.state = State()
@@ -81,10 +81,10 @@ class LogVerification:
         self.broken = False
 
     def check(self, decision: Decision) -> list[Complaint]:
-        """What is wrong with the next decision of the log; nothing if it is right.
+        """Check the next decision of the log and return the complaints; none if it is right.
 
         Raises:
-            InvariantViolationError: the log was found to be broken before (a defect of the caller).
+            InvariantViolationError: the log is already broken (a defect of the caller).
         """
         if self.broken:
             raise InvariantViolationError("the log is broken: what follows cannot be checked")
@@ -109,25 +109,25 @@ class LogVerification:
         return [Complaint(decision.seq, decision.epoch, sentence) for sentence in sentences]
 
     def break_off(self, error: LogContinuityError) -> Complaint:
-        """The log cannot be read any further."""
+        """End the verification at a record from which the log cannot be read further."""
         self.broken = True
         return Complaint(Seq(self.state.seq + 1), self.state.epoch, str(error))
 
     def check_end(self, undecoded: str = "") -> list[Complaint]:
-        """What is wrong with the whole state to which the log has led, and with what stands behind it.
+        """Check the state at the end of the log, and the record behind it.
 
         Args:
-            undecoded: a record that stands behind the last decision under the key of the next one and cannot be
-                decoded, with its place; empty if there is none.
+            undecoded: description and place of a record behind the last decision that has the key of the next decision
+                and cannot be decoded; empty if there is none.
         """
         sentences = _invariant_complaints(lambda: check(self.state, self._policies)) if self.decisions else []
         complaints = [Complaint(self.state.seq, self.state.epoch, sentence) for sentence in sentences]
         if undecoded:
             following = Seq(self.state.seq + 1)
             sentence = (
-                f"behind the last decision a record stands under the key of decision {following} and cannot be decoded "
-                f"({undecoded}): it is that decision, damaged, or a foreign record; it was foreign if decision "
-                f"{following} is committed behind it: verify again then"
+                f"a record behind the last decision has the key of decision {following} and cannot be decoded "
+                f"({undecoded}): it is that decision, damaged, or a foreign record. If decision {following} is "
+                "committed behind it, the record was foreign: verify again then"
             )
             complaints.append(Complaint(following, self.state.epoch, sentence))
         return complaints
@@ -142,7 +142,7 @@ def _invariant_complaints(check_now: Callable[[], None]) -> list[str]:
 
 
 def _field_complaints(before: State, decision: Decision, after: State) -> list[str]:
-    """What the decision says of itself against what it does."""
+    """Contradictions between a decision's fields and its effect."""
     republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
     epoch = before.epoch + bool(republished or changed_rows(before, after, decision.events))
     feature_level = after.cluster.feature_level or FEATURE_LEVEL
@@ -173,16 +173,16 @@ def _field_complaints(before: State, decision: Decision, after: State) -> list[s
 
 
 def _is_raised(decision: Decision, after: State) -> bool:
-    """Whether an event raises the level, and not only a term that opens with another one."""
+    """Whether an event raises the level, as opposed to a term that opens with another level."""
     raised = [event.feature_level for event in decision.events if isinstance(event, FeatureLevelRaised)]
     return raised[-1:] == [after.cluster.feature_level]
 
 
 def _number_complaints(before: State, decision: Decision, after: State) -> list[str]:
-    """The numbers of what it carried out, against the whole tables before and after it."""
+    """Contradictions between a decision's numbers and the whole tables before and after it."""
     first = _begun(before, after)
     if len(split_table(first, decision)) != len(after.slots.table):
-        return []  # what the table begins with is not known, and is complained of elsewhere
+        return []  # the table before is unknown, which another check reports
     pairs: list[tuple[Slot, Slot]] = []
     if renewed_by(decision.events) or after.slots.table is not before.slots.table:
         pairs = list(zip(planned_from(first, decision, after), after.slots.table, strict=True))
@@ -203,12 +203,12 @@ def _number_complaints(before: State, decision: Decision, after: State) -> list[
 
 
 def _plan_complaints(before: State, decision: Decision, after: State, *, dead_may_stay: bool) -> list[str]:
-    """What is wrong with who owns what after the decision, by what its slot policy proves or promises.
+    """Violations of what the slot policy proves or promises of the ownership after the decision.
 
-    Where the dead may stay in the table, that nobody is given a slot after his death is checked with the invariants.
+    If the dead may stay in the table, the invariants check that no dead node is given a slot.
     """
     if len(after.slots.table) != len(split_table(before, decision)):
-        return []  # what the table begins with is not known, and has been complained of
+        return []  # the table before is unknown, which another check reports
     if after.slots.paused and dead_may_stay:
         changed = after.slots.table != split_table(before, decision)
         return ["the table changes while reconciliation is paused"] if changed else []
@@ -239,9 +239,9 @@ def _plan_complaints(before: State, decision: Decision, after: State, *, dead_ma
 
 
 def _waiting_complaints(before: State, decision: Decision, after: State, *, dead_may_stay: bool) -> list[str]:
-    """The rows that wait for their planned ones have to stay as they were, and an emergency may not wait.
+    """Rows that change although they wait for their planned row, and emergencies that wait.
 
-    The plan is checked by its own rows: what stands in the table meanwhile, nobody else looks at.
+    The plan's proof concerns the planned rows. Only this check looks at the rows that are used in the meantime.
     """
     if after.slots.plan is None:
         return []
@@ -249,7 +249,7 @@ def _waiting_complaints(before: State, decision: Decision, after: State, *, dead
     called_for = any(has_to_be_proven(event) for event in decision.events)
     table = split_table(_begun(before, after), decision)
     if len(table) != len(after.slots.table):
-        return []  # what the table begins with is not known, and is complained of elsewhere
+        return []  # the table before is unknown, which another check reports
     survivors = survivors_of(decision, after)
     found = []
     for slot_id in after.slots.planned:
@@ -265,14 +265,14 @@ def _waiting_complaints(before: State, decision: Decision, after: State, *, dead
 
 
 def _begun(before: State, after: State) -> State:
-    """The state before a decision, with the empty table that the first one begins with."""
+    """The state before a decision; before the first decision, with the empty table that it starts with."""
     if before.slots.table:
         return before
     return replace(before, slots=before.slots.with_rows(empty_table(len(after.slots.table))))
 
 
 def _proof_complaints(before: State, decision: Decision, after: State, certificate: Certificate) -> Iterator[str]:
-    """What is wrong with a plan: slots that nobody may be given stay, and of the others it has to be proven."""
+    """Violations by a plan: slots that no other node may hold have to stay; the plan for the rest has to be proven."""
     planned = after.slots.planned
     rows = [planned.get(slot.slot_id, slot) for slot in after.slots.table]
     table = planned_from(before, decision, after)
@@ -284,24 +284,24 @@ def _proof_complaints(before: State, decision: Decision, after: State, certifica
         problem = _problem(decision, after, tuple(slot for slot in table if slot.slot_id not in staying))
         yield from verify(problem, placed, certificate)
     elif any((certificate.moved, certificate.least_moved, certificate.leader_changes, certificate.lost_slots)):
-        yield "certificate: it tells of moves, but no slot may be given to anybody"
+        yield "certificate: it reports moves, but no node may be given a slot"
 
 
 def _only_continues(before: State, decision: Decision) -> bool:
-    """Whether a decision plans nothing, and carries out some of what was planned and proven before."""
+    """Whether a decision plans nothing, and only carries out rows that were planned and proven before."""
     called_for = [event for event in decision.events if has_to_be_proven(event)]
     return (
         decision.certificate is None
         and before.slots.plan is not None
         and bool(called_for)
-        # What takes the place of a plan is a plan, also one that nobody proves: a refresh asks for one at any time.
+        # A decision that drops a plan has made a new one, even without a certificate: a refresh may plan at any time.
         and not any(isinstance(event, PlanDropped) for event in decision.events)
         and all(isinstance(event, SlotsAssigned) for event in called_for)
     )
 
 
 def _step_complaints(before: State, decision: Decision) -> list[str]:
-    """The rows that are assigned have to be rows of the plan, with nothing changed but leader epochs."""
+    """Assigned rows that differ from the plan in flight in more than leader epochs."""
     rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
     left = before.slots.planned
     return [
@@ -319,7 +319,7 @@ def _plan_in_flight_complaints(decision: Decision, after: State) -> list[str]:
 
 
 def _problem(decision: Decision, after: State, rows: tuple[Slot, ...]) -> PlacementProblem:
-    """What the planner had to be asked of these rows; who was ready is only in the certificate."""
+    """The planner's problem for these rows. Readiness is recorded in the certificate only."""
     policy = after.cluster.policy
     known = {slot.slot_id for slot in rows}
     return PlacementProblem(

@@ -1,6 +1,6 @@
-"""The check from outside of what operators' orders did: splits row by row, pauses, policies, contradictions.
+"""Verifies the effects of operators' orders: splits row by row, pauses, policies, contradictions.
 
-What the orders mean for a plan is found out here again, apart from the planner's code.
+The consequences of the orders for a plan are derived without the planner's code.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,22 +31,22 @@ _ORDERS = (NodeOrdered, SlotsPinned, SlotsExcluded, PolicyChanged)
 
 
 def has_to_be_proven(event: Event) -> bool:
-    """Whether it has to be shown after an event that nothing, or nothing more, had to move."""
+    """Whether a decision with this event has to prove that no more moved than necessary."""
     return calls_for_plan(event) or isinstance(event, SlotsAssigned)
 
 
 def split_table(before: State, decision: Decision) -> tuple[Slot, ...]:
-    """The slot table before the decision, with the parts that it says it split from it."""
+    """The slot table before the decision, with the parts of split slots that the decision adds."""
     parts = [slot for event in decision.events if isinstance(event, SlotsSplit) for slot in event.slots]
     return (*before.slots.table, *parts)
 
 
 def planned_from(before: State, decision: Decision, after: State) -> tuple[Slot, ...]:
-    """The table that a plan of this decision begins with, as the certificate's verifier has to see it.
+    """The table from which a plan of this decision starts, in the form that the certificate's verifier expects.
 
-    A new process holds nothing of what a former one of its name held. A part begins with the decision's epoch, so it
-    cannot rise when its leader changes in the same decision, or is planned to; the verifier, which asks for that, is
-    shown an older one.
+    A new process holds nothing that an earlier process of its name held. A part of a split slot starts with the
+    decision's epoch as its leader epoch, so the leader epoch cannot rise if the part's leader changes in the same
+    decision or is planned to. The verifier requires it to rise, so it is given an older one.
     """
     planned = after.slots.planned
     count = len(before.slots.table)
@@ -61,7 +61,7 @@ def planned_from(before: State, decision: Decision, after: State) -> tuple[Slot,
 
 
 def order_complaints(before: State, decision: Decision, after: State) -> Iterator[str]:
-    """What is wrong with the events of a decision that operators' orders brought about."""
+    """Violations by the events that operators' orders caused."""
     ended = any(isinstance(event, FormerSilenceLimitEnded) for event in decision.events)
     for event in decision.events:
         match event:
@@ -76,14 +76,14 @@ def order_complaints(before: State, decision: Decision, after: State) -> Iterato
             case _:
                 pass
     yield from _split_complaints(before, decision)
-    # A node that joins with another zone can contradict orders too, and nobody can refuse it that.
+    # A node that joins with another zone can create a contradiction too, and a join is not refused for that.
     admitted = any(isinstance(event, NodeAdmitted) for event in decision.events)
     if not admitted and any(isinstance(event, _ORDERS) for event in decision.events):
         yield from new_problems(before, after)
 
 
 def pause_complaints(before: State, decision: Decision, after: State) -> Iterator[str]:
-    """Whether a pause changed nothing but that the dead were taken out, and survivors promoted."""
+    """Changes during a pause, other than dead nodes removed and survivors promoted."""
     if decision.certificate is not None:
         yield "it has a certificate, but reconciliation is paused and nothing is planned"
     yield from survivor_complaints(before, decision, after.slots.table, after, "while reconciliation is paused")
@@ -92,14 +92,14 @@ def pause_complaints(before: State, decision: Decision, after: State) -> Iterato
 def survivor_complaints(
     before: State, decision: Decision, rows: Iterable[Slot], after: State, why: str
 ) -> Iterator[str]:
-    """Whether nothing became of some slots but that the dead were taken out, and survivors promoted.
+    """Changes to slots other than dead nodes removed and survivors promoted.
 
     Args:
         before: the state before the decision.
         decision: the decision.
-        rows: the slots as the decision leaves them, or plans them.
+        rows: the slots as the decision leaves or plans them.
         after: the state after it.
-        why: what forbids more, for the sentence.
+        why: what forbids other changes, for the sentence.
     """
     living = survivors_of(decision, after)
     table = split_table(before, decision)
@@ -117,17 +117,17 @@ def survivor_complaints(
 
 
 def taken_last_copies(before: State, decision: Decision, after: State) -> Iterator[str]:
-    """The slots that a policy without proofs leaves to nobody, although a living node has the data."""
+    """The slots that a policy without proofs leaves empty although a living node has the data."""
     living = survivors_of(decision, after)
     planned = after.slots.planned
     for old, row in zip(split_table(before, decision), after.slots.table, strict=True):
         survivors = sorted(living.intersection(old.replicas))
         if survivors and not planned.get(row.slot_id, row).replicas:
-            yield f"slot {row.slot_id} is left to nobody, although {survivors} have its data"
+            yield f"slot {row.slot_id} is left without a holder, although {survivors} have its data"
 
 
 def survivors_of(decision: Decision, after: State) -> set[NodeId]:
-    """Who has what the table said before the decision: data nodes that live, with the process that the table knew."""
+    """The survivors: living data nodes whose process the table before the decision knew."""
     return {node_id for node_id, node in after.membership.nodes.items() if node.may_hold} - renewed_by(decision.events)
 
 

@@ -1,4 +1,4 @@
-"""The check that nobody got what the rights of the time did not allow."""
+"""Verifies that no intent was carried out without the right to ask for it."""
 
 from collections.abc import Iterator
 
@@ -13,8 +13,8 @@ from controlplane.core.log.state import State
 def right_complaints(before: State, decision: Decision) -> Iterator[str]:
     """One sentence for each intent that was done although its principal had no right to ask for it.
 
-    The events of an intent stand before its answer: a change of rights counts from the next answer on, and for an
-    override, which works before every other intent, from the next decision on.
+    The events of an intent precede its answer. A change of rights therefore counts from the next answer on; for an
+    override, which takes effect before every other intent, it counts from the next decision on.
     """
     ruling = latest = before.cluster.policy
     for event in decision.events:

@@ -1,7 +1,7 @@
-"""The arranger's ticks as the decision log has them: what each was told, and what became of the table.
+"""The arranger's ticks as the decision log records them: the inputs of each, and the resulting table.
 
-Nothing is believed that the log does not show: the table and the nodes are the state's, and whether every slot was in
-sync follows from the action, because only balancing asks for it.
+All inputs come from the log: the table and the nodes from the state, and whether every slot was in sync from the
+action, because only balancing requires it.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from controlplane.core.verification.order_verification import split_table
 from controlplane.errors import PlacementRefusedError
 
 REFUSED: Final = "refused"
-"""The action of a tick that threw."""
+"""The action of a tick that threw an exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class RecordedTick:
 
     Attributes:
         action: the name of a :class:`TickAction`, ``refresh`` or ``refused``, as the decision says.
-        before: the table that it began with.
-        nodes: the data nodes that it was told of, in that order.
-        settings: the cluster's.
-        stable: whether every slot was in sync, as far as that was asked.
+        before: the table before it.
+        nodes: the data nodes that it was given, in that order.
+        settings: the cluster's settings.
+        stable: whether every slot was in sync, as far as the tick used that.
         published: whether the decision changes the table.
         after: the table after it.
-        refresh: whether an operator asked for a refresh instead of a tick.
+        refresh: whether it was a refresh on an operator's request instead of a tick.
     """
 
     action: str
@@ -68,7 +68,7 @@ def recorded_tick(before: State, decision: Decision, after: State, living: Seque
         return None
     renewed = renewed_by(decision.events)
     options = sofa_options(after.cluster.policy.slot_policy_options)
-    # What another policy remembered is no memory of this one, and another one may also have ruled in between.
+    # The memory of another policy does not count. A decision may also have switched to another policy and back.
     changes = [event.policy for event in decision.events if isinstance(event, PolicyChanged)]
     rules_on = all(policy.slot_policy == POLICY_NAME for policy in (before.cluster.policy, *changes))
     memory = before.slots.memory if rules_on else {}
@@ -80,19 +80,19 @@ def recorded_tick(before: State, decision: Decision, after: State, living: Seque
         options.settings(after.cluster.policy.slot_count, after.cluster.policy.replica_count),
         action == TickAction.BALANCE.value,
         any(isinstance(event, SlotsAssigned | PolicyRemembered) for event in decision.events),
-        # Before its first tick the arranger has no epochs of its own: ours would differ for other reasons.
+        # Before its first tick the arranger has no epochs of its own, and our epochs change for other reasons.
         sofa_table(after.slots.table, after.slots.memory, after.epoch if after.slots.memory else before.epoch),
         _is_refresh(decision),
     )
 
 
 def _calls_for_a_tick(event: Event) -> bool:
-    """Whether a decision with this event asks the arranger: also for pins and exclusions, which mean nothing to it."""
+    """Whether a decision with this event asks the arranger, as pins and exclusions do although it ignores them."""
     return calls_for_owners(event) or isinstance(event, SlotsAssigned)
 
 
 def _is_refresh(decision: Decision) -> bool:
-    """Whether an operator asked for a refresh: a new term, or a repair, that publishes the table again is none."""
+    """Whether an operator asked for a refresh. A new term or a repair that publishes the table again is no refresh."""
     republished = any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes)
     return republished and bool(decision.events) and not any(isinstance(each, TermOpened) for each in decision.events)
 
@@ -107,12 +107,12 @@ def _action(decision: Decision) -> str | None:
 
 
 def tick_complaints(before: State, decision: Decision, after: State, living: Sequence[NodeId]) -> list[str]:
-    """What is wrong with what a decision says and does of the slot table, in sentences; see :func:`recorded_tick`."""
+    """Violations by what a decision says and does about the slot table, as sentences; see :func:`recorded_tick`."""
     tick = recorded_tick(before, decision, after, living)
     if tick is None:
         silent = [type(event).__name__ for event in decision.events if _calls_for_a_tick(event)]
         silent += ["a refresh"] if _is_refresh(decision) else []
-        return [f"{name} without a word of what the arranger did" for name in dict.fromkeys(silent)]
+        return [f"{name} without a cause that says what the arranger did" for name in dict.fromkeys(silent)]
     action, wanted = _answer(tick)
     if action != tick.action:
         return [f"it says that the arranger's tick was {tick.action!r}, by table and nodes it has to be {action!r}"]
@@ -123,7 +123,7 @@ def tick_complaints(before: State, decision: Decision, after: State, living: Seq
 
 
 def _answer(tick: RecordedTick) -> tuple[str, SofaTable]:
-    """The action and the table that the arranger gives to what a tick was told."""
+    """The action and the table that the arranger returns for the inputs of a tick."""
     settings = tick.settings
     mint = itertools.count(greatest_epoch(tick.before) + 1).__next__
     try:

@@ -325,7 +325,7 @@ def test_last_decision_that_cannot_be_decoded_is_told(cluster_command: RunComman
     events.send(OutgoingRecord(DECISIONS, decision_key(Seq(following)), record[:-3], 0))
     ran = cluster_command("log", "verify")
     assert ran.status == ExitStatus.FAILED
-    assert f"under the key of decision {following} and cannot be decoded (decisions[0]@" in ran.out
+    assert f"has the key of decision {following} and cannot be decoded (decisions[0]@" in ran.out
     assert ran.out.splitlines()[-1].endswith(": 1 complaint")
     (complaint,) = json.loads(cluster_command("log", "verify", "--format", "json").out)["complaints"]
     assert complaint["seq"] == following

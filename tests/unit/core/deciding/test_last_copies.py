@@ -130,7 +130,7 @@ def test_verification_refuses_moves_where_nothing_can_move() -> None:
     assert last.certificate is not None
     forged = replace(last, certificate=replace(last.certificate, moved=1))
     found = complaints_of(resealed([*world.decisions[:-1], forged]))
-    assert any("it tells of moves, but no slot may be given to anybody" in each for each in found)
+    assert any("it reports moves, but no node may be given a slot" in each for each in found)
 
 
 def test_verification_refuses_that_a_policy_without_proofs_takes_a_last_copy() -> None:
@@ -150,7 +150,7 @@ def test_verification_refuses_that_a_policy_without_proofs_takes_a_last_copy() -
 
     decision = replace(last, events=tuple(map(forged, last.events)))  # type: ignore[arg-type]  # the same kinds
     found = complaints_of(resealed([*world.decisions[:-1], decision]), policies)
-    assert any("slot 6 is left to nobody, although ['n1', 'n2'] have its data" in each for each in found)
+    assert any("slot 6 is left without a holder, although ['n1', 'n2'] have its data" in each for each in found)
 
 
 class Emptying(SlotPolicy):

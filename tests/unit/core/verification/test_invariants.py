@@ -60,8 +60,8 @@ BROKEN: dict[str, Callable[[State], State]] = {
     "which is fenced": lambda state: _with_node(state, "n1", status=NodeStatus.FENCED),
     "slot at index 0 is slot 1": lambda state: _with_slot(state, slot_id=1),
     "15 slots, the policy says 16": lambda state: with_table(state, state.slots.table[:-1]),
-    "is owned by 's1', which does not live": lambda state: _with_bundle(state, owner="s1"),
-    "is owned by 'n9', which does not live": lambda state: _with_bundle(state, owner="n9"),
+    "is owned by 's1', which is not a living data node": lambda state: _with_bundle(state, owner="s1"),
+    "is owned by 'n9', which is not a living data node": lambda state: _with_bundle(state, owner="n9"),
     "do not cover the hash space exactly once": lambda state: _with_bundle(state, upper=1),
     "has no namespace": lambda state: with_image(state, "bundles", namespaces=Entries()),
     "'empty' do not cover": lambda state: with_image(
@@ -97,7 +97,7 @@ BROKEN_STEPS: dict[str, Callable[[State], State]] = {
     "term falls from": lambda after: replace(after, term=Term(0)),
     "epoch goes from": lambda after: replace(after, epoch=Epoch(after.epoch + 2)),
     "log time goes back": lambda after: replace(after, decided_at_ms=0),
-    "the log changes its name": lambda after: replace(after, log_id="another"),
+    "the log id changes": lambda after: replace(after, log_id="another"),
     "position membership[0] falls": lambda after: replace(after, positions={**after.positions, "membership[0]": 0}),
     "position intents[0] falls": lambda after: replace(
         after, positions={place: offset for place, offset in after.positions.items() if place != "intents[0]"}
