@@ -1,1 +1,1 @@
-"""Slots: the table, pins and plans, the policies that fill it, and the proof that a plan moves the least."""
+"""Slots: the table, pins and plans, the slot policies, and the proof that a plan moves as little as possible."""

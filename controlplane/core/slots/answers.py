@@ -1,7 +1,7 @@
-"""Asking a slot policy, which may be a user's own: its answer is judged before it is believed.
+"""Asks a slot policy, which may be a user's own, and checks its answer before it is used.
 
-A wrong answer must harm nobody. It is refused with a sentence, and the table stays as it is, except that nobody owns
-what he cannot: who is gone is taken out of the rows, and of the holders that are left one leads.
+A wrong answer is refused with a sentence. The table then stays as it is, but dead nodes are removed from its rows, and
+a surviving holder leads each slot that lost its leader.
 """
 
 import re
@@ -18,17 +18,17 @@ from controlplane.core.values.identifiers import NodeId, SlotId
 from controlplane.errors import InvalidInputError, PlacementRefusedError, StopError
 
 _LONGEST_REFUSAL: Final = 500
-"""Characters; the refusal becomes part of a decision."""
+"""Greatest number of characters of a refusal, which becomes part of a decision."""
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]+")
 
 
 class Answered(NamedTuple):
-    """What becomes of the table.
+    """The answer that is used for the table.
 
     Attributes:
-        answer: the policy's, or after a refusal the table as it is: without those who are gone, or with them where the
-            policy may leave the dead.
-        refusal: why the policy's own answer is not taken; None if it is.
+        answer: the policy's answer. After a refusal, the table as it is: without the dead, or with them if the policy
+            may leave the dead in rows.
+        refusal: why the policy's answer is not used; None if it is.
     """
 
     answer: SlotAnswer
@@ -36,10 +36,10 @@ class Answered(NamedTuple):
 
 
 def ask(policy: SlotPolicy, request: SlotRequest) -> Answered:
-    """The policy's answer if it can be believed, else one that moves nothing.
+    """The policy's answer if it is valid, otherwise one that moves nothing.
 
     Raises:
-        StopError: the policy found that going on would do harm.
+        StopError: the policy found that continuing would do harm.
     """
     try:
         answer = policy.plan(request)
@@ -50,28 +50,28 @@ def ask(policy: SlotPolicy, request: SlotRequest) -> Answered:
         raise
     except PlacementRefusedError as error:
         problem = str(error)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code: whatever it raises, nobody dead may own
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code: after any exception, no dead node may own
         problem = _sentence(error)
     rows = request.as_published() if policy.dead_may_hold else _without_the_dead(request)
     return Answered(SlotAnswer(rows), problem[:_LONGEST_REFUSAL])
 
 
 def _sentence(error: BaseException) -> str:
-    """What was raised and where. Addresses of objects are cut: equal requests have to give equal decisions."""
+    """The exception and its place. Addresses of objects are removed: equal requests have to give equal decisions."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     where = f" in {PurePath(frame.tb_frame.f_code.co_filename).name}, line {frame.tb_lineno}" if frame else ""
     try:
         text = f": {error}"
-    except Exception:  # noqa: BLE001 - a user's exception may not even be able to say what it is
+    except Exception:  # noqa: BLE001 - a user's exception may fail to format itself
         text = ""
     sentence = f"{type(error).__name__}{where}{text}".encode(errors="backslashreplace").decode()
     return _ADDRESS.sub("0x...", sentence)
 
 
 def _problems(policy: SlotPolicy, request: SlotRequest, answer: object) -> Iterator[str]:
-    """What is wrong with an answer, in sentences; the first is meant: those after it may follow from it."""
+    """The problems of an answer, as sentences. Only the first is reported, because later ones may follow from it."""
     if not isinstance(answer, SlotAnswer):
         yield f"the answer is a {type(answer).__name__}, not a SlotAnswer"
         return
@@ -100,7 +100,7 @@ def _problems(policy: SlotPolicy, request: SlotRequest, answer: object) -> Itera
 
 
 def _malformed_slots(slots: object) -> Iterator[str]:
-    """What could not even be written into the log."""
+    """Problems with which the rows could not be written to the log."""
     if not isinstance(slots, tuple) or not all(type(slot) is Slot for slot in slots):
         yield "the answer's slots are not a tuple of Slot"
         return
@@ -120,7 +120,7 @@ def _malformed_rest(remembered: object, deed: object) -> Iterator[str]:
 
 def _certificate_problems(policy_name: str, certificate: object) -> Iterator[str]:
     if certificate is not None and policy_name not in CERTIFYING_POLICIES:
-        # The verifier of logs would refuse it later, when it stands in the log for ever.
+        # Log verification would refuse the certificate later, when it is already in the log.
         yield f"it has a certificate, but only {', '.join(map(repr, CERTIFYING_POLICIES))} proves its plans: give None"
     elif certificate is not None:
         try:
@@ -134,7 +134,7 @@ def _certificate_problems(policy_name: str, certificate: object) -> Iterator[str
 
 
 def _is_text(value: object) -> bool:
-    """Whether a log can hold it: a text without half characters."""
+    """Whether the value is a text without lone surrogates, which the log can hold."""
     try:
         return isinstance(value, str) and bool(value.encode() or True)
     except UnicodeEncodeError:
@@ -142,7 +142,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_too_great(plain: CanonicalValue) -> bool:
-    """Whether there is a whole number in it that a log cannot hold."""
+    """Whether the value contains an integer that needs more than 64 bits, which the log cannot hold."""
     match plain:
         case int():
             return not -(1 << 63) <= plain < 1 << 63
@@ -171,7 +171,7 @@ def _row_problems(slot: Slot, held: Slot, living: frozenset[NodeId], request: Sl
 
 
 def _taken_last_copy(slot: Slot, held: Slot, living: frozenset[NodeId]) -> Iterator[str]:
-    """A slot that is emptied though somebody has its data; a proof says itself where nobody has room for a slot."""
+    """A slot that is left empty although a living node has its data. A proof explains this itself."""
     survivors = sorted(living.intersection(held.replicas))
     if survivors and not slot.replicas:
         yield f"slot {slot.slot_id} is left to nobody, although {' and '.join(map(repr, survivors))} has its data"
@@ -190,5 +190,5 @@ def _leader_problems(slot: Slot) -> Iterator[str]:
 
 
 def _without_the_dead(request: SlotRequest) -> tuple[Slot, ...]:
-    """The rows after a refusal: the next answer is soon to arrange them, so that heirs need not be spread."""
+    """The rows after a refusal. Heirs need not be spread, because the next valid answer arranges the slots again."""
     return rows_of_survivors(request.held, request.living, request.ready, request.epoch, spread=False)

@@ -1,4 +1,4 @@
-"""What events do to the image of the slots."""
+"""Applies events to the image of the slots."""
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -40,12 +40,12 @@ def apply_slot_event(  # noqa: C901, PLR0911, PLR0912 - one line for each kind o
 
     Args:
         slots: the image before it.
-        event: what happens.
-        policy: the cluster's.
+        event: the event.
+        policy: the cluster's policy.
 
     Raises:
-        InvariantViolationError: the event cannot happen here: a slot that is not there, something taken back that never
-            stood, a second plan.
+        InvariantViolationError: the event cannot happen in this image: it names an unknown slot, removes a pin or
+            exclusion that does not exist, or makes a second plan.
     """
     match event:
         case SlotsAssigned(slots=rows):
@@ -79,7 +79,7 @@ def apply_slot_event(  # noqa: C901, PLR0911, PLR0912 - one line for each kind o
 
 
 def remember(slots: SlotsImage, entries: Iterable[MemoryEntry]) -> SlotsImage:
-    """The image after the slot policy has remembered and forgotten something."""
+    """The image after changes to the slot policy's memory."""
     entries = tuple(entries)
     kept = [(entry.name, entry.value) for entry in entries if entry.value is not None]
     forgotten = [entry.name for entry in entries if entry.value is None and entry.name in slots.memory]
@@ -98,13 +98,13 @@ def _assign(slots: SlotsImage, rows: tuple[Slot, ...]) -> SlotsImage:
 def _split(slots: SlotsImage, parts: tuple[Slot, ...]) -> SlotsImage:
     first = len(slots.rows)
     if [slot.slot_id for slot in parts] != list(range(first, first + len(parts))):
-        message = f"the parts of split slots do not go on at slot {first}, one by one"
+        message = f"the parts of split slots do not have the next slot ids, from {first} on"
         raise InvariantViolationError(message)
     return slots.with_rows(parts)
 
 
 def _without_planned(slots: SlotsImage, done: AbstractSet[SlotId]) -> SlotsImage:
-    """The image after these rows of the plan in flight are carried out or given up; the last ends the plan."""
+    """The image without these rows of the plan in flight, carried out or dropped. The last row ends the plan."""
     planned = slots.planned.drop(done & slots.planned.keys())
     return replace(slots, plan=slots.plan if planned else None, planned=planned)
 
@@ -137,7 +137,7 @@ def _put(
 def _take(kind: str, known: Entries[SlotAndNode, _Pair], taken: Iterable[_Pair]) -> Entries[SlotAndNode, _Pair]:
     for each in taken:
         if known.get((each.slot_id, each.node_id)) != each:
-            message = f"{kind} of slot {each.slot_id} and node {each.node_id!r} is taken back and never stood"
+            message = f"{kind} of slot {each.slot_id} and node {each.node_id!r} is removed and does not exist"
             raise InvariantViolationError(message)
         known = known.drop([(each.slot_id, each.node_id)])
     return known

@@ -1,4 +1,4 @@
-"""The certificate of a slot plan: how many moves it made, the least possible number, and the evidence."""
+"""The certificate of a slot plan: the number of moves, the least possible number, and the evidence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from controlplane.core.values.identifiers import NodeId, SlotId
 
 @dataclass(frozen=True, slots=True)
 class ReadyHeirs:
-    """Who of the holders of a slot without a living leader had reported to have all its data: one of them has to lead.
+    """The holders of a slot without a living leader that reported to have all its data: one of them has to lead.
 
     Attributes:
         slot_id: the slot.
-        node_ids: some of its holders, sorted by name; never none and never all of them.
+        node_ids: some of its holders, sorted by name; at least one, but not all.
     """
 
     slot_id: SlotId
@@ -22,14 +22,14 @@ class ReadyHeirs:
 
 @dataclass(frozen=True, slots=True)
 class LoadStage:
-    """What was moved beyond the least, to spread load.
+    """The moves beyond the least number that spread load.
 
     Attributes:
-        before: the greatest load of a node relative to its fair part, before; as ``node_shares`` are written.
-        after: the same after it.
+        before: the greatest load of a node relative to its fair part, before the stage; written as ``node_shares`` are.
+        after: the same after the stage.
         moved: replicas that it moved.
         leader_changes: slots whose leader it changed.
-        least_leader_changes: how many it takes at least to bring every node under the target.
+        least_leader_changes: the least number of changes that brings every node below the target.
     """
 
     before: str
@@ -49,17 +49,17 @@ class Certificate:
         least_moved: the proven least number under exact balance.
         leader_changes: slots whose leader is another node than before.
         least_leader_changes: the proven least number, given the replica sets.
-        node_prices: one integer price a node, sorted by name: the dual that proves ``least_moved``.
+        node_prices: one integer price per node, sorted by name: the dual solution that proves ``least_moved``.
         leader_prices: the same for the slot leaders.
         lost_slots: slots of which no living replica was left; their new replicas start empty.
-        ready_heirs: what the planner knew of readiness as far as it decides, by slot id.
-        node_shares: each node's fair share of replicas, a whole number or a fraction as ``164/3``.
-        leader_shares: each node's fair share of leaderships where it does not follow from ``node_shares``.
-        absence_price: the price of the absence of a node where the nodes' capacities are used up.
-        zone_violations: replicas in zones that hold enough of their slot already, the least possible (soft zones).
-        shortfalls: what was wished and could not be, and why: a sentence each.
-        load: what was moved beyond that to spread load; the other fields do not count it.
-        rows_before_load: the rows that this changed, as they were before: the table that the other fields prove.
+        ready_heirs: the readiness that the planner knew of, where it affects the choice, by slot id.
+        node_shares: each node's fair share of replicas: an integer, or a fraction such as ``164/3``.
+        leader_shares: each node's fair share of leaderships, if it does not follow from ``node_shares``.
+        absence_price: the price of a missing replica, if the nodes' capacities are used up.
+        zone_violations: replicas in zones that already hold enough of their slot, the least possible (soft zones).
+        shortfalls: what was asked for and is impossible, with the reason, one sentence each.
+        load: the additional moves that spread load; the other fields do not count them.
+        rows_before_load: the rows changed by ``load``, as they were before: the table that the other fields prove.
     """
 
     policy: str

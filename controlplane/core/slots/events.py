@@ -1,4 +1,4 @@
-"""Events on slots: pins and exclusions, pauses, plans, new rows, what a policy remembers."""
+"""Events of slots: pins and exclusions, pauses, plans, new rows, and the memory of a slot policy."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -102,9 +102,9 @@ class PolicyRemembered:
 @event(calls_for=CallsFor.NOTHING, nodes=lambda each: _replicas(each.rows))
 @dataclass(frozen=True, slots=True)
 class PlanMade:
-    """The rows of this decision's plan that are carried out later: ``rows`` as planned, ascending by slot.
+    """A plan of this decision whose ``rows``, ascending by slot, are carried out later.
 
-    An assigned row is done. Its leader epoch is set by the decision that assigns it.
+    A row is done when it is assigned. The decision that assigns it sets its leader epoch.
     """
 
     plan_id: Seq
@@ -116,7 +116,7 @@ class PlanMade:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class PlanDropped:
-    """The rest of a plan is dropped."""
+    """The remaining rows of a plan are dropped."""
 
     plan_id: Seq
     reason: str

@@ -16,17 +16,17 @@ SlotAndNode: TypeAlias = tuple[SlotId, NodeId]
 
 @dataclass(frozen=True)
 class SlotsImage:
-    """The part of the state that is about slots.
+    """The part of the state that belongs to slots.
 
     Attributes:
         rows: the slot table, by slot id: 0 to the slot count less 1.
-        pinned: replicas that have to be there.
-        excluded: replicas that must not be there.
-        planned: the rows that are left of the plan in flight, by slot id.
-        departed: replicas that living nodes have given up lately.
-        memory: what the slot policy has remembered, by name; another slot policy begins without it.
-        plan: the plan that is being carried out, if rows of one are left.
-        paused: reconciliation is paused: no slot is planned.
+        pinned: pins, by slot and node.
+        excluded: exclusions of slots, by slot and node.
+        planned: the remaining rows of the plan in flight, by slot id.
+        departed: recent departures, by slot and node.
+        memory: what the slot policy remembers, by name. Another slot policy starts without it.
+        plan: the plan in flight; None if no rows are left.
+        paused: whether reconciliation is paused, so that no slot is planned.
     """
 
     rows: Entries[SlotId, Slot] = field(default_factory=Entries)
@@ -55,21 +55,21 @@ class SlotsImage:
 
     @cached_property
     def planned_rows(self) -> tuple[Slot, ...]:
-        """The rows that are left of the plan in flight, ascending by slot."""
+        """The remaining rows of the plan in flight, ascending by slot."""
         return tuple(self.planned.values())
 
     @cached_property
     def departures(self) -> tuple[Departure, ...]:
-        """What living nodes have given up lately, ascending by slot and node."""
+        """The recent departures, ascending by slot and node."""
         return tuple(self.departed.values())
 
     def with_rows(self, rows: Iterable[Slot]) -> "SlotsImage":
-        """With these rows of the table new, or instead of those of the same slots."""
+        """The image with these rows of the table added or replaced."""
         rows = tuple(rows)
         changed = replace(self, rows=self.rows.put((slot.slot_id, slot) for slot in rows))
         known = self.__dict__.get("table")
         if known is not None:
-            # Pointers are copied many times faster than rows are looked up and sorted; most plans read the whole table.
+            # Copying pointers is much faster than looking up and sorting rows, and most plans read the whole table.
             table = list(known)
             for slot in rows:
                 table[slot.slot_id : slot.slot_id + 1] = [slot]

@@ -1,10 +1,14 @@
-"""Carries a plan out at the pace that operators have chosen: which rows may go now, and what the others wait for.
+"""Carries out plans at the pace of the policy: which rows may be assigned now, and what the others wait for.
 
-The certificate proves the whole plan; pacing only spreads it over decisions, each of which names the plan and what is
-left of it. Emergencies never wait: a slot that lost a holder, or lacks one, gets its planned row at once. What carries
-out an operator's order waits for a free place among the moves in flight, with its slot in order, and for nothing else.
-What only balances also waits for the cool-down, and until a replica that balancing took away lately may come back.
-A new plan takes the place of what is left of an old one.
+The certificate proves the whole plan. Pacing only spreads the plan over several decisions, each of which names the plan
+and what is left of it. Rows wait according to their purpose:
+
+- An emergency never waits: a slot that lost a holder, or lacks one, gets its planned row at once.
+- A row that carries out an operator's order waits until its slot is ready, the moves in flight leave a place, and its
+  nodes have room.
+- A row that only balances also waits for the cool-down, and until a replica that balancing removed may come back.
+
+A new plan replaces what is left of an old one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +25,7 @@ from controlplane.core.values.replica_status import ReplicaStatus
 
 
 class Waiting(NamedTuple):
-    """A planned row that has to wait, and what for."""
+    """A planned row that has to wait, and the reason."""
 
     slot_id: SlotId
     reason: str
@@ -29,19 +33,19 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DuePlan:
-    """What of a plan may be carried out now, and why the rest may not."""
+    """The rows of a plan that may be carried out now, and those that wait."""
 
     rows: tuple[Slot, ...]
     waiting: tuple[Waiting, ...]
 
 
 class Holdings(NamedTuple):
-    """What pacing has to know beside the request to the slot policy, as of the same state.
+    """The inputs of pacing beside the request to the slot policy, from the same state.
 
     Attributes:
-        slots: the table, the plan in flight, and what nodes have given up lately.
-        epoch: of the table that nodes can work with by now.
-        incarnations: of every member, by name.
+        slots: the table, the plan in flight, and recent departures.
+        epoch: the epoch of the table that nodes may already use.
+        incarnations: the incarnation of every member, by name.
     """
 
     slots: SlotsImage
@@ -52,13 +56,13 @@ class Holdings(NamedTuple):
 def carry_out(
     holdings: Holdings, request: SlotRequest, planned: tuple[Slot, ...], policy: SlotPolicy, plan_id: Seq
 ) -> tuple[SlotEvent, ...]:
-    """What of a new plan is carried out now, and what is kept of it for later, as events.
+    """The events that carry out the due part of a new plan, and keep the rest for later.
 
     Args:
         holdings: see :class:`Holdings`.
-        request: what the slot policy was asked.
+        request: the request to the slot policy.
         planned: the rows that are to change.
-        policy: which has planned them.
+        policy: the policy that planned them.
         plan_id: the seq of the decision that plans.
     """
     at_once = request.refresh or policy.paces_itself
@@ -76,13 +80,13 @@ def carry_out(
 
 
 def go_on(holdings: Holdings, request: SlotRequest, plan: PlanInFlight) -> tuple[DuePlan, tuple[SlotEvent, ...]]:
-    """What of the plan in flight may be carried out now, and the events that do it; none if nothing may."""
+    """The due part of the plan in flight, and the events that carry it out; no events if nothing is due."""
     due = due_plan(holdings, request, holdings.slots.planned_rows, plan.not_before_ms)
     return due, tuple(_assigned(holdings, request, [_due(request, slot) for slot in due.rows]))
 
 
 def waiting_rows(holdings: Holdings, request: SlotRequest) -> tuple[Waiting, ...]:
-    """What is left of the plan in flight, by slot id, with what each row waits for."""
+    """The remaining rows of the plan in flight, by slot id, with what each waits for."""
     if holdings.slots.plan is None:
         return ()
     rows = holdings.slots.planned_rows
@@ -92,10 +96,10 @@ def waiting_rows(holdings: Holdings, request: SlotRequest) -> tuple[Waiting, ...
 
 
 def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], not_before_ms: int) -> DuePlan:
-    """Which of the planned rows may be carried out now; the others with their reason, by slot id.
+    """The planned rows that may be carried out now, and the others with the reason, by slot id.
 
-    Rows that carry out orders pass the cool-down and the return window, which delay balancing, and get what there is
-    of the budget first.
+    The cool-down and the return window delay only balancing. Rows that carry out orders ignore both, and use the budget
+    of moves first.
     """
     policy = request.policy
     living = request.survivors
@@ -106,7 +110,7 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
     unready = _unready(holdings.epoch, request) if budget else {}
     for slot in planned:
         if slot.slot_id in ordered and slot.slot_id in unready:
-            # A node need not get ready in a slot that it is to give up.
+            # A node need not become ready in a slot that it is to give up.
             unready[slot.slot_id] = [name for name in unready[slot.slot_id] if name in slot.replicas]
     unready = {slot_id: names for slot_id, names in unready.items() if names}
     in_flight = sum(len(names) for names in unready.values())
@@ -144,7 +148,7 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
 def _without_room(
     request: SlotRequest, ordered: Sequence[Slot], delayed: Sequence[Slot]
 ) -> Iterator[tuple[Slot, NodeId]]:
-    """Rows that pass delayed ones and would fill a node above its capacity, which the delayed ones keep to."""
+    """Ordered rows that would fill a node above its capacity while delayed rows still have to leave it."""
     relieved = {name for slot in delayed for name in set(request.slots[slot.slot_id].replicas) - set(slot.replicas)}
     room = {node.node_id: node.capacity for node in request.nodes if node.capacity and node.node_id in relieved}
     if not room:
@@ -162,7 +166,7 @@ def _without_room(
 
 
 def _ordered_slots(request: SlotRequest, planned: Sequence[Slot]) -> frozenset[SlotId]:
-    """The slots whose planned rows do what an operator ordered: a pin is kept, or a node is relieved of a slot."""
+    """The slots whose planned rows carry out an order: a pin is kept, or a node is relieved of a slot."""
     pinned = {(pin.slot_id, pin.node_id) for pin in request.pins}
     pinned_leaders = {(pin.slot_id, pin.node_id) for pin in request.pins if pin.leads}
     barred = {(each.slot_id, each.node_id) for each in request.exclusions}
@@ -191,10 +195,9 @@ def _new_holders(now: Slot, planned: Slot) -> set[NodeId]:
 
 
 def _unready(epoch: Epoch, request: SlotRequest) -> dict[SlotId, list[NodeId]]:
-    """For each slot the holders that are not known to have its data.
+    """For each slot, the holders that are not known to have its data.
 
-    A node that says nothing of any slot is believed to be in order once it works with the newest table, or if it never
-    says which table it works with.
+    A node that reports no slot counts as healthy once it uses the newest table, or if it never reports its table.
     """
     unready: dict[SlotId, list[NodeId]] = {}
     healthy: dict[NodeId, frozenset[SlotId] | None] = {}
@@ -222,7 +225,7 @@ def _returning(
     new: Iterable[NodeId],
     left: Mapping[tuple[SlotId, NodeId], Departure],
 ) -> list[NodeId]:
-    """Who of these gave the slot up too short a time ago; a process that came after that is another one."""
+    """The nodes that gave the slot up within the return window. A later process of the same name does not count."""
     return [
         node_id
         for node_id in sorted(new)
@@ -233,7 +236,7 @@ def _returning(
 
 
 def _return_reason(request: SlotRequest, departures: Sequence[Departure]) -> str:
-    """Who gave the slot up, how long ago in log time, and how long the last of them has still to stay away."""
+    """The nodes that gave the slot up, how long ago, and how long the last of them has to wait, in log time."""
     window_ms = request.policy.return_window_ms
     gone = [f"{each.node_id} gave it up {_seconds(request.now_ms - each.left_at_ms)} ago" for each in departures]
     rest_ms = max(each.left_at_ms for each in departures) + window_ms - request.now_ms
@@ -245,7 +248,7 @@ def _seconds(duration_ms: int) -> str:
 
 
 def _assigned(holdings: Holdings, request: SlotRequest, rows: Sequence[Slot]) -> Iterator[SlotEvent]:
-    """The assignment of rows, and who gives a slot up though it lives."""
+    """The events that assign rows and record the departures of living nodes."""
     if not rows:
         return
     yield SlotsAssigned(tuple(rows))
@@ -255,14 +258,14 @@ def _assigned(holdings: Holdings, request: SlotRequest, rows: Sequence[Slot]) ->
 
 
 def _due(request: SlotRequest, planned: Slot) -> Slot:
-    """A row of an earlier plan with the leader epoch that it has when it is assigned now."""
+    """A row of an earlier plan with the leader epoch for an assignment now."""
     now = request.slots[planned.slot_id]
     kept = planned.leader == now.leader and planned.leader not in request.renewed
     return replace(planned, leader_epoch=now.leader_epoch if kept else request.epoch)
 
 
 def _departures(holdings: Holdings, request: SlotRequest, rows: Sequence[Slot]) -> Iterator[Departure]:
-    # A node that is to hold nothing, or holds nothing yet, gives nothing up; and balancing takes no order back.
+    # A node that is to hold nothing, or holds nothing yet, has no departures. A removal by an order is none either.
     placing = request.survivors.intersection(request.owner_ids)
     barred = {(each.slot_id, each.node_id) for each in request.exclusions}
     for slot in rows:

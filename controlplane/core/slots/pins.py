@@ -1,4 +1,4 @@
-"""Pins and exclusions: replicas that operators want to be somewhere, or not to be there."""
+"""Pins and exclusions: replicas that operators require or forbid on a node."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -8,11 +8,11 @@ from controlplane.core.values.identifiers import NodeId, SlotId
 
 @dataclass(frozen=True, slots=True, order=True)
 class Pin:
-    """A replica that has to stand where an operator put it.
+    """A replica that has to be on the node that an operator chose.
 
     Attributes:
-        slot_id: of which slot.
-        node_id: on which node.
+        slot_id: the slot.
+        node_id: the node.
         leads: whether the node also has to lead the slot.
     """
 
@@ -23,7 +23,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Exclusion:
-    """A slot that a node must not hold. A node that is to hold nothing at all is excluded by a standing order."""
+    """A pair of a slot and a node that must not hold it. A standing order excludes a node from all slots."""
 
     slot_id: SlotId
     node_id: NodeId

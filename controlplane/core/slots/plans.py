@@ -1,4 +1,4 @@
-"""What a state remembers of plans: the one that is being carried out, and what balancing moved lately."""
+"""Plans in the state: the plan in flight, and the recent departures."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,12 @@ from controlplane.core.values.identifiers import Incarnation, NodeId, Seq, SlotI
 
 @dataclass(frozen=True, slots=True)
 class PlanInFlight:
-    """A plan of which rows are left.
+    """A plan with rows that are not carried out yet.
 
     Attributes:
         plan_id: the seq of the decision that made and proved it.
-        made_at_ms: log time of that.
-        not_before_ms: log time before which nothing of it is due but emergencies and orders.
+        made_at_ms: log time of that decision.
+        not_before_ms: log time before which only emergencies and orders are due.
     """
 
     plan_id: Seq
@@ -22,12 +22,12 @@ class PlanInFlight:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A replica that a living node gave up because it was planned so.
+    """A replica that a living node gave up by plan.
 
     Attributes:
-        slot_id: of which slot.
-        node_id: by whom.
-        incarnation: by which process of that name.
+        slot_id: the slot.
+        node_id: the node that gave it up.
+        incarnation: the incarnation of the node at that time.
         left_at_ms: log time.
     """
 

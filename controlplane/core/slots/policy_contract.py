@@ -1,9 +1,9 @@
-"""The slot policy: the part that decides who holds and leads which slot, and that a user can write himself.
+"""The slot policy: decides which nodes hold and lead each slot. Users can write their own.
 
-Inherit :class:`SlotPolicy` and override what your policy has to say otherwise. It is asked whenever the members or the
-standing orders of operators have changed, and, if it wants to be, again after each ``interval_ms`` without a decision.
-It is pure: equal requests get equal answers. What it has to remember from one answer to the next is written into the
-decision and comes back as ``memory``.
+Inherit from :class:`SlotPolicy` and override what differs. A policy is asked whenever members or standing orders have
+changed. If it has an ``interval_ms``, it is also asked after each such interval without a decision. A policy is pure:
+equal requests get equal answers. What it has to remember between answers is written into the decision and comes back as
+``memory``.
 """
 
 from abc import ABC, abstractmethod
@@ -26,20 +26,20 @@ from controlplane.core.values.replica_status import ReplicaStatus
 
 @dataclass(frozen=True, slots=True)
 class SlotRequest:
-    """What a slot policy is asked.
+    """The input of a slot policy.
 
     Attributes:
-        slots: the table as it stands, one row for each slot, by slot id.
-        nodes: the data nodes that live, by name. One of weight 0 is to hold nothing (draining, or excluded).
-        renewed: nodes whose process is a new one since the table was decided: they hold nothing of what it says.
+        slots: the current table, one row for each slot, by slot id.
+        nodes: the living data nodes, by name. A node of weight 0 is to hold nothing (draining, or excluded).
+        renewed: nodes with a process that is newer than the table; they hold nothing of what it says.
         policy: the cluster's policy, with this slot policy's options.
-        epoch: the epoch of the table that is planned; a slot whose leader changes takes it as its leader epoch.
+        epoch: the epoch of the planned table; a slot whose leader changes takes it as its leader epoch.
         now_ms: log time.
-        reports: what each living node last said of its slots; a node that never spoke of any is missing.
-        pins: replicas that an operator wants to be there.
-        exclusions: replicas that an operator wants not to be there.
+        reports: the last slot report of each living node; a node that never sent one is missing.
+        pins: replicas that operators require.
+        exclusions: replicas that operators forbid.
         memory: what this policy has remembered, by name.
-        refresh: an operator asks for a plan at once, whatever would otherwise be waited for.
+        refresh: whether an operator asks for an immediate plan, without any waiting.
     """
 
     slots: tuple[Slot, ...]
@@ -56,36 +56,36 @@ class SlotRequest:
 
     @property
     def held(self) -> tuple[Slot, ...]:
-        """The table without what the renewed nodes no longer hold."""
+        """The table without the replicas that renewed nodes no longer hold."""
         return without_nodes(self.slots, self.renewed)
 
     def as_published(self) -> tuple[Slot, ...]:
-        """The rows with which an answer leaves the table as it was, its renewed nodes included."""
+        """The rows for an answer that leaves the table as it was, including its renewed nodes."""
         return tuple(slot for slot, held in zip(self.slots, self.held, strict=True) if slot != held)
 
     @property
     def living(self) -> frozenset[NodeId]:
-        """Who may be in a row: every node that lives, also one that is to hold nothing as soon as that can be."""
+        """The nodes that may be in a row: all living ones, even those that are to hold nothing as soon as possible."""
         return frozenset(node.node_id for node in self.nodes)
 
     @property
     def survivors(self) -> frozenset[NodeId]:
-        """Who holds what the table says: the nodes that live and whose process the table knows."""
+        """The nodes that hold what the table says: those that live and are not renewed."""
         return self.living - self.renewed
 
     @property
     def owner_ids(self) -> tuple[NodeId, ...]:
-        """Who is to hold slots, by name; see :attr:`controlplane.core.membership.image.MembershipImage.owner_ids`."""
+        """The owner nodes, by name; see :attr:`controlplane.core.membership.image.MembershipImage.owner_ids`."""
         return tuple(node.node_id for node in self.nodes if node.weight > 0)
 
     @property
     def stranded(self) -> tuple[Slot, ...]:
-        """The rows that living nodes hold and that nobody else may be given: who holds them has to keep them."""
+        """The rows of living nodes that no other node may be given: their holders have to keep them."""
         return stranded_slots(self.held, self.living, self.owner_ids, self.exclusions)
 
     @property
     def ready(self) -> frozenset[tuple[SlotId, NodeId]]:
-        """The replicas of which their holders say that they have all the data."""
+        """The replicas whose holders report that they have all the data."""
         return frozenset(
             (status.slot_id, node_id)
             for node_id, report in self.reports.items()
@@ -96,15 +96,16 @@ class SlotRequest:
 
 @dataclass(frozen=True, slots=True)
 class SlotAnswer:
-    """What a slot policy decides.
+    """The output of a slot policy.
 
     Attributes:
-        slots: the rows that change, by slot id; rows that are not here stay as ``SlotRequest.held`` has them.
-        certificate: the proof that nothing moved without need, from a policy of :data:`CERTIFYING_POLICIES` only.
-        remembered: what is to be remembered from now on, by name; None forgets.
-        deed: what it did or left alone, for people; a decision gives it as a cause. Empty if there is nothing to say.
-        waits: nothing changes, and what nodes report next might change that; only for a policy with an interval.
-        protects: the table is left as it is because so few nodes live; ``table status`` says so.
+        slots: the rows that change, by slot id; all other rows stay as in ``SlotRequest.held``.
+        certificate: the proof of least movement, from a policy in :data:`CERTIFYING_POLICIES` only.
+        remembered: changes to the policy's memory, by name; None removes an entry.
+        deed: what the policy did or left alone, for readers; a decision records it as a cause. Empty if there is
+            nothing to report.
+        waits: nothing changes, and the next reports of nodes might change that; only for a policy with an interval.
+        protects: the table is left as it is because too few nodes live; ``table status`` shows it.
     """
 
     slots: tuple[Slot, ...]
@@ -124,9 +125,10 @@ class SlotBalance:
 
 
 class OrderKind(Enum):
-    """What operators may order that a slot policy looks at or not, by the word for it in answers.
+    """The kinds of orders that a slot policy may obey or ignore. The value is the word for the kind in answers.
 
-    Drains and exclusions of whole nodes are not here: :attr:`SlotRequest.owner_ids` says them to every policy.
+    Drains and exclusions of whole nodes are not included, because :attr:`SlotRequest.owner_ids` gives them to every
+    policy.
     """
 
     PINS = "pins"
@@ -136,20 +138,19 @@ class OrderKind(Enum):
 
 
 class SlotPolicy(ABC):
-    """Decides who holds and leads which slot.
+    """Decides which nodes hold and lead each slot.
 
-    A policy has to have a ``name``, ``check_options`` and ``plan``; everything else is right as it is for a policy that
-    makes one plan and leaves its pace to the operator.
+    A policy must have a ``name``, ``check_options`` and ``plan``. The defaults of all other members suit a policy that
+    makes one plan and leaves the pace to the operator.
 
     Attributes:
-        name: how an operator chooses it: ``--policy slot_policy=NAME``.
-        interval_ms: log time without a decision after which it wants to be asked again; None if only changes matter to
-            it. Whoever answers that nothing changes is asked about that state again only if the answer says that it
-            ``waits``.
-        dead_may_hold: rows may be left as they were, with those who are gone still in them, and are when the policy
-            refuses to answer; nobody is put into a row dead.
-        paces_itself: its answers are carried out at once, whatever pace the operator has chosen.
-        supported_orders: the kinds of orders that it looks at; the answers to all others say that they do not count.
+        name: the name by which an operator chooses it: ``--policy slot_policy=NAME``.
+        interval_ms: log time without a decision after which it is asked again; None if only changes matter. A policy
+            that changed nothing is asked again about the same state only if its answer ``waits``.
+        dead_may_hold: whether rows may be left as they were, with dead nodes in them; they are left so if the policy
+            refuses to answer. A dead node is never added to a row.
+        paces_itself: whether its answers are carried out at once, regardless of the pace that the operator chose.
+        supported_orders: the kinds of orders that it obeys; answers to intents say that all others are ignored.
     """
 
     name: str
@@ -160,33 +161,33 @@ class SlotPolicy(ABC):
 
     @abstractmethod
     def check_options(self, options: Mapping[str, str]) -> None:
-        """Refuse options that it does not know or cannot use.
+        """Check the options of the policy.
 
         Raises:
-            ConfigurationError: naming the option and what it may be.
+            ConfigurationError: an option is unknown or invalid; the message names it and says what it may be.
         """
 
     @abstractmethod
     def plan(self, request: SlotRequest) -> SlotAnswer:
-        """The table for these nodes.
+        """The table for a request.
 
         Raises:
-            PlacementRefusedError: there is no such table; the sentence says why.
+            PlacementRefusedError: there is no valid table; the sentence says why.
         """
 
     def check_table(self, slots: tuple[Slot, ...], policy: ClusterPolicy) -> None:  # noqa: B027 - most can begin with any table
-        """Refuse a table from which it could not go on under a policy.
+        """Check that the policy can continue from a table under a cluster's policy.
 
         Raises:
-            ConfigurationError: saying what to do first.
+            ConfigurationError: it cannot; the message says what to do first.
         """
 
     def balance(self, request: SlotRequest, answer: SlotAnswer) -> SlotBalance:
-        """Whether the table as it stands is within the policy's bounds: balanced is what its plan leaves where it is.
+        """Whether the current table is within the policy's bounds: by default, whether its plan leaves it unchanged.
 
         Args:
-            request: what it was asked.
-            answer: what it answered, as far as it was believed.
+            request: the request.
+            answer: the policy's answer, or what replaced it after a refusal.
         """
         pairs = [(request.slots[slot.slot_id], slot) for slot in answer.slots]
         return SlotBalance(
@@ -195,7 +196,7 @@ class SlotPolicy(ABC):
         )
 
     def is_in_sync(self, request: SlotRequest) -> bool:
-        """Whether all slot leaders say that they have their data, and all followers that they were in sync lately."""
+        """Whether all slot leaders report that they have their data, and all followers a recent sync."""
         return is_stable(request.slots, request.reports)
 
 
@@ -204,10 +205,10 @@ SlotPolicies: TypeAlias = Mapping[str, SlotPolicy]
 
 
 def supports(policies: SlotPolicies, name: str, kind: OrderKind) -> bool:
-    """Whether the slot policy of that name looks at such orders; one that is not known here is held to do so."""
+    """Whether the slot policy with this name obeys such orders; True for an unknown policy."""
     policy = policies.get(name)
     return policy is None or kind in policy.supported_orders
 
 
 CERTIFYING_POLICIES: Final = frozenset({"minimal"})
-"""The slot policies that prove every plan. Nobody could check a proof of another one, whose plans have to be legal."""
+"""The slot policies that prove every plan. The certificates of other policies could not be verified."""

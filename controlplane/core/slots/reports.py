@@ -1,4 +1,4 @@
-"""What nodes report of slots: status, settings and load."""
+"""The reports of nodes about slots: status, settings and load."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ class SlotStatus(NamedTuple):
     """One slot as its holder sees it (spec: SOFARegistry's heartbeat carries one for each of the node's slots).
 
     Attributes:
-        slot_id: which slot.
-        leader_epoch: the slot leader epoch that the node works under.
-        leads: True as slot leader, False as follower.
+        slot_id: the slot.
+        leader_epoch: the slot leader epoch under which the node works.
+        leads: True for the slot leader, False for a follower.
         status: see :class:`ReplicaStatus`.
         last_sync_ms: wall clock of a follower's last successful sync with the leader; 0 for a leader or for "never".
     """
@@ -25,13 +25,13 @@ class SlotStatus(NamedTuple):
 
 
 class SlotReport(NamedTuple):
-    """What a node last said of its slots.
+    """A node's last report about its slots.
 
     Attributes:
         statuses: one per slot that it holds.
-        table_epoch: the epoch of the table that it worked with.
+        table_epoch: the epoch of the table that it used.
         sent_at_ms: its wall clock.
-        age_ms: log time since.
+        age_ms: log time since the report.
     """
 
     statuses: tuple[SlotStatus, ...]
@@ -41,7 +41,7 @@ class SlotReport(NamedTuple):
 
 
 class SlotSettings(NamedTuple):
-    """The slot settings that a node was started with; a mismatch with the table's is shown, not guessed away."""
+    """The slot settings with which a node was started; commands show where they differ from the table's."""
 
     slot_count: int
     replica_count: int
@@ -49,7 +49,7 @@ class SlotSettings(NamedTuple):
 
 
 class SlotLoad(NamedTuple):
-    """Load of one slot since the last report."""
+    """The load of one slot since the last report."""
 
     slot_id: SlotId
     request_rate_per_s: float

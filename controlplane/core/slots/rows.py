@@ -1,4 +1,4 @@
-"""The rows of the slots in the routing table: those of the slot table."""
+"""The rows of slots in the routing table."""
 
 from collections.abc import Iterable
 from typing import Final, assert_never, get_args
@@ -25,7 +25,7 @@ from controlplane.core.values.identifiers import SlotId
 from controlplane.core.values.row_kind import RowKind
 
 _MOST_DIGITS: Final = 10
-"""Of a slot's number: there are far fewer slots, and Python refuses to read numbers of thousands of digits."""
+"""Greatest number of digits of a slot id in a key. Python refuses to parse thousands of digits."""
 
 
 def touched_slots(event: SlotEvent | ClusterCreated) -> Iterable[SlotId]:
@@ -46,7 +46,7 @@ def touched_slots(event: SlotEvent | ClusterCreated) -> Iterable[SlotId]:
 
 
 def slot_number(text: str) -> SlotId | None:
-    """The slot of a key; None where no slot's row has such a key: int() takes "05" and other scripts' digits, too."""
+    """The slot id of a key; None if the text is not in canonical form, such as "05", which int() accepts."""
     if len(text) > _MOST_DIGITS or not text.isdecimal():
         return None
     number = SlotId(int(text))
@@ -64,4 +64,4 @@ SLOT_ROWS: Final = RowKind(
     id_of=lambda slot: slot.slot_id,
     id_in_key=slot_number,
 )
-"""The rows of slots, for example ``main/slot/17``."""
+"""The kind of a slot's row, for example ``main/slot/17``."""

@@ -1,7 +1,7 @@
-"""What is left of the slot table without the dead where nothing is planned, and which slots cannot be planned at all.
+"""The slot table without the dead, if nothing is planned, and the slots that cannot be planned at all.
 
 Nothing is planned while reconciliation is paused, and after a refused answer. A slot that no node may be given stays
-with the living nodes that hold it, also when they are to be relieved of it: they have its last copies.
+with its living holders, even if they are to be relieved of it, because they have its last copies.
 """
 
 from collections import Counter, defaultdict
@@ -24,18 +24,18 @@ def rows_of_survivors(
     *,
     spread: bool,
 ) -> tuple[Slot, ...]:
-    """The rows that change when everybody who does not live is taken out, ascending by slot.
+    """The rows that change when all dead nodes are removed, ascending by slot.
 
-    A slot whose leader is gone is led by a surviving holder: by one that has all the data before one that does not,
-    then, if they are to be spread, by the one that leads the fewest slots, then by the first by name. A slot without
-    survivors is left empty.
+    A surviving holder leads each slot whose leader is gone. A holder that has all the data is preferred, then, if heirs
+    are to be spread, the one that leads the fewest slots, then the first by name. A slot without survivors is left
+    empty.
 
     Args:
         slots: the table.
-        living: who may stay; nobody else is put in.
+        living: the nodes that may stay; no node is added.
         ready: replicas that report to have all the data.
-        epoch: of the table with these rows.
-        spread: whether heirs are chosen by how many slots they lead; a pause lasts, and may see many deaths.
+        epoch: the epoch of the table with these rows.
+        spread: whether the number of slots that heirs lead matters, as in a pause, which may last and see many deaths.
     """
     leads = Counter(slot.leader for slot in slots)
     changed = []
@@ -53,20 +53,20 @@ def rows_of_survivors(
 
 
 def stands(slot: Slot, living: frozenset[NodeId]) -> bool:
-    """Whether a row can stay: it is led and held by the living, or by nobody at all."""
+    """Whether a row can stay: living nodes lead and hold it, or it is empty."""
     return (slot.leader in living and living.issuperset(slot.followers)) or slot.replicas == ()
 
 
 def stranded_slots(
     slots: Iterable[Slot], living: AbstractSet[NodeId], owners: Collection[NodeId], exclusions: Iterable[Exclusion]
 ) -> tuple[Slot, ...]:
-    """The rows, in their order, that living nodes hold and that can be given to nobody: all owners are excluded.
+    """The rows, in their order, with living holders but no possible owner: all owners are excluded from the slot.
 
     Args:
         slots: the table.
-        living: who may stay.
-        owners: who is to hold slots, each once.
-        exclusions: of slots and nodes.
+        living: the nodes that may stay.
+        owners: the nodes that are to hold slots, each once.
+        exclusions: the exclusions of slots.
     """
     barred: dict[SlotId, int] = defaultdict(int)
     names = frozenset(owners)
@@ -80,7 +80,7 @@ def stranded_slots(
 
 
 def stranded_texts(stranded: Iterable[Slot], living: AbstractSet[NodeId]) -> Iterator[str]:
-    """Where these slots stay and why: a sentence for those of the same nodes."""
+    """Sentences that say where stranded slots stay and why, one for all slots of the same nodes."""
     of_nodes: dict[tuple[NodeId, ...], list[SlotId]] = defaultdict(list)
     for slot in stranded:
         of_nodes[tuple(sorted(living & {*slot.replicas}))].append(slot.slot_id)
@@ -91,7 +91,7 @@ def stranded_texts(stranded: Iterable[Slot], living: AbstractSet[NodeId]) -> Ite
 
 
 def slots_text(slot_ids: Collection[SlotId]) -> str:
-    """Slots by number in a sentence: the first of them, and how many more there are."""
+    """Slot numbers as part of a sentence: the first ones, and how many more there are."""
     shown = ", ".join(map(str, sorted(slot_ids)[:_SLOTS_NAMED]))
     more = f" and {len(slot_ids) - _SLOTS_NAMED} more" if len(slot_ids) > _SLOTS_NAMED else ""
     return f"{'slot' if len(slot_ids) == 1 else 'slots'} {shown}{more}"

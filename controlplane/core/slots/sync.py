@@ -1,7 +1,7 @@
-"""Whether every slot is in sync, by what its holders report (SOFARegistry's SlotTableMonitor).
+"""Whether every slot is in sync, from the reports of its holders (SOFARegistry's SlotTableMonitor).
 
-A node's clock is never compared with anybody else's. How old a follower's last sync is, its own clock says at the time
-of the heartbeat that reports it; from then on log time counts.
+Clocks of different nodes are never compared. The age of a follower's last sync is measured by the follower's own clock
+up to the heartbeat that reports it, and by log time from then on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from controlplane.core.values.identifiers import Epoch, NodeId
 from controlplane.core.values.replica_status import ReplicaStatus
 
 MAX_SYNC_GAP_MS: Final = 180_000
-"""How old a follower's last sync may be where nobody says otherwise."""
+"""The greatest age of a follower's last sync, in ms, unless the policy sets another one."""
 _NEVER: Final = Epoch(0)
 
 
@@ -23,16 +23,16 @@ def is_stable(
     arranged_at: Epoch = _NEVER,
     max_sync_gap_ms: int = MAX_SYNC_GAP_MS,
 ) -> bool:
-    """Whether all slot leaders have their data and all followers were in sync lately.
+    """Whether all slot leaders have their data and all followers were recently in sync.
 
-    A status under another leader epoch or in another role than the table's says nothing. Neither does a report that
-    was sent before its sender knew the present slots: SOFARegistry forgets what was said of a slot that changes.
+    A status with another leader epoch or another role than the table's is ignored. So is a report that was sent before
+    its sender knew the current slots, because SOFARegistry forgets the reports about a slot that changes.
 
     Args:
         slots: the table, by slot id.
-        reports: what each node said last.
-        arranged_at: the epoch in which the slots changed last; reports on older tables do not count.
-        max_sync_gap_ms: how old a follower's last sync may be (``registry.data.replicate.max.gap.millis``).
+        reports: the last report of each node.
+        arranged_at: the epoch in which the slots changed last; reports about older tables do not count.
+        max_sync_gap_ms: the greatest age of a follower's last sync (``registry.data.replicate.max.gap.millis``).
     """
     missing = {(slot.slot_id, node_id) for slot in slots for node_id in slot.replicas}
     if any(node_id not in reports or reports[node_id].table_epoch < arranged_at for _, node_id in missing):
@@ -59,6 +59,6 @@ def _is_done(status: SlotStatus, report: SlotReport, max_sync_gap_ms: int) -> bo
 def _was_in_sync(status: SlotStatus, report: SlotReport, max_sync_gap_ms: int) -> bool:
     if status.last_sync_ms == 0:
         return False
-    # A follower whose clock was set back seems to have synced in its future: that is no older than now.
+    # A follower whose clock was set back seems to have synced in the future; the age then counts as 0.
     at_report_ms = max(report.sent_at_ms - status.last_sync_ms, 0)
     return at_report_ms + report.age_ms <= max_sync_gap_ms

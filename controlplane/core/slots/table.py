@@ -1,4 +1,4 @@
-"""The slot table's rows: which node leads and which nodes follow each hash slot."""
+"""The rows of the slot table: which node leads and which nodes follow each hash slot."""
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -15,9 +15,9 @@ class Slot:
 
     Attributes:
         slot_id: 0 to slot_count - 1.
-        leader: the node that serves it; None while no node is there to.
+        leader: the node that serves it; None if there is no such node.
         followers: the other replicas, sorted by name.
-        leader_epoch: the epoch in which ``leader`` last changed; with the term it is the slot's fencing token.
+        leader_epoch: the epoch in which ``leader`` last changed; with the term it forms the slot's fencing token.
     """
 
     slot_id: SlotId
@@ -34,7 +34,7 @@ class Slot:
         """The row with another leader and other holders.
 
         Args:
-            leader: who leads from now on; None if nobody holds the slot.
+            leader: the new leader; None if the slot has no holder.
             holders: the followers in any order; the leader may be among them.
             epoch: the epoch of the new table, which becomes the leader epoch if the leader changes.
         """
@@ -57,7 +57,7 @@ def empty_table(slot_count: int) -> tuple[Slot, ...]:
 
 
 def without_nodes(slots: tuple[Slot, ...], gone: AbstractSet[NodeId]) -> tuple[Slot, ...]:
-    """The same rows, held and led by nobody who is gone."""
+    """The same rows without these nodes as leaders or followers."""
     if not gone:
         return slots
     return tuple(
@@ -71,10 +71,10 @@ def without_nodes(slots: tuple[Slot, ...], gone: AbstractSet[NodeId]) -> tuple[S
 
 
 def split_parts(slots: tuple[Slot, ...], slot_count: int, epoch: Epoch) -> tuple[Slot, ...]:
-    """The rows of the slots that a table gains when each of its slots is split, by slot id.
+    """The rows that a table gains when each of its slots is split, by slot id.
 
-    With ``slot_count`` a power of two times the present count, both hash functions put a key of slot s into one of the
-    slots s + k * present count: each of these parts begins with the row of s, so that no data has to move.
+    ``slot_count`` has to be a power of two times the current count. Both hash functions then map a key of slot s to one
+    of the slots s + k * current count. Each of these parts starts with the row of s, so that no data has to move.
     """
     count = len(slots)
     return tuple(
@@ -83,7 +83,7 @@ def split_parts(slots: tuple[Slot, ...], slot_count: int, epoch: Epoch) -> tuple
 
 
 def by_node(slots: tuple[Slot, ...]) -> dict[NodeId, NodeSlots]:
-    """The inverted table: for each node, sorted by name, the slots that it leads and follows, ascending."""
+    """The inverted table: the slots that each node leads and follows, ascending, by name of the node."""
     leads: dict[NodeId, list[SlotId]] = {}
     follows: dict[NodeId, list[SlotId]] = {}
     for slot in slots:

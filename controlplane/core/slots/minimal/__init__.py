@@ -1,1 +1,1 @@
-"""Which nodes hold and lead which slots: the planner of least movement."""
+"""The planner of least movement: which nodes hold and lead which slots."""

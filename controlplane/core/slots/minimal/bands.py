@@ -1,6 +1,6 @@
-"""How many replicas and leaderships each node has to hold: its fair share, rounded down or up, or a tolerance more.
+"""Bands: how many replicas and leaderships each node has to hold, from its fair share and the tolerance.
 
-Exact: integers and fractions only, so that every controller draws the same line.
+All arithmetic is exact, in integers and fractions, so that every controller gets the same bounds.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class Band:
 def bands_of(
     shares: Sequence[Fraction], tolerance_percent: int, least: Sequence[int], most: Sequence[int]
 ) -> list[Band]:
-    """Bands around shares; a tolerance leads no node below ``least`` (its pins) or above ``most`` (its room)."""
+    """The bands around shares. A tolerance extends no band below ``least`` (pins) or above ``most`` (room)."""
     return [
         Band(
             min(floor(share), max(_part(share, 100 - tolerance_percent), own)),
@@ -31,14 +31,14 @@ def bands_of(
 
 
 def _part(share: Fraction, percent: int) -> int:
-    """So many percent of a share, rounded down; in integers, because there are many shares."""
+    """A percentage of a share, rounded down. Integers are used for speed, because there are many shares."""
     return share.numerator * percent // (share.denominator * 100)
 
 
 def aims(counts: Sequence[int], bands: Sequence[Band], total: int) -> list[int]:
-    """One number out of each band, ``total`` together, near to the counts that there are.
+    """One number from each band, ``total`` together, close to the present counts.
 
-    What is left above the lower bounds goes first to nodes that already hold as many, then to all in turn.
+    Units beyond the lower bounds go first to nodes that already hold as many, then to all nodes in turn.
     """
     chosen = [min(max(count, band.least), band.most) for count, band in zip(counts, bands, strict=True)]
     lack = total - sum(chosen)

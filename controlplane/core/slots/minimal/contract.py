@@ -1,4 +1,4 @@
-"""What a planner of slots is given and what it answers."""
+"""The planner's input and output."""
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
@@ -13,13 +13,13 @@ from controlplane.core.values.identifiers import Epoch, NodeId, SlotId
 
 @dataclass(frozen=True, slots=True)
 class PlacementNode:
-    """A node as planning sees it.
+    """A node as the planner sees it.
 
     Attributes:
         node_id: its name.
-        weight: its share of replicas relative to other nodes; 0 for one that lives but is to hold nothing.
-        capacity: the most replicas it may hold; 0 means no limit.
-        zone: its failure domain; empty for a node that shares none with anybody.
+        weight: its share of replicas relative to other nodes; 0 for a living node that is to hold nothing.
+        capacity: the most replicas that it may hold; 0 means no limit.
+        zone: its failure domain; empty for a node that shares none with another node.
     """
 
     node_id: NodeId
@@ -30,14 +30,14 @@ class PlacementNode:
 
 @dataclass(frozen=True, slots=True)
 class PlacementRules:
-    """What a table has to be like.
+    """The rules for a table.
 
     Attributes:
-        replica_count: copies wished of each slot, the slot leader included; at least 1.
+        replica_count: copies of each slot, the slot leader included; at least 1.
         zone_rule: whether a zone may hold more than ``replicas_per_zone`` replicas of a slot.
         replicas_per_zone: at least 1.
-        tolerance_percent: how far from its share a node's count may be, in percent of the share; 0 allows the floor
-            and the ceiling of the share and nothing else.
+        tolerance_percent: how far a node's count may be from its share, in percent of the share; 0 allows only the
+            floor and the ceiling of the share.
     """
 
     replica_count: int
@@ -48,12 +48,12 @@ class PlacementRules:
 
 @dataclass(frozen=True, slots=True)
 class LoadGoal:
-    """How far load is to be spread, where it is known.
+    """How far load is to be spread, if it is known.
 
     Attributes:
-        loads: what each slot brings to its leader, in any one unit; a slot that is missing brings nothing.
-        target_percent: of a node's fair part of all load (its weight's), the most that it is to bear; 105, say.
-        most_moves: replicas that may be moved for it.
+        loads: the load that each slot brings to its leader, in any one unit; a missing slot brings none.
+        target_percent: the greatest load of a node, in percent of its fair part by weight; 105, for example.
+        most_moves: replicas that may be moved to spread load.
     """
 
     loads: Mapping[SlotId, int]
@@ -63,18 +63,18 @@ class LoadGoal:
 
 @dataclass(frozen=True, slots=True)
 class PlacementProblem:
-    """What a planner is asked.
+    """The planner's input.
 
     Attributes:
-        previous: one row for each slot (leader None and no followers where it never had a node), by slot id. Holders
-            that are not among ``nodes`` are gone.
-        nodes: who lives, in any order.
-        rules: what the table has to be like.
-        epoch: the epoch of the table that is planned; a slot whose leader changes takes it as its leader epoch.
+        previous: one row for each slot, by slot id (leader None and no followers if it never had a node). Holders that
+            are not among ``nodes`` are gone.
+        nodes: the living nodes, in any order.
+        rules: the rules for the table.
+        epoch: the epoch of the planned table; a slot whose leader changes takes it as its leader epoch.
         ready: replicas that report to be up to date, preferred as new leaders.
-        pins: replicas that have to be there.
-        exclusions: replicas that must not be there.
-        load: how far load is to be spread after all that; None if it is not known.
+        pins: replicas that have to be placed.
+        exclusions: replicas that must not be placed.
+        load: how far load is to be spread afterwards; None if it is not known.
     """
 
     previous: tuple[Slot, ...]
@@ -92,7 +92,7 @@ class Plan:
     """A planned slot table.
 
     Attributes:
-        slots: the rows that change, by slot id; rows that are not here stay as they are.
+        slots: the rows that change, by slot id; all other rows stay.
         certificate: the proof that nothing moved without need.
     """
 

@@ -1,18 +1,18 @@
 """Brings every node into its band by the cheapest exchanges: minimum-cost flow by successive shortest paths.
 
-The flow network has a vertex for each slot and node, but paths need only be sought among the nodes: an arc from a
-*giver* to a *taker* stands for the cheapest slot in which the one can hand its unit to the other. One more vertex, the
-hub, joins all nodes through the slack of their bands: a node below its upper bound may keep a unit more, a node above
-its lower bound may spare one. A round finds the shortest distances from the nodes that hold too much (Bellman and
-Ford; costs may be negative, cycles never are) and hands units along disjoint shortest paths until none is left (as
-Dinic does with distances in arcs). Because every path was a shortest one, the result costs the least possible, and
-the distances are the prices that prove it.
+The flow network has a vertex for each slot and node, but paths need only be searched among the nodes: an arc from a
+*giver* to a *taker* stands for the cheapest slot in which the giver can hand its unit to the taker. One more vertex,
+the hub, joins all nodes through the slack of their bands: a node below its upper bound may keep one more unit, and a
+node above its lower bound may give one away. Each round finds the shortest distances from the nodes that hold too much
+(Bellman-Ford; costs may be negative, but cycles never are) and hands units along disjoint shortest paths until none is
+left (as Dinic's algorithm does with distances in arcs). Every path is a shortest one, so the result has the least
+possible cost, and the distances are the prices that prove it.
 
-What the holders of one slot may be is a matroid with costs (so many nodes, so many of a zone), so this is the
-intersection of valuated matroids (Murota, "Valuated matroid intersection", 1996): exchanges within a slot suffice, and
-along a shortest path with the fewest hand-overs even several of them in one slot keep it legal and cheapest.
+The possible holders of one slot form a matroid with costs (a number of nodes, and a number per zone), so this is the
+intersection of valuated matroids (Murota, "Valuated matroid intersection", 1996). Exchanges within a slot therefore
+suffice. Along a shortest path with the fewest hand-overs, even several of them in one slot keep it valid and cheapest.
 
-Ties fall by the number of hand-overs, then by the index of the node: equal inputs give equal answers.
+Ties are broken by the number of hand-overs, then by the index of the node, so equal inputs give equal answers.
 """
 
 from collections.abc import Sequence
@@ -25,15 +25,15 @@ from controlplane.core.slots.minimal.matrices import Numbers, Truths
 from controlplane.errors import InvariantViolationError
 
 IMPOSSIBLE: Final = 1 << 60
-"""More than any path costs; :func:`fits` tells for which tables that is true."""
+"""A cost greater than that of any path. :func:`fits` says for which tables this holds."""
 
 
 _LOOK_AHEAD: Final = 256
-"""How many hand-overs are looked at together: most are to nodes that proved to be dead ends."""
+"""Number of hand-overs that are checked together, because most of them lead to nodes already known as dead ends."""
 
 
 class HandOver(NamedTuple):
-    """One unit from one node to another, in a slot."""
+    """One unit handed from one node to another, in a slot."""
 
     giver: int
     taker: int
@@ -41,47 +41,48 @@ class HandOver(NamedTuple):
 
 
 class Exchange(Protocol):
-    """Units (replicas, or slot leaderships) on nodes, as far as balancing them has to know.
+    """Units (replicas or slot leaderships) on nodes, as balancing sees them.
 
     Attributes:
-        counts: how many units each node holds.
+        counts: number of units on each node.
     """
 
     counts: Numbers
 
     def costs(self) -> Numbers:
-        """For each giver (row) and taker (column) what the cheapest hand-over costs, or ``IMPOSSIBLE``."""
+        """The cost of the cheapest hand-over for each giver (row) and taker (column), or ``IMPOSSIBLE``."""
         ...
 
     def offers(self, giver: int, prices: Numbers) -> tuple[Numbers, Numbers]:
-        """The giver's hand-overs that cost just ``prices`` of their taker: slots and takers, in order of preference.
+        """The giver's hand-overs that cost exactly their takers' ``prices``: slots and takers, preferred ones first.
 
-        They are found once, after ``costs``, and may be out of date when their turn comes: ``cost`` tells.
+        They are computed once, after ``costs``, and may be out of date when they are used; ``cost`` gives the current
+        cost.
         """
         ...
 
     def cost(self, hand_over: HandOver) -> int:
-        """What a hand-over costs now; ``IMPOSSIBLE`` if it cannot be."""
+        """The current cost of a hand-over; ``IMPOSSIBLE`` if it cannot be carried out."""
         ...
 
     def carry_out(self, hand_over: HandOver) -> None:
-        """Move one unit and keep ``counts``."""
+        """Move one unit and update ``counts``."""
         ...
 
 
 def fits(slot_count: int, node_count: int) -> bool:
     """Whether every path costs less than ``IMPOSSIBLE``.
 
-    A path has no more hand-overs than there are nodes. None costs more than 2 (s + 2)² for s slots (the leader of a
-    slot that passes over its heirs), times what makes room for the number of arcs.
+    A path has no more hand-overs than there are nodes. With s slots, none costs more than 2 (s + 2)² (the leader of a
+    slot that passes over its heirs), multiplied by the scale that makes room for the number of arcs.
     """
     return 2 * (slot_count + 2) ** 2 * _scale(node_count) ** 2 < IMPOSSIBLE
 
 
 def balance(exchange: Exchange, bands: Sequence[Band]) -> bool:
-    """Exchange units at the least cost until every node is in its band; whether anything had to be exchanged.
+    """Exchange units at the least cost until every node is in its band; return whether any exchange was necessary.
 
-    The units given must be where they cost least if there were no bands.
+    The units must be placed at the least cost possible without bands.
 
     Raises:
         InvariantViolationError: no distribution of the units is in the bands.
@@ -102,24 +103,24 @@ def balance(exchange: Exchange, bands: Sequence[Band]) -> bool:
 def prices(exchange: Exchange, bands: Sequence[Band]) -> list[int]:
     """The price of one more unit at each node: the dual solution that proves that the exchange's cost is the least.
 
-    A unit cannot be handed over for less than the difference of prices; only a full node may have a positive price,
-    and only a node at its lower bound a negative one.
+    Handing a unit over costs at least the difference of the two prices. Only a full node may have a positive price, and
+    only a node at its lower bound a negative one.
     """
     least = np.array([band.least for band in bands], np.int64)
     most = np.array([band.most for band in bands], np.int64)
     lengths = _lengths(exchange.costs(), exchange.counts, least, most)
     distances = _distances(lengths, np.zeros(len(lengths), np.int64))
-    costs = distances // _scale(len(bands))  # what the number of arcs added stays under the scale
+    costs = distances // _scale(len(bands))  # the number of arcs, which was added, is less than the scale
     return [int(costs[-1] - cost) for cost in costs[:-1]]
 
 
 def _scale(width: int) -> int:
-    """What costs are multiplied by, so that the number of arcs decides between paths of equal cost."""
+    """The factor of costs, so that the number of arcs decides between paths of equal cost."""
     return width + 2
 
 
 def _lengths(costs: Numbers, counts: Numbers, least: Numbers, most: Numbers) -> Numbers:
-    """The arcs between all vertices (the hub is the last): cost times the scale plus one."""
+    """The lengths of the arcs between all vertices (the hub is the last): cost times the scale, plus one."""
     width = len(counts)
     lengths = np.full((width + 1, width + 1), IMPOSSIBLE, np.int64)
     known = costs < IMPOSSIBLE
@@ -130,10 +131,10 @@ def _lengths(costs: Numbers, counts: Numbers, least: Numbers, most: Numbers) -> 
 
 
 def _distances(lengths: Numbers, begin: Numbers) -> Numbers:
-    """The shortest distance of every vertex, with what it begins at as a first bound (Bellman and Ford).
+    """The shortest distance of every vertex, with ``begin`` as the initial bounds (Bellman-Ford).
 
     Raises:
-        InvariantViolationError: a cycle gains; distances would fall more often than there are vertices.
+        InvariantViolationError: there is a negative cycle: distances fall more often than there are vertices.
     """
     distances = begin
     for _ in range(len(lengths) + 1):
@@ -141,14 +142,14 @@ def _distances(lengths: Numbers, begin: Numbers) -> Numbers:
         if (shorter == distances).all():
             return distances
         distances = shorter
-    raise InvariantViolationError("placement: an exchange that gains was left out of an earlier round")
+    raise InvariantViolationError("placement: an earlier round left out an exchange that lowers the cost")
 
 
 class _Round:
-    """One round: distances once, then as many disjoint shortest paths as there are, to whichever node lacks a unit.
+    """One round: computes distances once, then uses disjoint shortest paths to the nodes that lack a unit.
 
-    Hand-overs within a round never create a new shortest path (each makes its reverse longer by two), so a hand-over
-    that was tried in vain need not be tried again before the next round.
+    Hand-overs within a round never create a new shortest path (each makes its reverse longer by two). A hand-over that
+    failed is therefore not tried again before the next round.
     """
 
     def __init__(self, exchange: Exchange, least: Numbers, most: Numbers) -> None:
@@ -174,7 +175,7 @@ class _Round:
         self._dead = np.zeros(width + 1, np.bool_)
 
     def run(self) -> bool:
-        """Hand units over along shortest paths until none is left; whether there was one."""
+        """Hand units over along shortest paths until none is left; return whether there was one."""
         found = False
         for start in self._starts:
             units = -self._hub_need if start == self._hub else self._surplus[start]
@@ -184,7 +185,7 @@ class _Round:
         return found
 
     def _push(self, start: int) -> bool:
-        """Hand one unit along one shortest path from ``start``, if there is one left."""
+        """Hand one unit along a shortest path from ``start``; return whether there was one."""
         path: list[HandOver] = []
         at = start
         while not self._ends(at):
@@ -205,7 +206,7 @@ class _Round:
         return True
 
     def _ends(self, vertex: int) -> bool:
-        """Whether a unit that comes to this vertex is wanted there."""
+        """Whether this vertex lacks a unit."""
         if vertex == self._hub:
             return self._hub_need > 0
         count = int(self._exchange.counts[vertex])
@@ -233,7 +234,7 @@ class _Round:
 
 
 class _Offers:
-    """One giver's hand-overs, of which the first ones have been tried."""
+    """The hand-overs of one giver, with a cursor behind those that were tried."""
 
     def __init__(self, giver: int, slots: Numbers, takers: Numbers) -> None:
         self._giver = giver
@@ -242,7 +243,7 @@ class _Offers:
         self._tried = 0
 
     def next_alive(self, dead: Truths) -> HandOver | None:
-        """The next one to somebody who is not dead; the dead stay dead, so nothing has to be looked at again."""
+        """The next hand-over to a taker that is not a dead end. Dead ends stay so; the cursor never moves back."""
         while self._tried < len(self._takers):
             if not dead[self._takers[self._tried]]:
                 return HandOver(self._giver, int(self._takers[self._tried]), int(self._slots[self._tried]))
@@ -252,5 +253,5 @@ class _Offers:
         return None
 
     def drop(self) -> None:
-        """The next one is of no use."""
+        """Skip the next hand-over."""
         self._tried += 1

@@ -1,6 +1,6 @@
-"""Maximum flow in small networks with whole capacities of any size (Dinic's algorithm).
+"""Maximum flow in small networks with integer capacities of any size (Dinic's algorithm).
 
-Networks here have an arc for each group of slots that are alike and each node, not for each slot, so they are small.
+Networks have an arc for each pair of a node and a group of slots that are alike, not for each slot, so they are small.
 """
 
 from collections import deque
@@ -16,14 +16,14 @@ class FlowNetwork:
         self._room: list[int] = []
 
     def add_arc(self, tail: int, head: int, capacity: int) -> None:
-        """An arc, and its reverse for taking flow back."""
+        """Add an arc, and its reverse for taking flow back."""
         for start, end, room in ((tail, head, capacity), (head, tail, 0)):
             self._arcs[start].append(len(self._heads))
             self._heads.append(end)
             self._room.append(room)
 
     def push_all(self, source: int, sink: int) -> int:
-        """Send as much as goes, and say how much that is."""
+        """Send as much flow as possible, and return the amount."""
         total = 0
         while (levels := self._levels(source))[sink] >= 0:
             cursors = [0] * len(self._arcs)
@@ -32,7 +32,7 @@ class FlowNetwork:
         return total
 
     def reached_from(self, source: int) -> Sequence[bool]:
-        """Which vertices more could still be sent to."""
+        """For each vertex, whether more flow could still be sent to it."""
         return [level >= 0 for level in self._levels(source)]
 
     def _levels(self, source: int) -> list[int]:
@@ -49,7 +49,7 @@ class FlowNetwork:
         return levels
 
     def _push_one(self, source: int, sink: int, levels: list[int], cursors: list[int]) -> int:
-        """Send along one path of a level graph; 0 if there is none left."""
+        """Send flow along one path of a level graph, and return the amount; 0 if no path is left."""
         path: list[int] = []
         vertex = source
         while vertex != sink:

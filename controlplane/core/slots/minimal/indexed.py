@@ -1,4 +1,4 @@
-"""A placement problem in numbers: nodes and slots as indexes, who holds what as a matrix."""
+"""A placement problem in numbers: nodes and slots as indexes, and holders as a matrix."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,25 +16,25 @@ from controlplane.core.slots.pins import Pin
 from controlplane.core.values.identifiers import NodeId, SlotId
 
 NO_ZONE = 0
-"""The index of the zone of all nodes without one: it limits nobody."""
+"""The index of the zone for all nodes without one; it has no limit."""
 
 
 @dataclass(frozen=True)
 class IndexedProblem:
-    """A problem by index of slot (place in the table) and of node (place among the usable ones, by name).
+    """A placement problem by index of slot (row of the table) and of node (position among the usable ones, by name).
 
     Attributes:
-        problem: as it was asked.
+        problem: the original problem.
         nodes: the nodes that may hold slots, by name.
         indexes: names to indexes.
-        before: slots by nodes: who holds what.
-        holders_before: how many nodes held each slot, those that are gone included.
+        before: matrix of slots by nodes: the holders before.
+        holders_before: number of holders of each slot before, including those that are gone.
         leaders: each slot's leader, ``NOBODY`` if it has none among the nodes.
-        zones: each node's zone; all ``NO_ZONE`` where zones do not matter.
-        zone_names: by index.
-        eligible: slots by nodes: who may hold what; None where all may.
-        pins: those that can be had now.
-        suspended: the others, with the reason.
+        zones: each node's zone; all ``NO_ZONE`` if zones do not matter.
+        zone_names: names of zones, by index.
+        eligible: matrix of slots by nodes: the possible holders; None if every node may hold every slot.
+        pins: the pins that can be kept now.
+        suspended: the other pins, with the reason.
     """
 
     problem: PlacementProblem
@@ -51,12 +51,12 @@ class IndexedProblem:
 
     @cached_property
     def living_holders(self) -> Numbers:
-        """How many of the nodes held each slot."""
+        """Number of the nodes that held each slot."""
         return count_by_row(self.before)
 
     @cached_property
     def pinned(self) -> Truths | None:
-        """Slots by nodes: who has to hold what; None where nobody has to."""
+        """Matrix of slots by nodes: the pinned holders; None without pins."""
         if not self.pins:
             return None
         pinned = np.zeros(self.before.shape, np.bool_)
@@ -73,7 +73,7 @@ class IndexedProblem:
 
     @cached_property
     def ready(self) -> Truths:
-        """Slots by nodes: who reports to have all the data."""
+        """Matrix of slots by nodes: the replicas that report to have all the data."""
         ready = np.zeros(self.before.shape, np.bool_)
         rows = self._rows if self.problem.ready else {}
         known = [
@@ -99,7 +99,7 @@ class IndexedProblem:
 
 
 def index_problem(problem: PlacementProblem) -> IndexedProblem:
-    """The same problem in numbers."""
+    """Convert a problem into numbers."""
     nodes = tuple(sorted((node for node in problem.nodes if node.weight > 0), key=lambda node: node.node_id))
     indexes = {node.node_id: index for index, node in enumerate(nodes)}
     previous = problem.previous
@@ -112,7 +112,7 @@ def index_problem(problem: PlacementProblem) -> IndexedProblem:
     followers = list(map(attrgetter("followers"), previous))
     lengths = np.fromiter(map(len, followers), np.int64, slot_count)
     columns = np.fromiter(map(indexes.get, chain.from_iterable(followers), repeat(NOBODY)), np.int64, lengths.sum())
-    before = np.zeros((slot_count, width + 1), np.bool_)  # the last column takes whoever is gone
+    before = np.zeros((slot_count, width + 1), np.bool_)  # the last column collects holders that are gone
     before[np.repeat(np.arange(slot_count), lengths), columns] = True
     before[np.arange(slot_count), leaders] = True
     before = np.ascontiguousarray(before[:, :width])
@@ -151,7 +151,7 @@ def _zones(problem: PlacementProblem, nodes: Sequence[PlacementNode]) -> tuple[t
 def _sort_out_pins(
     problem: PlacementProblem, indexes: Mapping[NodeId, int], zones: Sequence[int]
 ) -> tuple[tuple[Pin, ...], tuple[tuple[Pin, str], ...]]:
-    """The pins that can be had together, taken in order, and the others with the reason."""
+    """The pins that can be kept, examined in order, and the others with the reason."""
     rules = problem.rules
     barred = {(each.slot_id, each.node_id) for each in problem.exclusions}
     capacities = {node.node_id: node.capacity or len(problem.previous) for node in problem.nodes}

@@ -1,7 +1,7 @@
-"""Hand-overs of replicas by what they cost.
+"""Hand-overs of replicas, grouped by cost.
 
-There are millions of hand-overs and a handful of costs: what it costs to leave has few values, and so has what it costs
-to come. So units and nodes are sorted by these, and sums are formed of values, not of cells.
+There are millions of hand-overs, but few different costs: leaving a node has few possible costs, and so has arriving at
+one. Units and nodes are therefore grouped by these costs, and sums are computed for groups instead of cells.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ from controlplane.core.slots.minimal.matrices import Numbers, Truths, packed, un
 
 
 class Kinds:
-    """Cells of an array by what they cost; a cell that is of no kind is impossible."""
+    """Cells of an array grouped by cost; a cell in no group is impossible."""
 
     def __init__(self, of_cost: Mapping[int, Truths]) -> None:
         self.of_cost = {cost: chosen for cost, chosen in of_cost.items() if chosen.any()}
 
     @classmethod
     def of(cls, possible: Truths) -> "Kinds":
-        """Cells that cost nothing yet."""
+        """Cells that have no cost yet."""
         return cls({0: possible})
 
     def split(self, marked: Truths, more: int) -> "Kinds":
-        """The marked cells cost so much more; ``more`` is no difference between two costs that there are."""
+        """Add ``more`` to the cost of the marked cells; ``more`` must not be the difference of two existing costs."""
         unmarked = ~marked
         return Kinds(
             {cost: chosen & unmarked for cost, chosen in self.of_cost.items()}
@@ -32,18 +32,18 @@ class Kinds:
         )
 
     def without(self, marked: Truths) -> "Kinds":
-        """The marked cells are impossible."""
+        """Make the marked cells impossible."""
         return Kinds({cost: chosen & ~marked for cost, chosen in self.of_cost.items()})
 
 
 def cheapest_meetings(slots: Numbers, givers: Numbers, leaving: Kinds, coming: Kinds, width: int) -> Numbers:
-    """For each giver and taker the least that a unit's leaving and its coming cost together in one of the slots.
+    """For each giver and taker, the least total cost of a unit's leaving and arriving in one of the slots.
 
     Args:
-        slots: of each unit.
-        givers: of each unit, ascending.
-        leaving: units by what it costs to take them away.
-        coming: slots by nodes, by what it costs to give one to the node.
+        slots: the slot of each unit.
+        givers: the giver of each unit, ascending.
+        leaving: units, by the cost of taking them away.
+        coming: slots by nodes, by the cost of giving the node a unit of the slot.
         width: number of nodes.
     """
     cheapest = np.full((width, width), IMPOSSIBLE, np.int64)
@@ -58,13 +58,13 @@ def cheapest_meetings(slots: Numbers, givers: Numbers, leaving: Kinds, coming: K
 
 
 def meetings_at(prices: Numbers, unit_count: int, leaving: Kinds, coming: Kinds) -> Truths:
-    """Units by takers: where leaving and coming cost together just what the taker's price says.
+    """Matrix of units by takers: where leaving and arriving together cost exactly the taker's price.
 
     Args:
-        prices: for each taker.
+        prices: the price of each taker.
         unit_count: number of units.
-        leaving: units by what it costs to take them away.
-        coming: units by takers, by what it costs to give the unit's slot to the taker.
+        leaving: units, by the cost of taking them away.
+        coming: units by takers, by the cost of giving the unit's slot to the taker.
     """
     fits = np.zeros((unit_count, len(prices)), np.bool_)
     for cost_to_come, takers in coming.of_cost.items():

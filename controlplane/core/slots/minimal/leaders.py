@@ -12,23 +12,23 @@ NOBODY = -1
 
 
 class SlotLeaders:
-    """The leader of every slot while it is planned; units to exchange are leaderships.
+    """The leaders of all slots while they are planned; the units to exchange are leaderships.
 
-    What a leader costs, the first of these outweighing all that follow, over the whole table:
+    The cost of a leader has three parts. Each outweighs all that follow, over the whole table:
 
-    1. A slot whose leader is gone has heirs: the holders that held it before, or if any of these is ready only the
-       ready ones. Anybody else would begin with nothing while an heir has the data.
+    1. A leader that is not an heir, if the slot's leader is gone and it has heirs: the holders from before, or only the
+       ready ones if there are any. Another node would start without data although an heir has it.
     2. A change of leader.
-    3. A new leader that is not known to be ready, and more so one that did not hold the slot before.
+    3. A new leader that is not known to be ready; more if it did not hold the slot before.
 
     Attributes:
-        leaders: for each slot the index of its leader; ``NOBODY`` if nobody holds it.
-        counts: leaderships of each node.
+        leaders: the index of each slot's leader; ``NOBODY`` if the slot has no holder.
+        counts: number of leaderships of each node.
     """
 
     def __init__(self, holders: Truths, kept: Numbers, before: Truths, ready: Truths, pinned: Numbers) -> None:
-        """All by index of slot (and node); ``kept`` and ``pinned`` name a node, or ``NOBODY``."""
-        # Seats by slots, not slots by seats: numpy is slow at going along an axis as short as that of seats.
+        """All arguments are by index of slot (and node); ``kept`` and ``pinned`` contain a node, or ``NOBODY``."""
+        # The matrix is seats by slots, because numpy is slow along an axis as short as that of seats.
         self._members = _seated(holders)
         self._change_cost = 2 * len(holders) + 1
         self._costs = self._priced(kept, before, ready)
@@ -40,7 +40,7 @@ class SlotLeaders:
         self._slots = self._begins = np.zeros(0, np.int64)
 
     def _priced(self, kept: Numbers, before: Truths, ready: Truths) -> Numbers:
-        """What each holder costs as leader."""
+        """The cost of each holder as leader."""
         members = self._members
         slots = np.arange(members.shape[1])
         there = members != NOBODY
@@ -55,7 +55,7 @@ class SlotLeaders:
         return np.where(there, costs, IMPOSSIBLE)
 
     def choose_cheapest(self, bands: Sequence[Band]) -> None:
-        """Give each slot one of its cheapest leaders; kept ones first, then where most is lacking."""
+        """Give each slot one of its cheapest leaders: the kept one first, then the one on the node that lacks most."""
         if not len(self._members):
             return
         cheapest = self._costs.min(axis=0)
@@ -79,13 +79,13 @@ class SlotLeaders:
         self._compare()
 
     def drop_preferences(self) -> None:
-        """From now on costs are those that the certificate proves: without the third, in whole changes."""
+        """Reduce costs to those that the certificate proves: without the third part, in units of changes."""
         self._costs = np.where(self._costs < IMPOSSIBLE, self._costs // self._change_cost, IMPOSSIBLE)
         self._change_cost = 1
         self._compare()
 
     def _compare(self) -> None:
-        """Find out what each slot would cost more under each other of its holders."""
+        """Compute the additional cost of each slot under each of its other holders."""
         if not len(self._members):
             return
         slots = np.arange(len(self.leaders))
@@ -141,7 +141,7 @@ class SlotLeaders:
 
 
 def _seated(holders: Truths) -> Numbers:
-    """Seats by slots: the indexes of each slot's holders, ascending, filled up with ``NOBODY``."""
+    """Matrix of seats by slots: the indexes of each slot's holders, ascending, padded with ``NOBODY``."""
     rows, indexes = cells(holders)
     counts = np.bincount(rows, minlength=len(holders))
     members = np.full((int(counts.max(initial=0)), len(holders)), NOBODY, np.int64)

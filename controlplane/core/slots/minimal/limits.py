@@ -1,4 +1,4 @@
-"""What a slot table can be like: how many replicas each slot can have, and how many each node has to hold."""
+"""The limits of a slot table: the number of replicas of each slot, and the bands of the nodes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from controlplane.core.slots.minimal.shares import Room, SlotGroup, fair_shares
 
 @dataclass(frozen=True, slots=True)
 class TableLimits:
-    """What the table can be like.
+    """The limits of a table.
 
     Attributes:
-        slots: what each slot gets.
-        unserved: replicas that no node has room for: so many slots have one less than ``slots`` says.
+        slots: the limits of each slot.
+        unserved: replicas that no node has room for; as many slots have one less than ``slots`` says.
         shares: each node's fair share of replicas.
         bands: each node's band of replicas.
-        shortfalls: what was wished and cannot be, a sentence each.
+        shortfalls: what was asked for and is impossible, one sentence each.
     """
 
     slots: SlotLimits
@@ -36,16 +36,16 @@ class TableLimits:
 
     @property
     def units_of_all(self) -> int | None:
-        """How many replicas every slot has that has any; None if they differ."""
+        """The number of replicas of every slot that has any; None if slots differ."""
         units = set(np.unique(self.slots.units).tolist()) - {0}
         return units.pop() if len(units) == 1 and not self.unserved else None
 
 
 def table_limits(asked: IndexedProblem) -> TableLimits:
-    """The limits of the table that is asked for.
+    """The limits of the table for a problem.
 
-    Every slot gets the wished replicas, or as many as nodes (and hard zones) there are for it. If the nodes' capacities
-    cannot hold that, the slots get the greatest number that all of them can have, and as many as possible get one more.
+    Every slot gets the replicas asked for, or as many as the nodes (and hard zones) allow. If the nodes' capacities do
+    not suffice, slots get the greatest number that all of them can have, and as many as possible get one more.
     """
     rules = asked.problem.rules
     pinned = asked.pinned
@@ -81,7 +81,7 @@ def table_limits(asked: IndexedProblem) -> TableLimits:
         zones = ZoneLimit(node_zones, np.array(zone_limits, np.int64), hard, violation)
     eligible = asked.eligible
     if unserved:
-        # Whoever cannot have as many as the others gets all that it can have.
+        # A slot that cannot have as many replicas as the others gets all that it can have.
         spare = np.array(possible, np.int64)[places] >= level
         eligible = np.concatenate(
             [np.ones_like(asked.before) if eligible is None else eligible, spare[:, None]], axis=1
@@ -100,11 +100,11 @@ def table_limits(asked: IndexedProblem) -> TableLimits:
 def leader_shares(
     asked: IndexedProblem, limits: TableLimits, holders: Truths, held: Sequence[int]
 ) -> tuple[Fraction, ...]:
-    """Each node's fair share of slot leaderships, given who holds what, and how much each does.
+    """Each node's fair share of slot leaderships, given the holders of each slot and the replicas of each node.
 
-    None are given where they follow from those of replicas: where all slots have the same number of replicas and no
-    leader is pinned, a node's share of leaderships is the same part of all as its share of replicas. Otherwise it is as
-    near to that as the holders allow: the fair share again.
+    The result is empty if the shares follow from those of replicas: if all slots have the same number of replicas and
+    no leader is pinned, both shares are the same fraction of the total. Otherwise they are as close to that as the
+    holders allow, which is the fair share again.
     """
     pinned = asked.pinned_leaders
     if limits.units_of_all is not None and (pinned == NOBODY).all():
@@ -128,7 +128,7 @@ def leader_shares(
 def leader_bands(
     asked: IndexedProblem, limits: TableLimits, held: Sequence[int], shares: Sequence[Fraction]
 ) -> list[Band]:
-    """Each node's band of slot leaderships, given how much each holds and :func:`leader_shares`."""
+    """Each node's band of slot leaderships, given its replicas and :func:`leader_shares`."""
     pinned = asked.pinned_leaders
     led = np.bincount(pinned[pinned != NOBODY], minlength=len(held)).tolist()
     units = limits.units_of_all or 1
@@ -139,7 +139,7 @@ def leader_bands(
 def _patterns(
     asked: IndexedProblem, pinned: Truths | None
 ) -> tuple[Numbers, list[tuple[frozenset[int], frozenset[int]]]]:
-    """Which slots are alike: each slot's pattern, and each pattern's eligible and pinned nodes."""
+    """Groups slots that are alike: the pattern of each slot, and the eligible and pinned nodes of each pattern."""
     everybody = frozenset(range(len(asked.nodes)))
     if asked.eligible is None and pinned is None:
         return np.zeros(len(asked.before), np.int64), [(everybody, frozenset())]
@@ -153,7 +153,7 @@ def _patterns(
 
 
 def _equal_rows(matrix: Numbers | Truths) -> tuple[Numbers, list[int]]:
-    """For each row the number of its kind, in order of their first appearance, and each kind's first row."""
+    """The kind of each row, numbered in order of first appearance, and the first row of each kind."""
     kinds: dict[bytes, int] = {}
     first: list[int] = []
     places = np.empty(len(matrix), np.int64)
@@ -166,12 +166,12 @@ def _equal_rows(matrix: Numbers | Truths) -> tuple[Numbers, list[int]]:
 
 
 def _zone_limits(asked: IndexedProblem) -> list[int]:
-    """For each zone, how many replicas of a slot it may hold."""
+    """The number of replicas of a slot that each zone may hold."""
     return [len(asked.nodes) + 1, *[asked.problem.rules.replicas_per_zone] * (len(asked.zone_names) - 1)]
 
 
 def _possible(eligible: frozenset[int], zones: Sequence[int], zone_limits: Sequence[int], *, hard: bool) -> int:
-    """How many of these nodes a slot can be on together."""
+    """The number of these nodes that can hold one slot together."""
     counts = [0] * len(zone_limits)
     for index in eligible:
         counts[zones[index]] += 1

@@ -1,10 +1,11 @@
-"""Third stage: spreads load over the nodes, where it is known, and keeps what the first two stages have reached.
+"""Third stage: spreads load over the nodes, if it is known, and preserves what the first two stages have reached.
 
-A slot's load rests on its leader. The most loaded node hands slots to others until none bears more than the target:
-first leaderships alone, which moves nothing, then replicas with their leaderships. Nodes stay in their bands, so most
-hand-overs are exchanges of a heavy slot for a lighter one. This is a heuristic: to be exact is NP-hard, already for two
-nodes and one replica (it is the partition problem). Each hand-over takes the pair of slots that levels the two nodes
-best, so the greatest load falls with every one of them.
+The load of a slot is borne by its leader. The most loaded node hands slots to others until no node bears more than the
+target: first leaderships alone, which moves nothing, then replicas with their leaderships. Nodes stay in their bands,
+so most hand-overs exchange a heavy slot for a lighter one.
+
+The stage is a heuristic. The exact problem is NP-hard, even for two nodes and one replica (it is the partition
+problem). Each hand-over uses the pair of slots that balances the two nodes best, so each one lowers the greatest load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,20 +21,20 @@ from controlplane.core.slots.minimal.matrices import Numbers, Truths
 from controlplane.core.slots.minimal.replicas import SlotLimits
 
 _COLD_NODES_TRIED = 16
-"""Of the nodes that bear least, how many are offered replicas of a hot one at each step."""
+"""Number of least loaded nodes to which replicas of a hot node are offered in each step."""
 _NOTHING = -1
 
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What the stage did.
+    """The result of the stage.
 
     Attributes:
-        before: the greatest load of a node relative to its fair part, before.
-        after: the same after it.
+        before: the greatest load of a node relative to its fair part, before the stage.
+        after: the same after the stage.
         moved: replicas that it moved.
         leader_changes: slots whose leader it changed.
-        least_leader_changes: how many it takes at least to bring every node under the target.
+        least_leader_changes: the least number of changes that brings every node below the target.
     """
 
     before: Fraction
@@ -45,7 +46,7 @@ class LoadReport:
 
 @dataclass(frozen=True, slots=True)
 class _HandOver:
-    """A heavy slot from the hot node to another one, and maybe a lighter slot back."""
+    """A heavy slot from the hot node to another one, and possibly a lighter slot back."""
 
     level: Fraction
     moves: int
@@ -58,7 +59,7 @@ class LoadSpreader:
     """The table while its load is spread.
 
     Attributes:
-        holders: slots by nodes.
+        holders: matrix of slots by nodes.
         leaders: each slot's leader, negative for none.
     """
 
@@ -71,7 +72,7 @@ class LoadSpreader:
         bands: tuple[Sequence[Band], Sequence[Band]],
         goal: LoadGoal,
     ) -> None:
-        """``bands`` are those of replicas and those of leaderships."""
+        """``bands`` are the bands of replicas and those of leaderships."""
         width = len(asked.nodes)
         self.holders = holders.copy()
         self.leaders = leaders.copy()
@@ -91,7 +92,7 @@ class LoadSpreader:
         self._moved = 0
 
     def run(self) -> LoadReport:
-        """Hand over until no node bears more than the target, nothing helps, or the moves are used up."""
+        """Hand slots over until no node bears more than the target, nothing helps, or the moves are used up."""
         before, least = self._greatest()[0], self._least_changes()
         while (hot := self._greatest())[0] * 100 > self._goal.target_percent:
             best = min(self._possible(hot[1]), default=None, key=self._rank)
@@ -102,17 +103,17 @@ class LoadSpreader:
         return LoadReport(before, self._greatest()[0], self._moved, changes, least)
 
     def _level(self, index: int, borne: int) -> Fraction:
-        """A node's load relative to its fair part of all."""
+        """A node's load relative to its fair part of the total."""
         return Fraction(borne) / self._fair[index] if self._fair[index] else Fraction(0)
 
     def _greatest(self) -> tuple[Fraction, int]:
-        """The highest level, and whose it is."""
+        """The highest level, and the node that has it."""
         levels = ((self._level(index, int(borne)), -index) for index, borne in enumerate(self._borne))
         level, index = max(levels, default=(Fraction(0), 0))
         return level, -index
 
     def _least_changes(self) -> int:
-        """The sum, over nodes above the target, of the fewest of their heaviest slots that cover what is too much."""
+        """The least number of leader changes: the heaviest slots that cover each node's load above the target."""
         changes = 0
         for index, fair in enumerate(self._fair):
             excess = int(self._borne[index]) - fair * self._goal.target_percent / 100
@@ -128,7 +129,7 @@ class LoadSpreader:
         return hand_over.moves, hand_over.level, hand_over.taker, hand_over.heavy, hand_over.light
 
     def _possible(self, hot: int) -> Iterator[_HandOver]:
-        """For each other node the best hand-over of leaderships, and if there is none, of replicas."""
+        """The best hand-over of leaderships to each other node; if there is none at all, the best ones of replicas."""
         free = (self.leaders == hot) & ~self._led_by_pin
         found = False
         others = sorted(
@@ -152,7 +153,7 @@ class LoadSpreader:
                 yield best
 
     def _may_replace(self, giver: int, taker: int) -> Truths:
-        """The slots in which one node could hold the other's replica."""
+        """The slots in which ``taker`` could hold the replica of ``giver``."""
         limits = self._limits
         may: Truths = self.holders[:, giver] & ~self.holders[:, taker]
         if limits.eligible is not None:
@@ -167,7 +168,7 @@ class LoadSpreader:
         return may
 
     def _best(self, hot: int, taker: int, heavy: Truths, light: Truths, *, moves_each: int) -> _HandOver | None:
-        """The slot to give, and maybe one to take back, that level the two nodes best; None if nothing helps."""
+        """The slot to give, and possibly one to take back, that balance the two nodes best; None if nothing helps."""
         givers = np.flatnonzero(heavy)
         givers = givers[np.argsort(self._loads[givers], kind="stable")]
         backs = np.flatnonzero(light)
@@ -199,7 +200,7 @@ class LoadSpreader:
         return best
 
     def _has_slack(self, giver: int, taker: int, replicas: int) -> bool:
-        """Whether the bands allow the one a leadership (and so many replicas) less and the other as many more."""
+        """Whether the bands allow ``giver`` one leadership and ``replicas`` less, and ``taker`` as many more."""
         led = np.count_nonzero(self.leaders == giver), np.count_nonzero(self.leaders == taker)
         held = np.count_nonzero(self.holders[:, giver]), np.count_nonzero(self.holders[:, taker])
         return bool(
@@ -226,6 +227,6 @@ class LoadSpreader:
 
 
 def _around(ascending: Numbers, wanted: int) -> Sequence[int]:
-    """The places of the values next to the wanted one."""
+    """The indexes of the values next to the wanted one."""
     place = int(np.searchsorted(ascending, wanted))
     return sorted({min(max(at, 0), len(ascending) - 1) for at in (place - 1, place)})

@@ -1,4 +1,4 @@
-"""Slots by nodes as arrays: the types, and the ways through their cells that are faster than numpy's general ones."""
+"""Arrays of slots by nodes: their types, and operations on their cells that are faster than numpy's general ones."""
 
 from typing import TypeAlias
 
@@ -23,23 +23,23 @@ def cells_by_column(matrix: Truths) -> tuple[Numbers, Numbers]:
 
 
 def stable_order(indexes: Numbers, width: int) -> Numbers:
-    """How to sort indexes below ``width``, equals as they come; numpy sorts short numbers by radix."""
+    """The order that sorts indexes below ``width`` stably; numpy sorts short integers by radix."""
     return np.argsort(indexes.astype(np.min_scalar_type(width)), kind="stable")
 
 
 def count_by_row(matrix: Truths) -> Numbers:
-    """How many cells of each row are true."""
+    """Number of true cells of each row."""
     return np.bincount(cells(matrix)[0], minlength=len(matrix))
 
 
 def count_pairs(rows: Numbers, columns: Numbers, shape: tuple[int, int]) -> Numbers:
-    """How often each row and column meet, as a matrix of this shape."""
+    """How often each row and column occur together, as a matrix of this shape."""
     height, width = shape
     return np.bincount(rows * width + columns, minlength=height * width).reshape(shape)
 
 
 def packed(matrix: Truths) -> NDArray[np.uint64]:
-    """Rows as words of 64 cells, the last one filled up with what is false."""
+    """Rows as words of 64 cells; the last word is padded with false cells."""
     packed_bytes = np.packbits(matrix, axis=1)
     words = np.zeros((len(matrix), -(-packed_bytes.shape[1] // 8) * 8), np.uint8)
     words[:, : packed_bytes.shape[1]] = packed_bytes
@@ -47,5 +47,5 @@ def packed(matrix: Truths) -> NDArray[np.uint64]:
 
 
 def unpacked(words: NDArray[np.uint64], width: int) -> Truths:
-    """The opposite of :func:`packed`."""
+    """The inverse of :func:`packed`."""
     return np.unpackbits(words.view(np.uint8), axis=1, count=width).view(np.bool_)

@@ -1,9 +1,10 @@
-"""The default slot policy: balance with certified least movement.
+"""The planner of the default slot policy: balance with certified least movement.
 
-Two stages, each an exact minimum: first the replica sets with the fewest violations of soft zones and then the fewest
-new replicas, then, given those, the slot leaders with the fewest changes, never an empty leader for a slot that lost
-its own and has a holder with the data, unless balance leaves no choice. Where load is known and asked for, a third
-stage spreads it within what the two have reached. ``docs/explanation/placement.md`` has the formulation.
+The first two stages are exact minimums. The first finds replica sets with the fewest violations of soft zones and then
+the fewest new replicas. Given those, the second finds slot leaders with the fewest changes. A slot that lost its leader
+and has a holder with the data does not get an empty leader, unless balance leaves no choice. If load is known and is to
+be spread, a third stage spreads it within the bounds of the first two. ``docs/explanation/placement.md`` has the
+formulation.
 """
 
 from collections.abc import Iterator
@@ -33,16 +34,17 @@ POLICY_NAME = "minimal"
 def plan(problem: PlacementProblem) -> Plan:
     """The slot table for these nodes that moves least, and the proof.
 
-    Every slot gets the wished number of replicas, or as many as possible; every node holds the floor or the ceiling of
-    its fair share of them and leads the floor or the ceiling of its share of the slots, or what the tolerance allows.
+    Every slot gets the number of replicas asked for, or as many as possible. Every node holds the floor or the ceiling
+    of its fair share of them and leads the floor or the ceiling of its share of the slots, or what the tolerance
+    allows.
 
     Returns:
-        The changed rows, by slot id, with the certificate. The same for every order of nodes, pins and exclusions.
+        The changed rows, by slot id, with the certificate. The order of nodes, pins and exclusions has no influence.
 
     Raises:
-        PlacementRefusedError: there are so many slots and nodes that costs would be beyond 64 bits.
-        InvariantViolationError: there is no slot, two nodes have one name, rows are not in the order of their ids, or
-            a weight, capacity, count, pin or exclusion is out of range.
+        PlacementRefusedError: there are so many slots and nodes that costs would exceed 64 bits.
+        InvariantViolationError: there is no slot, two nodes have one name, rows are not in the order of their ids, or a
+            weight, capacity, count, pin or exclusion is out of range.
     """
     _refuse_nonsense(problem)
     if not fits(len(problem.previous), len(problem.nodes)):
@@ -82,7 +84,7 @@ def plan(problem: PlacementProblem) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Replicas:
-    """The first stage's answer, by index of slot and of node; prices end with that of nobody where there is one."""
+    """The result of the first stage, by index of slot and of node. Prices end with that of absence, if there is one."""
 
     holders: Truths
     counts: list[int]
@@ -93,7 +95,7 @@ class _Replicas:
 
 @dataclass(frozen=True, slots=True)
 class _Leaders:
-    """The second stage's answer, by index of slot and of node; no shares where they follow from those of replicas."""
+    """The result of the second stage, by index of slot and of node. Shares are empty if they follow from replicas."""
 
     of_slots: Numbers
     prices: list[int]
@@ -135,7 +137,7 @@ def _place_replicas(asked: IndexedProblem, limits: TableLimits) -> _Replicas:
         before = np.concatenate([before, np.zeros((len(before), 1), np.bool_)], axis=1)
     sets = ReplicaSets(before, asked.leaders, limits.slots)
     sets.fill([*(node.node_id for node in asked.nodes), *[""] * bool(limits.unserved)], limits.bands)
-    # Without an exchange each slot paid only for what it lacked: prices of zero prove that.
+    # Without an exchange each slot paid only for what it lacked, and prices of zero prove that.
     node_prices = prices(sets, limits.bands) if balance(sets, limits.bands) else [0] * len(limits.bands)
     holders = sets.now[:, : len(asked.nodes)]
     counts = sets.counts[: len(asked.nodes)].tolist()
@@ -158,7 +160,7 @@ def _choose_leaders(asked: IndexedProblem, limits: TableLimits, replicas: _Repli
 def _spread_load(
     asked: IndexedProblem, limits: TableLimits, replicas: _Replicas, leaders: _Leaders, planned: Plan, goal: LoadGoal
 ) -> Plan:
-    """Third stage: the plan of the first two, changed so that load is spread, with what that took."""
+    """Third stage: the plan of the first two, changed to spread load, and the record of these changes."""
     bands = limits.bands[: len(asked.nodes)], leaders.bands
     spreader = LoadSpreader(asked, limits.slots, replicas.holders, leaders.of_slots, bands, goal)
     report = spreader.run()
@@ -178,7 +180,7 @@ def _spread_load(
 
 
 def _changed_rows(asked: IndexedProblem, held: Truths, led: Numbers) -> Iterator[tuple[Slot, Slot]]:
-    """The rows that change, before and after, when these nodes hold and these lead."""
+    """The rows that change, before and after, for these holders and leaders."""
     names = [node.node_id for node in asked.nodes]
     other = (asked.holders_before != asked.living_holders) | (led != asked.leaders)
     other[cells(held != asked.before)[0]] = True
@@ -206,7 +208,7 @@ def _lost_slots(asked: IndexedProblem) -> tuple[SlotId, ...]:
 
 
 def _ready_heirs(asked: IndexedProblem, replicas: _Replicas) -> Iterator[ReadyHeirs]:
-    """Who may inherit, where readiness narrows that down: without it nobody else could check the choice."""
+    """The ready heirs, where readiness restricts the choice. Without them a verifier could not check the choice."""
     orphaned = np.flatnonzero(asked.leaders == NOBODY)
     heirs = replicas.holders[orphaned] & asked.before[orphaned]
     ready = heirs & asked.ready[orphaned]

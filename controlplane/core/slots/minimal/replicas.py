@@ -16,13 +16,13 @@ from controlplane.core.values.identifiers import NodeId
 
 @dataclass(frozen=True, slots=True)
 class ZoneLimit:
-    """How many replicas of a slot a zone may hold.
+    """The number of replicas of a slot that a zone may hold.
 
     Attributes:
         zones: each node's zone, by index.
-        most: for each zone, of one slot.
-        hard: never more; otherwise each one more costs ``violation``.
-        violation: more than all moves of a table together.
+        most: the limit of each zone for one slot.
+        hard: whether the limit is never exceeded; otherwise each replica above it costs ``violation``.
+        violation: a cost greater than that of all moves of a table together.
     """
 
     zones: Numbers
@@ -33,13 +33,13 @@ class ZoneLimit:
 
 @dataclass(frozen=True, slots=True)
 class SlotLimits:
-    """What is wanted of each slot, by index of slot and node.
+    """The limits of each slot, by index of slot and node.
 
     Attributes:
-        units: replicas of each slot.
-        eligible: the nodes that may hold it; None where all may.
-        pinned: the nodes that have to; None where none has to.
-        zones: None where zones do not matter.
+        units: number of replicas of each slot.
+        eligible: the nodes that may hold it; None if all may.
+        pinned: the nodes that have to hold it; None without pins.
+        zones: the limits of zones; None if zones do not matter.
     """
 
     units: Numbers
@@ -49,16 +49,16 @@ class SlotLimits:
 
 
 class ReplicaSets:
-    """The holders of every slot while they are planned; units to exchange are replicas, a new one costs 1.
+    """The holders of all slots while they are planned; the units to exchange are replicas, and a new one costs 1.
 
     Attributes:
-        before: slots by nodes: who held what.
-        now: slots by nodes: who holds what now.
-        counts: replicas on each node.
+        before: matrix of slots by nodes: the holders before.
+        now: matrix of slots by nodes: the holders now.
+        counts: number of replicas on each node.
     """
 
     def __init__(self, before: Truths, leaders: Numbers, limits: SlotLimits) -> None:
-        """``leaders`` names each slot's former leader, -1 for none."""
+        """``leaders`` contains each slot's former leader, -1 for none."""
         self.before = before
         self.now = before.copy()
         self._limits = limits
@@ -75,10 +75,10 @@ class ReplicaSets:
             self._zone_counts = count_pairs(slots, zones.zones[nodes], (len(before), len(zones.most)))
 
     def fill(self, names: Sequence[NodeId], bands: Sequence[Band]) -> None:
-        """Give each slot its number of replicas, keeping all previous ones that it may.
+        """Give each slot its number of replicas, keeping all previous ones that may stay.
 
-        This costs the least that it could if there were no bands: a slot gets a new replica only if it has kept every
-        previous one that it may keep. The bands are aimed at, and met whenever nothing has to be exchanged.
+        The cost is the least possible without bands: a slot gets a new replica only if it has kept every previous one
+        that may stay. The bands serve as targets, which are met whenever no exchange is needed.
         """
         units = self._limits.units
         targets = aims(self.counts.tolist(), bands, int(units.sum()))
@@ -99,7 +99,7 @@ class ReplicaSets:
         return [0] * self.now.shape[1] if zones is None else [int(zone) for zone in zones.zones]
 
     def _drop_what_may_not_stay(self, slot: int, targets: Sequence[int]) -> list[int]:
-        """Drop replicas that a slot has too many of; what a zone has too many of is named, to come back at need."""
+        """Drop a slot's surplus replicas, and return them: a full zone may have to take some of them back."""
         pinned = self._pins(slot)
         leader = int(self._leaders[slot])
         counts = self.counts
@@ -127,7 +127,7 @@ class ReplicaSets:
         for index in seats.take(missing, lambda index: self._may_take(slot, index), open_zones):
             self._put(slot, index, held=True)
             missing -= 1
-        for index in spared:  # back into a zone that is full: a violation, and no move
+        for index in spared:  # back into a zone that is full: a violation, but no move
             if missing and zones is not None and not zones.hard:
                 self._put(slot, index, held=True)
                 seats.sit(index)
@@ -161,8 +161,8 @@ class ReplicaSets:
     def costs(self) -> Numbers:
         """See :class:`controlplane.core.slots.minimal.exchange.Exchange`.
 
-        A hand-over costs what it is worth to leave plus what it takes to come, and both have few values, so the least
-        between two nodes is the least sum of values that meet in a slot.
+        The cost of a hand-over is the sum of the cost of leaving and the cost of arriving. Both have few values, so the
+        least cost between two nodes is the least sum of values that occur in one slot.
         """
         width = self.now.shape[1]
         pinned = self._limits.pinned
@@ -179,7 +179,7 @@ class ReplicaSets:
         """See :class:`controlplane.core.slots.minimal.exchange.Exchange`."""
         pinned, held = self._limits.pinned, self.now[:, giver]
         slots = np.flatnonzero(held if pinned is None else held & ~pinned[:, giver])
-        # A follower goes before a leader: a slot whose leader stays need not change it.
+        # A follower is given away before a leader, so that a slot keeps its leader where possible.
         slots = slots[np.argsort(self._leaders[slots] == giver, kind="stable")]
         takers = np.flatnonzero(prices < IMPOSSIBLE)
         prices = prices[takers]
@@ -193,7 +193,7 @@ class ReplicaSets:
         return slots[rows], takers[columns]
 
     def _leaving(self, slots: Numbers, givers: Numbers) -> "_Costs":
-        """What it costs that givers give a replica of these slots away."""
+        """The cost of taking a replica of these slots away from their givers."""
         kept = Kinds.of(np.ones(len(slots), np.bool_)).split(~self.before[slots, givers], -1)
         zones = self._limits.zones
         if zones is None or zones.hard or self._zone_counts is None:
@@ -202,7 +202,7 @@ class ReplicaSets:
         return _Costs(kept, kept.split(self._zone_counts[slots, own] > zones.most[own], -zones.violation))
 
     def _coming(self, slots: Numbers | slice, takers: Numbers | slice) -> "_Costs":
-        """What it costs that these nodes, if they may, get a replica of these slots."""
+        """The cost of giving these nodes, if eligible, a replica of these slots."""
         where = (slots, takers) if isinstance(slots, slice) else (slots[:, None], takers)
         free = ~self.now[where]
         if self._limits.eligible is not None:
@@ -237,11 +237,11 @@ class ReplicaSets:
         self._put(hand_over.slot, hand_over.taker, held=True)
 
     def moved(self) -> int:
-        """How many replicas are new."""
+        """Number of new replicas."""
         return int(np.count_nonzero(self.now & ~self.before))
 
     def violations(self) -> int:
-        """How many replicas are more than their zones may hold."""
+        """Number of replicas above the limits of their zones."""
         zones = self._limits.zones
         if zones is None or zones.hard or self._zone_counts is None:
             return 0
@@ -250,17 +250,17 @@ class ReplicaSets:
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """What it costs to leave or to come, when the replica stays in its zone and when it goes to another."""
+    """The cost of leaving or arriving, if the replica stays in its zone and if it changes the zone."""
 
     in_zone: Kinds
     between: Kinds
 
 
 class _Seats:
-    """The nodes by what they lack, those that lack most in front.
+    """The nodes ordered by what they lack, those that lack most first.
 
-    Among equals a hash chooses, so that the slots of one node share their other replicas with many nodes, and what
-    the node leaves when it dies is spread; and so that sets of zones are mixed, or later tables would cost more.
+    A hash breaks ties. The slots of one node thus share their other replicas with many nodes, so that the load of a
+    dead node is spread. It also mixes combinations of zones; otherwise later tables would cost more.
     """
 
     def __init__(
@@ -281,14 +281,14 @@ class _Seats:
         return count - self._targets[index], _mixed(self._seeds[index], count), index
 
     def sit(self, index: int) -> None:
-        """A node has got a replica otherwise."""
+        """Count a replica that a node got in another way."""
         self._counts[index] += 1
         zone = self._zones[index]
         self._heaps[zone] = [self._entry(entry[2]) for entry in self._heaps[zone]]
         heapq.heapify(self._heaps[zone])
 
     def take(self, wanted: int, fits: Callable[[int], bool], open_zones: list[int] | None) -> list[int]:
-        """Up to ``wanted`` nodes that fit and lack most, no more from a zone than are open there; they have it now."""
+        """Take up to ``wanted`` nodes that fit and lack most, at most ``open_zones`` of each zone, and count them."""
         chosen: list[int] = []
         aside: list[tuple[int, int, int]] = []
         while len(chosen) < wanted:
@@ -314,5 +314,5 @@ class _Seats:
 
 
 def _mixed(seed: int, count: int) -> int:
-    """A number that looks random and is not: it breaks ties between nodes that lack equally much."""
+    """A pseudo-random number that breaks ties between nodes that lack equally much."""
     return ((seed ^ count * 0x9E3779B1) * 0x85EBCA6B >> 7) & 0xFFFFFFFF

@@ -1,10 +1,10 @@
-"""What each node's fair share of replicas is, after everything that limits it: exact, in fractions.
+"""The fair share of each node in all replicas, within all limits: exact, in fractions.
 
-The counts that nodes can have together form the base polytope of a sum of matroids: each slot takes so many nodes, its
-pins among them, of those that may hold it, and so many of each zone. Of all points of the polytope the fair one is
-where nobody could hold more, relative to its weight, without taking from somebody who holds less: Fujishige's
+The possible counts of nodes form the base polytope of a sum of matroids: each slot takes a number of nodes from those
+that may hold it, its pins among them, and a limited number from each zone. The fair point of the polytope is the one at
+which no node could hold more, relative to its weight, without taking from a node that holds less: Fujishige's
 lexicographically optimal base ("Lexicographically optimal base of a polymatroid with respect to a weight vector",
-1980). Without limits it is proportional to the weights, and with capacities alone it is water-filling.
+1980). Without limits it is proportional to the weights; with capacities alone it is water-filling.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ class SlotGroup:
     """Slots that are alike: the same nodes may hold them.
 
     Attributes:
-        size: how many slots.
+        size: number of slots.
         units: replicas of each.
         eligible: indexes of the nodes that may hold them, those of ``pinned`` included.
-        pinned: indexes of the nodes that have to.
+        pinned: indexes of the nodes that have to hold them.
     """
 
     size: int
@@ -35,13 +35,13 @@ class SlotGroup:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What limits the counts of nodes.
+    """The limits of the nodes' counts.
 
     Attributes:
-        groups: all slots, by what may hold them.
-        capacities: the most that each node may hold.
+        groups: all slots, grouped by the nodes that may hold them.
+        capacities: the most replicas that each node may hold.
         zones: each node's zone, by index.
-        zone_limits: for each zone the most replicas of one slot in it.
+        zone_limits: the most replicas of one slot in each zone.
     """
 
     groups: tuple[SlotGroup, ...]
@@ -51,12 +51,12 @@ class Room:
 
     @property
     def wanted(self) -> int:
-        """How many replicas the slots would like to have in all."""
+        """Number of replicas that all slots ask for."""
         return sum(group.size * group.units for group in self.groups)
 
     @property
     def pinned(self) -> list[int]:
-        """How many pins each node has."""
+        """Number of pins of each node."""
         counts = [0] * len(self.capacities)
         for group in self.groups:
             for index in group.pinned:
@@ -64,7 +64,7 @@ class Room:
         return counts
 
     def most_of_each(self) -> list[int]:
-        """The most that each node may hold: its capacity, or as many slots as it is eligible for."""
+        """The most replicas that each node may hold: its capacity, or the number of slots for which it is eligible."""
         eligible = [0] * len(self.capacities)
         for group in self.groups:
             for index in group.eligible if group.units else ():
@@ -72,13 +72,13 @@ class Room:
         return [min(pair) for pair in zip(eligible, self.capacities, strict=True)]
 
     def most(self) -> int:
-        """How many replicas can be placed in all."""
+        """The number of replicas that can be placed."""
         demands = [Fraction(capacity) for capacity in self.capacities]
         _, excess = self.tightest(demands)
         return sum(self.capacities) - int(excess)
 
     def tightest(self, demands: Sequence[Fraction]) -> tuple[frozenset[int], Fraction]:
-        """The greatest set of nodes that together lack most room for what is demanded of them, and how much they lack.
+        """The greatest set of nodes with the greatest lack of room for these demands, and how much it lacks.
 
         If nothing is lacking, these are the nodes that could not hold any more.
         """
@@ -87,7 +87,7 @@ class Room:
         return self._tightest_by_flow(demands)
 
     def _tightest_of_one(self, group: SlotGroup, demands: Sequence[Fraction]) -> tuple[frozenset[int], Fraction]:
-        """With all slots alike limits are nested: nodes within zones within the whole."""
+        """The tightest set if all slots are alike, so that limits are nested: nodes, zones, the whole."""
         scale = lcm(*(demand.denominator for demand in demands))
         wanted = [demand.numerator * (scale // demand.denominator) for demand in demands]
         caps = [min(capacity, group.size) * scale for capacity in self.capacities]
@@ -108,7 +108,7 @@ class Room:
         return frozenset(found), Fraction(excess, scale)
 
     def _tightest_by_flow(self, demands: Sequence[Fraction]) -> tuple[frozenset[int], Fraction]:
-        """A minimum cut: source, groups, their zones, nodes before and after their capacity, sink."""
+        """The tightest set by a minimum cut: source, groups, their zones, nodes before and after capacity, sink."""
         pinned = self.pinned
         scale = lcm(*(demand.denominator for demand in demands))
         wanted = [int(demand * scale) - own * scale for demand, own in zip(demands, pinned, strict=True)]
@@ -138,10 +138,10 @@ class Room:
 
 
 def fair_shares(room: Room, weights: Sequence[int]) -> list[Fraction]:
-    """Each node's fair share of as many replicas as there is room for; weights are positive.
+    """Each node's fair share of all replicas for which there is room; weights have to be positive.
 
-    Progressive filling: all nodes rise together, relative to their weights, until some of them can rise no further;
-    these stay, the others go on. Where they stop is found by Newton's method on the most violated set.
+    Progressive filling: all nodes rise together, relative to their weights, until some of them reach a limit. These
+    stop, and the others continue. Newton's method on the most violated set finds the levels at which nodes stop.
     """
     pinned = room.pinned
     total = room.most()
@@ -179,7 +179,7 @@ def _level(target: Fraction, nodes: Sequence[int], weights: Sequence[int], least
         if place + 1 == len(order):
             break
         after = order[place + 1]
-        # Does the level lift the next node no higher than its least? Without a division for each node.
+        # Does the level lift the next node no higher than its least? This avoids a division for each node.
         if (whole - below * part) * weights[after] <= least[after] * weight * part:
             break
     return max((target - below) / weight, Fraction(0))

@@ -1,4 +1,4 @@
-"""The slot policies that every controller knows."""
+"""The built-in slot policies, known to every controller."""
 
 from typing import Final
 
@@ -15,10 +15,10 @@ BUILT_IN_POLICIES: Final[SlotPolicies] = {policy.name: policy for policy in _BUI
 
 
 def slot_policy(policies: SlotPolicies, name: str) -> SlotPolicy:
-    """The policy of that name.
+    """The slot policy with this name.
 
     Raises:
-        UnknownSlotPolicyError: this controller does not know it.
+        UnknownSlotPolicyError: this process does not know it.
     """
     found = policies.get(name)
     if found is None:
@@ -30,12 +30,12 @@ def slot_policy(policies: SlotPolicies, name: str) -> SlotPolicy:
 
 
 def check_slot_policy(policies: SlotPolicies, policy: ClusterPolicy, slots: tuple[Slot, ...] = ()) -> None:
-    """Refuse a cluster's policy under which a controller that knows these slot policies could not decide.
+    """Check that a controller with these slot policies could decide under a cluster's policy.
 
     Args:
         policies: the slot policies that the controller knows.
-        policy: the cluster's.
-        slots: the table that the slot policy would have to go on from, if it is to be another policy than before.
+        policy: the cluster's policy.
+        slots: the table from which the slot policy would have to continue, if it is to replace another one.
 
     Raises:
         UnknownSlotPolicyError: this controller does not know the slot policy.

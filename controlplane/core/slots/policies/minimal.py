@@ -31,7 +31,7 @@ class MinimalPolicy(SlotPolicy):
             planned = plan(_problem(request, request.held))
             return SlotAnswer(planned.slots, planned.certificate)
         kept_ids = {slot.slot_id for slot in stranded}
-        # The problem is about the other slots: no table of it has to say what becomes of these.
+        # The problem is about the other slots: a table without stranded slots is complete for the planner.
         rest = tuple(slot for slot in request.held if slot.slot_id not in kept_ids)
         planned = plan(_problem(request, rest)) if rest else Plan((), _nothing_to_prove(request))
         kept = rows_of_survivors(stranded, request.living, request.ready, request.epoch, spread=True)
@@ -62,7 +62,7 @@ def _problem(request: SlotRequest, rows: tuple[Slot, ...]) -> PlacementProblem:
 
 
 def _nothing_to_prove(request: SlotRequest) -> Certificate:
-    """The certificate of a plan for no slot at all: nothing moves, and every price and share is nothing."""
+    """The certificate of a plan without slots: nothing moves, and every price and share is zero."""
     prices = dict.fromkeys(sorted(request.living), 0)
     return Certificate(
         policy=POLICY_NAME,

@@ -1,7 +1,8 @@
-"""SOFARegistry's decisions as a slot policy: one decision has at most one tick of its arranger.
+"""SOFARegistry's decisions as a slot policy: a decision contains at most one tick of its arranger.
 
-What rides along between ticks is in :mod:`controlplane.core.slots.policies.sofa_memory`, who is asked to hold up
-balancing in :mod:`controlplane.core.slots.sync`. Weights, capacities, zones, pins and exclusions mean nothing to it.
+:mod:`controlplane.core.slots.policies.sofa_memory` keeps the arranger's data between ticks.
+:mod:`controlplane.core.slots.sync` decides whether balancing has to wait. The policy ignores weights, capacities,
+zones, pins and exclusions.
 """
 
 import itertools
@@ -23,14 +24,14 @@ from controlplane.errors import ConfigurationError
 
 POLICY_NAME: Final = "sofa"
 REFRESH: Final = "refresh"
-"""What a deed begins with that an operator asked for; every other one begins with the tick's action."""
+"""The prefix of a deed that an operator asked for. Every other deed begins with the tick's action."""
 _LEAST: Final = {"max_leader_moves": 1, "max_follower_moves": 1, "max_sync_gap_ms": 1}
 _MOST: Final = {"threshold_percent": 100}
 
 
 @dataclass(frozen=True, slots=True)
 class SofaOptions:
-    """What an operator may choose; the defaults are SOFARegistry's.
+    """The options of the policy; the defaults are SOFARegistry's.
 
     Attributes:
         threshold_percent: ``registry.slot.balance.threshold``.
@@ -47,20 +48,20 @@ class SofaOptions:
     max_sync_gap_ms: int = MAX_SYNC_GAP_MS
 
     def settings(self, slot_count: int, replicas: int) -> ArrangeSettings:
-        """As the arranger takes them."""
+        """The settings of the arranger."""
         numbers = BalanceNumbers(self.threshold_percent, self.max_leader_moves, self.max_follower_moves)
         return ArrangeSettings(slot_count, replicas, self.protected_nodes, numbers)
 
 
 _DIGITS: Final = 18
-"""No option has more. Python refuses to read a number of thousands of digits, and the leader would end."""
+"""Greatest number of digits of an option. Python refuses to parse thousands of digits, which would end the leader."""
 
 
 def sofa_options(texts: Mapping[str, str]) -> SofaOptions:
-    """The options that a policy names.
+    """The options from a cluster's policy.
 
     Raises:
-        ConfigurationError: naming the option and what it may be.
+        ConfigurationError: an option is unknown or out of range; the message says what it may be.
     """
     known = [field.name for field in fields(SofaOptions)]
     for name, text in texts.items():
@@ -77,10 +78,10 @@ def sofa_options(texts: Mapping[str, str]) -> SofaOptions:
 
 
 def known_nodes(nodes: Sequence[NodeId], renewed: Collection[NodeId], slots: Sequence[Slot]) -> list[NodeId]:
-    """The nodes that a tick is told of.
+    """The nodes that a tick is given.
 
-    A new process whose name the table still has is left out: SOFARegistry would first lose the old one, and know the
-    new one from the next tick on.
+    A new process whose name is still in the table is left out, because SOFARegistry would first lose the old process
+    and know the new one from the next tick on.
     """
     named = {node_id for slot in slots for node_id in slot.replicas} if renewed else set()
     return [node_id for node_id in nodes if node_id not in renewed or node_id not in named]
@@ -156,12 +157,12 @@ class SofaPolicy(SlotPolicy):
 
 
 def _none_above(counts: Sequence[int], total: int, numbers: BalanceNumbers) -> bool:
-    """Whether nobody has too much of a total."""
+    """Whether no node is above the threshold for this total."""
     return not counts or max(counts) <= numbers.high(ceiling_mean(total, len(counts)))
 
 
 def _is_complete(request: SlotRequest, nodes: Sequence[NodeId]) -> bool:
-    """Whether no slot lacks a living replica or has one too many: the same as the arranger finds, at less cost."""
+    """Whether every slot has exactly its number of living replicas: the arranger's result at a lower cost."""
     living = set(nodes)
     wanted = request.policy.replica_count - 1
     return all(
@@ -190,7 +191,7 @@ def _published(request: SlotRequest, before: SofaTable, made: SofaTable, action:
 
 
 def _left_alone(request: SlotRequest, deed: str, *, waits: bool = False, protects: bool = False) -> SlotAnswer:
-    """The table stays as it was, its dead and its renewed nodes included."""
+    """The answer that leaves the table as it was, including dead and renewed nodes."""
     return SlotAnswer(request.as_published(), deed=deed, waits=waits, protects=protects)
 
 

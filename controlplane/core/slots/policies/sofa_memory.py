@@ -1,15 +1,16 @@
-"""Our rows and what the policy ``sofa`` remembers, as SOFARegistry's table, and back.
+"""Converts our rows and the memory of the policy ``sofa`` into SOFARegistry's table, and back.
 
-Our rows say who leads and follows each slot. SOFARegistry's table also has an epoch of its own, leader epochs of which
-one tick mints several, and followers in the order in which Java iterates them. What our rows do not say is remembered:
+Our rows contain the leader and the followers of each slot. SOFARegistry's table also has an epoch of its own, leader
+epochs of which one tick mints several, and followers in the order in which Java iterates them. The memory holds what
+our rows do not contain:
 
 ==============  ========================================================================================
 ``table``       ``[57,12]``: the table's epoch, and the epoch of ours that published it
 ``slot/17``     ``[41]`` or ``[41,"n3","n1"]``: the slot's leader epoch, and its followers in Java's order
-                where that is not the order of their names; missing where our row says the same
+                if that differs from the order of their names; missing if our row contains the same
 ==============  ========================================================================================
 
-A table that another policy left behind is taken over: its rows' leader epochs, and our epoch as the table's.
+A table of another policy is taken over with its rows' leader epochs, and with our epoch as the table's.
 """
 
 import json
@@ -27,12 +28,12 @@ TABLE_ENTRY: Final = "table"
 
 
 def sofa_table(slots: Sequence[Slot], memory: Memory, epoch: Epoch) -> SofaTable:
-    """The table as SOFARegistry has it.
+    """SOFARegistry's form of the table.
 
     Args:
         slots: our rows.
-        memory: what the policy remembers.
-        epoch: of our table.
+        memory: the policy's memory.
+        epoch: the epoch of our table.
     """
     led = {slot.slot_id: _sofa_slot(slot, slot.leader, memory) for slot in slots if slot.leader is not None}
     if not led:
@@ -42,18 +43,18 @@ def sofa_table(slots: Sequence[Slot], memory: Memory, epoch: Epoch) -> SofaTable
 
 
 def arranged_at(memory: Memory, epoch: Epoch) -> Epoch:
-    """The epoch of ours in which the slots changed last; the present one if another policy arranged them."""
+    """The epoch of ours in which the slots changed last; the current one if another policy arranged them."""
     remembered = memory.get(TABLE_ENTRY)
     return epoch if remembered is None else Epoch(json.loads(remembered)[1])
 
 
 def greatest_epoch(table: SofaTable) -> int:
-    """Every epoch that is minted from here on is greater."""
+    """The greatest epoch of the table. Every epoch that is minted later is greater."""
     return max([0, table.epoch, *(slot.leader_epoch for slot in table.slots.values())])
 
 
 def with_ranks(table: SofaTable, before: SofaTable) -> SofaTable:
-    """The same table with the epochs minted since ``before`` numbered without gaps, in their order."""
+    """The same table with the epochs minted since ``before`` renumbered without gaps, in their order."""
     base = greatest_epoch(before)
     epochs = {table.epoch, *(slot.leader_epoch for slot in table.slots.values())}
     minted = sorted(epoch for epoch in epochs if epoch > base)
@@ -66,25 +67,25 @@ def with_ranks(table: SofaTable, before: SofaTable) -> SofaTable:
 
 
 def rows(table: SofaTable, slots: Sequence[Slot], epoch: Epoch) -> tuple[Slot, ...]:
-    """Our rows of a new table.
+    """Our rows for a new table.
 
     Args:
-        table: the new one.
-        slots: our rows of the one before.
-        epoch: of our table that has the new rows.
+        table: the new table.
+        slots: our rows of the previous table.
+        epoch: the epoch of our table with the new rows.
     """
     pairs = ((row, table.slots[row.slot_id]) for row in slots)
     return tuple(row.assigned(slot.leader, slot.followers, epoch) for row, slot in pairs)
 
 
 def remembered(table: SofaTable, new_rows: Sequence[Slot], memory: Memory, epoch: Epoch) -> dict[str, str | None]:
-    """What is to be remembered of a new table, as far as it is not remembered already.
+    """The changes to the memory for a new table.
 
     Args:
-        table: the new one.
+        table: the new table.
         new_rows: our rows of it.
-        memory: what is remembered so far.
-        epoch: of our table that has these rows.
+        memory: the present memory.
+        epoch: the epoch of our table with these rows.
     """
     wanted: dict[str, str | None] = {TABLE_ENTRY: _text(table.epoch, epoch)}
     for row in new_rows:

@@ -1,1 +1,1 @@
-"""The independent check of plans: it shares nothing with the planner but the words of the problem and the answer."""
+"""The independent verification of plans. It shares only the types of problem and answer with the planner."""

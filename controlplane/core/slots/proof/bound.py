@@ -1,4 +1,4 @@
-"""The least that each slot's replicas can cost at given prices: one part of the bound that proves a plan."""
+"""The least cost of each slot's replicas at given prices: one part of the bound that proves a plan."""
 
 from typing import Final
 
@@ -8,24 +8,25 @@ from controlplane.core.cluster.policy import ZoneRule
 from controlplane.core.slots.proof.rules import Matrix, Rules, Vector, cells, count_by_zone
 
 FORBIDDEN: Final = 1 << 50
-"""Dearer than any table."""
+"""A cost greater than that of any table."""
 
 
 def cheapest_rows(
     rules: Rules, before: Matrix, units: Vector, prices: Vector, violation: int, absence: Vector | None
 ) -> Vector:
-    """For each slot the least cost of its replicas.
+    """The least cost of the replicas of each slot.
 
-    A node costs its price, and one more where it did not hold the slot; each replica above a soft zone's limit costs
-    ``violation`` more, above a hard one's it cannot be. Only nodes that are cheap, or held the slot, need be looked at.
+    A node costs its price, and one more if it did not hold the slot. Each replica above a soft zone's limit costs
+    ``violation`` more; above a hard zone's limit it is impossible. Only cheap nodes and the slot's former holders have
+    to be examined.
 
     Args:
-        rules: of the problem.
-        before: who held what.
-        units: replicas of each slot.
-        prices: of the nodes.
-        violation: see above.
-        absence: for each slot what one replica less costs; None if that cannot be.
+        rules: the rules of the problem.
+        before: the holders before.
+        units: number of replicas of each slot.
+        prices: the prices of the nodes.
+        violation: the cost of a replica above a soft zone's limit.
+        absence: for each slot, the cost of one replica less; None if no slot may have one less.
     """
     if absence is None and rules.eligible is None and not rules.pins and not prices.any():
         return _free_rows(rules, before, units, violation)
@@ -61,7 +62,7 @@ def cheapest_rows(
 
 
 def _free_rows(rules: Rules, before: Matrix, units: Vector, violation: int) -> Vector:
-    """The same where every node is free and may hold everything: what was held is kept, as far as zones let it."""
+    """The same if every price is zero and every node may hold every slot: holders stay as far as zones allow."""
     held = count_by_zone(before, rules.zones, len(rules.zone_limits))
     kept = np.minimum(np.minimum(held, rules.zone_limits).sum(axis=1), units)
     if rules.problem.rules.zone_rule is ZoneRule.HARD:
@@ -87,7 +88,7 @@ def _pinned(rules: Rules) -> Matrix | None:
 def _choices(
     rules: Rules, before: Matrix, units: Vector, prices: Vector, pinned: Matrix | None
 ) -> tuple[Vector, Vector]:
-    """For each slot, nodes among which a cheapest choice is to be found, and what each costs."""
+    """For each slot, nodes that include a cheapest choice, and the cost of each."""
     count, width = before.shape
     rows, places = cells(before)
     sizes = np.bincount(rows, minlength=count)

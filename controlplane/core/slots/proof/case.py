@@ -1,4 +1,4 @@
-"""One plan under examination: the rules, the table before and after, and what is wrong with it, part by part."""
+"""One plan under verification: its rules, the table before and after it, and its problems, part by part."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from controlplane.core.slots.proof.shares import NOBODY, AlikeSlots, Limits, pro
 from controlplane.core.values.identifiers import NodeId, SlotId
 
 Bands: TypeAlias = Mapping[NodeId, tuple[int, int]]
-"""Each node's least and greatest number of units."""
+"""The least and the greatest number of units of each node."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One plan under examination; what follows from it is found out once."""
+    """One plan under verification; derived values are computed once."""
 
     rules: Rules
     before: Table
@@ -33,22 +33,22 @@ class Case:
 
     @cached_property
     def level(self) -> int:
-        """How many replicas a slot has that can have as many as it wants, if room is not short for it."""
+        """Number of replicas of a slot that can have as many as it asks for, if there is room."""
         return self.rules.level(self.after.sizes)
 
     @cached_property
     def units(self) -> Vector:
-        """How many replicas each slot is to have, if room is not short."""
+        """Number of replicas that each slot has to have, if there is room."""
         return np.maximum(np.minimum(self.rules.possible, self.level), self.rules.pinned_counts)
 
     @cached_property
     def absences(self) -> Vector:
-        """How many replicas each slot has less than that."""
+        """Number of replicas that each slot has less than ``units``."""
         return self.units - self.after.sizes
 
     @cached_property
     def held(self) -> list[int]:
-        """How many replicas each node holds."""
+        """Number of replicas of each node."""
         held: list[int] = np.bincount(self.after.cells[1], minlength=len(self.rules.nodes)).tolist()
         return held
 
@@ -59,11 +59,11 @@ class Case:
 
     @cached_property
     def leader_shares(self) -> Mapping[NodeId, Fraction]:
-        """The claimed shares of leaderships, empty where they follow from those of replicas."""
+        """The claimed shares of leaderships; empty if they follow from those of replicas."""
         return {name: Fraction(text) for name, text in self.certificate.leader_shares.items()}
 
     def rows(self) -> list[str]:
-        """What is wrong with single rows."""
+        """Problems of single rows."""
         rules, before, after = self.rules, self.before, self.after
         wrong = (after.sizes != after.held_sizes) | after.disordered
         wrong |= (after.leaders == UNKNOWN) & (after.sizes > 0)
@@ -84,17 +84,17 @@ class Case:
 
     @cached_property
     def _row_of(self) -> Mapping[SlotId, int]:
-        """Slot ids to rows: not every slot need be there."""
+        """Slot ids to rows; the table may lack some slots."""
         return {slot.slot_id: row for row, slot in enumerate(self.after.slots)}
 
     @cached_property
     def _leader_changed(self) -> Matrix:
-        """Whose leader is another one than before."""
+        """Whether each slot has another leader than before."""
         return np.fromiter(map(ne, self.before.names, self.after.names), np.bool_, len(self.after.slots))
 
     @cached_property
     def _zone_counts(self) -> Vector:
-        """How many replicas of each slot are in each zone."""
+        """Number of replicas of each slot in each zone."""
         zones, limits = self.rules.zones, self.rules.zone_limits
         return count_by_zone(self.after.holds, zones, len(limits))
 
@@ -132,7 +132,7 @@ class Case:
         return sentences
 
     def shares(self) -> list[str]:
-        """What is wrong with the claimed shares, of replicas and of leaderships."""
+        """Problems of the claimed shares of replicas and of leaderships."""
         rules, problem = self.rules, self.rules.problem
         slot_count = len(problem.previous)
         shares = dict(self.node_shares)
@@ -154,12 +154,12 @@ class Case:
         return complaints or self._leader_shares()
 
     def _alike(self, *, with_nobody: bool) -> list[AlikeSlots]:
-        """The slots by who may and who has to hold them."""
+        """Slots grouped by the nodes that may hold them and those that have to."""
         rules, after, names = self.rules, self.after, [node.node_id for node in self.rules.nodes]
         kinds, first = self._kinds()
         rows, places = after.cells
         held = np.bincount(kinds[rows] * len(names) + places, minlength=len(first) * len(names))
-        absent = np.bincount(kinds, weights=self.absences).astype(np.int64).tolist()  # floats: exact for small numbers
+        absent = np.bincount(kinds, weights=self.absences).astype(np.int64).tolist()  # floats, exact if small
         groups = []
         for kind, (size, row) in enumerate(zip(np.bincount(kinds).tolist(), first, strict=True)):
             eligible = set(names)
@@ -175,7 +175,7 @@ class Case:
         return groups
 
     def _kinds(self) -> tuple[Vector, list[int]]:
-        """For each slot the number of its kind, equal if the same nodes may and must hold it; and kinds' first rows."""
+        """The kind of each slot, equal if the same nodes may and must hold it, and the first row of each kind."""
         rules, slots = self.rules, self.after.slots
         if rules.eligible is None and not rules.pins:
             return np.zeros(len(slots), np.int64), [0]
@@ -215,7 +215,7 @@ class Case:
         return prove_shares("leaderships", groups, limits, weights, self.leader_shares)
 
     def bands(self) -> tuple[Bands, Bands]:
-        """For each node its bounds of replicas and of leaderships."""
+        """The bounds of each node's replicas and of its leaderships."""
         rules, after = self.rules, self.after
         tolerance = rules.problem.rules.tolerance_percent
         units = int(self.units.max(initial=1)) or 1
@@ -235,7 +235,7 @@ class Case:
         return replicas, leaders
 
     def counts(self, replicas: Bands, leaders: Bands) -> list[str]:
-        """Each node's count of replicas and of leaderships against its bands."""
+        """Counts of replicas and leaderships that are outside their bands."""
         held = self.held
         led = np.bincount(self.after.leaders[self.after.leaders != UNKNOWN], minlength=len(held)).tolist()
         return [
@@ -246,13 +246,13 @@ class Case:
         ]
 
     def crowd(self) -> int:
-        """Replicas that are more than soft zones may hold."""
+        """Number of replicas above the limits of soft zones."""
         if self.rules.problem.rules.zone_rule is not ZoneRule.SOFT:
             return 0
         return int(np.maximum(self._zone_counts - self.rules.zone_limits, 0).sum())
 
     def replica_proof(self, bands: Bands) -> list[str]:
-        """Do the prices prove the number of violations and moves?"""
+        """Problems of the proof of violations and moves by prices."""
         rules, certificate = self.rules, self.certificate
         prices = np.array([certificate.node_prices[node.node_id] for node in rules.nodes], np.int64)
         absent = int(self.absences.sum())
@@ -272,16 +272,17 @@ class Case:
         return complaints
 
     def _absence(self, absent: int) -> Vector | None:
-        """For each slot what it costs to have one replica less; None where no slot has."""
+        """For each slot, the cost of having one replica less; None if no slot has one less."""
         if not absent:
             return None
         spare = self.rules.possible >= self.level
         return np.where(spare, 1 + self.certificate.absence_price, FORBIDDEN)
 
     def leader_proof(self, bands: Bands) -> list[str]:
-        """Do the prices prove the number of leader changes, given who holds what?
+        """Problems of the proof of leader changes by prices, given the holders of each slot.
 
-        A change costs 1. To pass over every heir of a slot whose leader is gone costs more than a change of all slots.
+        A change costs 1. Passing over every heir of a slot whose leader is gone costs more than changing the leaders of
+        all slots.
         """
         rules, before, after = self.rules, self.before, self.after
         prices = np.array([self.certificate.leader_prices[node.node_id] for node in rules.nodes], np.int64)
@@ -313,7 +314,7 @@ class Case:
         return complaints
 
     def _narrow(self, heirs: Matrix) -> list[str]:
-        """Leave only the ready heirs where the certificate names them."""
+        """Keep only the ready heirs of the slots for which the certificate names them."""
         complaints = []
         for each in self.certificate.ready_heirs:
             row = self._row_of.get(each.slot_id)
@@ -330,7 +331,7 @@ class Case:
         return complaints
 
     def lost(self) -> list[str]:
-        """Are the slots named that lost their last holder?"""
+        """Problems of the list of slots that lost their last holder."""
         living = {node.node_id for node in self.rules.problem.nodes}
         before = self.before
         orphaned = np.flatnonzero((before.leaders == UNKNOWN) & (before.sizes > 0))
@@ -344,12 +345,12 @@ class Case:
 
 
 def _worth(prices: Mapping[NodeId, int], bands: Bands) -> int:
-    """The most that the nodes' units are worth at these prices."""
+    """The greatest value of the nodes' units at these prices."""
     return sum(prices[name] * bounds[prices[name] >= 0] for name, bounds in bands.items())
 
 
 def _band(share: Fraction, tolerance_percent: int, least: int, room: int) -> tuple[int, int]:
-    """The bounds around a share: floor and ceiling, or as far as the tolerance, the pins and the room allow."""
+    """The bounds around a share: floor and ceiling, extended by the tolerance within pins and room."""
     low, high = floor(share), ceil(share)
     whole, part = share.numerator, share.denominator * 100
     wide_low, wide_high = whole * (100 - tolerance_percent) // part, -(-whole * (100 + tolerance_percent) // part)

@@ -1,4 +1,4 @@
-"""The check of the load stage: it has to keep what the first two reached, and to have done what it says."""
+"""Verifies the load stage: it has to preserve what the first two stages reached, and match the certificate."""
 
 from collections import Counter
 from fractions import Fraction
@@ -14,7 +14,7 @@ from controlplane.core.slots.proof.rules import UNKNOWN, Rules, Table
 def verify_load(
     goal: LoadGoal, claimed: LoadStage, case: Case, final: Table, bands: Bands, leader_bands: Bands
 ) -> list[str]:
-    """What is wrong with the load stage of a plan whose first two stages are in order."""
+    """Problems of the load stage of a plan whose first two stages are correct."""
     after = Case(case.rules, case.before, final, case.certificate)
     complaints = [*after.rows(), *after.counts(bands, leader_bands)]
     if complaints:
@@ -36,7 +36,7 @@ def verify_load(
 
 
 def _greatest_level(goal: LoadGoal, rules: Rules, table: Table) -> Fraction:
-    """The greatest load of a node relative to its part of all by weight."""
+    """The greatest load of a node relative to its part of the total by weight."""
     borne: Counter[int] = Counter()
     for slot, leader in zip(table.slots, table.leaders.tolist(), strict=True):
         if leader != UNKNOWN:

@@ -1,4 +1,4 @@
-"""What the verifier has to know of a problem: found out from the problem again, without the planner's code."""
+"""The rules of a problem for the verifier, derived from the problem without the planner's code."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ Matrix: TypeAlias = NDArray[np.bool_]
 Vector: TypeAlias = NDArray[np.int64]
 
 UNKNOWN = -1
-"""Stands for no node, or for one that may hold nothing."""
+"""Stands for no node, or for a node that may hold nothing."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Table:
     Attributes:
         slots: its rows.
         leaders: each slot's leader, or ``UNKNOWN``.
-        holds: who holds what, strangers left out.
-        sizes: how many holders each row names, strangers included.
-        leader_epochs: of each slot.
-        names: of the slots' leaders.
+        holds: matrix of slots by usable nodes: the holders.
+        sizes: number of holders that each row names, including unusable nodes.
+        leader_epochs: leader epoch of each slot.
+        names: names of the slots' leaders.
         disordered: whether a row's followers are not sorted.
     """
 
@@ -47,17 +47,17 @@ class Table:
 
     @cached_property
     def cells(self) -> tuple[Vector, Vector]:
-        """Who holds what, as rows and indexes of nodes, row by row."""
+        """The holders as rows and indexes of nodes, row by row."""
         return cells(self.holds)
 
     @cached_property
     def held_sizes(self) -> Vector:
-        """How many of each row's holders are usable nodes."""
+        """Number of each row's holders that are usable nodes."""
         return np.bincount(self.cells[0], minlength=len(self.slots))
 
     @classmethod
     def of(cls, slots: Sequence[Slot], places: Mapping[NodeId, int]) -> "Table":
-        """The table, looked at by these nodes."""
+        """The table of these rows, with these nodes as the usable ones."""
         count, width = len(slots), len(places)
         names = list(map(attrgetter("leader"), slots))
         followers = list(map(attrgetter("followers"), slots))
@@ -76,7 +76,7 @@ class Table:
         return cls(slots, leaders, holds[:, :width], lengths + led, epochs, names, disordered)
 
     def changed_to(self, slots: Sequence[Slot], places: Mapping[NodeId, int]) -> "Table":
-        """The table of these rows; only those that are not the very rows of this one are looked at."""
+        """The table of these rows; only rows that are not identical objects in this table are examined."""
         other = np.flatnonzero(np.fromiter(map(is_not, self.slots, slots), np.bool_, len(slots)))
         new = Table.of([slots[row] for row in other.tolist()], places)
         changed = Table(
@@ -97,17 +97,17 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a table has to keep to.
+    """The rules that a table has to obey.
 
     Attributes:
-        problem: that it answers.
-        nodes: who may hold slots, by name.
+        problem: the problem.
+        nodes: the nodes that may hold slots, by name.
         places: names to indexes.
-        zones: each node's zone by index, 0 for none; all 0 where zones do not matter.
-        zone_limits: for each zone, how many replicas of a slot.
-        eligible: who may hold what; None where all may.
-        pins: by slot id, who has to hold it, and who has to lead it or None.
-        possible: how many replicas each slot can have.
+        zones: each node's zone by index, 0 for none; all 0 if zones do not matter.
+        zone_limits: for each zone, the most replicas of one slot.
+        eligible: matrix of slots by nodes: the possible holders; None if every node may hold every slot.
+        pins: by slot id, the nodes that have to hold the slot, and the one that has to lead it or None.
+        possible: the most replicas that each slot can have.
     """
 
     problem: PlacementProblem
@@ -142,7 +142,7 @@ class Rules:
 
     @property
     def pinned_counts(self) -> Vector:
-        """How many pins each slot has."""
+        """Number of pins of each slot."""
         counts = np.zeros(len(self.problem.previous), np.int64)
         if self.pins:
             counts[:] = [
@@ -160,9 +160,9 @@ class Rules:
         return np.broadcast_to(by_zone.sum(axis=1), (count,)).astype(np.int64)
 
     def level(self, sizes: Vector) -> int:
-        """The number of replicas that slots have in this table, if they can have as many and room is not short.
+        """The number of replicas of slots in this table that can have as many and have room.
 
-        Where room is short, some have one less; those tell.
+        If room is short, some slots have one less, from which the number follows.
         """
         wished = self.problem.rules.replica_count
         short = sizes[sizes < np.minimum(self.possible, wished)]
@@ -170,13 +170,13 @@ class Rules:
 
 
 def cells(matrix: Matrix) -> tuple[Vector, Vector]:
-    """The rows and columns of the true cells, row by row; several times as fast as numpy's own way."""
+    """The rows and columns of the true cells, row by row; several times as fast as :func:`numpy.nonzero`."""
     rows, columns = np.divmod(np.flatnonzero(matrix), max(matrix.shape[1], 1))
     return rows, columns
 
 
 def count_by_zone(chosen: Matrix, zones: Vector, zone_count: int) -> Vector:
-    """For each row, how many of the chosen nodes are in each zone."""
+    """For each row, the number of chosen nodes in each zone."""
     rows, columns = cells(chosen)
     counts = np.bincount(rows * zone_count + zones[columns], minlength=len(chosen) * zone_count)
     return counts.reshape(len(chosen), zone_count)
@@ -185,7 +185,7 @@ def count_by_zone(chosen: Matrix, zones: Vector, zone_count: int) -> Vector:
 def _held_pins(
     problem: PlacementProblem, usable: Mapping[NodeId, PlacementNode]
 ) -> Iterator[tuple[SlotId, tuple[frozenset[NodeId], NodeId | None]]]:
-    """Each slot's pins that can be kept: in order, as long as nothing speaks against one more."""
+    """The pins of each slot that can be kept, examined in order until a rule forbids one more."""
     rules = problem.rules
     barred = {(each.slot_id, each.node_id) for each in problem.exclusions}
     on_node: Counter[NodeId] = Counter()

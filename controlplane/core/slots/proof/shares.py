@@ -1,8 +1,8 @@
-"""The check that shares are fair: that they are possible, and that nobody could have more from somebody who has more.
+"""Verifies that shares are fair: they are possible, and no node could get more from a node with a higher level.
 
-Begins with who holds what in the table itself, which is one possible distribution, moves the fractions that rounding
-has left, and then looks for anything that could still be given by a node to one that holds less relative to its weight.
-A fair distribution is the only one without such a gift (Fujishige 1980), so no solver has to be believed.
+The verification starts with the table itself, which is one possible distribution, and moves the fractions that rounding
+left. It then looks for a gift: a unit that a node could give to one that holds less relative to its weight. Only the
+fair distribution has no gift (Fujishige 1980), so no solver has to be trusted.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from typing import Final
 from controlplane.core.values.identifiers import NodeId
 
 NOBODY: Final = ""
-"""Stands for the replicas that no node has room for; no node has this name."""
+"""Stands for the replicas for which no node has room; no node has this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ class AlikeSlots:
     """Slots that the same nodes may hold.
 
     Attributes:
-        size: how many.
-        eligible: who may hold them.
-        pinned: who has to.
-        held: how many of them each node holds.
+        size: number of slots.
+        eligible: the nodes that may hold them.
+        pinned: the nodes that have to hold them.
+        held: number of these slots that each node holds.
     """
 
     size: int
@@ -37,7 +37,7 @@ class AlikeSlots:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What limits the nodes: the most that each may hold, its zone, and the most of a slot in each zone."""
+    """The limits of the nodes: the most that each may hold, its zone, and the most of a slot in each zone."""
 
     capacities: Mapping[NodeId, int]
     zones: Mapping[NodeId, str]
@@ -51,7 +51,7 @@ def prove_shares(
     weights: Mapping[NodeId, Fraction],
     shares: Mapping[NodeId, Fraction],
 ) -> list[str]:
-    """What is wrong with the claim that these are the fair shares, by the names of nodes; ``NOBODY`` has one too."""
+    """Problems of the claim that these are the fair shares, by name of node; ``NOBODY`` has a share too."""
     scale = lcm(*(share.denominator for share in shares.values()))
     wanted = {name: share.numerator * (scale // share.denominator) for name, share in shares.items()}
     held = dict.fromkeys(shares, 0)
@@ -98,7 +98,7 @@ def _unfair(
 
 
 class _Gifts:
-    """Who could give some of what he holds to whom, slots and zones permitting."""
+    """The gifts that slots and zones allow between nodes."""
 
     def __init__(self, groups: Sequence[AlikeSlots], limits: Limits, scale: int) -> None:
         self._groups = groups
@@ -124,7 +124,7 @@ class _Gifts:
                 self._of_node.setdefault(name, []).append(place)
 
     def path_from(self, givers: Sequence[NodeId], takers: set[NodeId]) -> list[tuple[int, NodeId, NodeId]]:
-        """Gifts (group, giver, taker) that end at one of the takers, the fewest; empty if there is no way."""
+        """The shortest path of gifts (group, giver, taker) from a giver to a taker; empty if there is none."""
         came: dict[NodeId, tuple[int, NodeId, NodeId] | None] = dict.fromkeys(givers)
         seen: set[tuple[int, str | None]] = set()
         queue = deque(givers)
@@ -143,11 +143,11 @@ class _Gifts:
         return []
 
     def _spare(self, place: int, name: NodeId) -> int:
-        """What a node holds of a group without having to."""
+        """The part of a group that a node holds beyond its pins."""
         return self._flow[place][name] - (self._room[place] if name in self._groups[place].pinned else 0)
 
     def _within_reach(self, place: int, zone: str, seen: set[tuple[int, str | None]]) -> Iterator[NodeId]:
-        """Who could take a share of these slots from somebody in this zone; each zone is entered once."""
+        """The nodes that could take a share of these slots from a node in this zone; each zone is entered once."""
         everywhere = (place, None) not in seen
         if everywhere:
             seen.add((place, None))
@@ -158,7 +158,7 @@ class _Gifts:
                 yield from members
 
     def give(self, path: Sequence[tuple[int, NodeId, NodeId]], wanted: int) -> int:
-        """Carry gifts out, as much as goes, and say how much that was."""
+        """Carry out gifts along a path as far as possible, and return the amount."""
         amount = wanted
         for place, giver, taker in path:
             amount = min(amount, self._spare(place, giver), self._room[place] - self._flow[place][taker])

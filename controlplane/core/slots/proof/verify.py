@@ -1,8 +1,9 @@
-"""The independent check of a plan: is the table legal, balanced, and has nothing moved without need?
+"""The independent verification of a plan: the table is valid and balanced, and nothing has moved without need.
 
-It shares no code with the planner and never solves anything. Linear programming's duality does the work: any prices,
-good or bad, give a number below which no balanced table can move, so prices that give the number of moves itself
-prove it to be the least. Time grows with slots times what a row can be made of, not with slots times nodes.
+The verifier shares no code with the planner and solves no optimisation problem. By the duality of linear programming,
+any prices give a lower bound on the number of moves to a balanced table. Prices whose bound equals the number of moves
+prove that this number is the least. The time grows with slots times possible members of a row, not with slots times
+nodes.
 """
 
 from collections.abc import Sequence
@@ -19,12 +20,12 @@ _POLICY_NAME: Final = "minimal"
 
 
 def verify(problem: PlacementProblem, slots_after: Sequence[Slot], certificate: Certificate) -> list[str]:
-    """What is wrong with a plan, one sentence each; empty if it is accepted.
+    """The problems of a plan, one sentence each; empty if it is accepted.
 
     Args:
-        problem: what was asked. Who was ready is taken from the certificate: it is what the planner knew.
-        slots_after: the whole table after, by slot id.
-        certificate: the proof to check.
+        problem: the problem. Readiness is taken from the certificate, because it is what the planner knew.
+        slots_after: the whole table after the plan, by slot id.
+        certificate: the proof to verify.
     """
     previous = problem.previous
     if not previous or not _are_of_the_same_slots(previous, slots_after):
@@ -68,9 +69,9 @@ def _are_of_the_same_slots(before: Sequence[Slot], after: Sequence[Slot]) -> boo
 
 
 def _names(certificate: Certificate, problem: PlacementProblem) -> list[str]:
-    """What is wrong with whom the certificate names, or with numbers that sums could not hold."""
+    """Problems of the nodes that the certificate names, or of numbers that sums could not hold."""
     complaints = []
-    # The sums are of 64 bits: a greater price could wrap one around to any number.
+    # Sums have 64 bits: a greater price could make one overflow to any number.
     greatest = min(1 << 48, (1 << 62) // (len(problem.previous) * (problem.rules.replica_count + 1)))
     prices = [*certificate.node_prices.values(), *certificate.leader_prices.values(), certificate.absence_price]
     if any(abs(price) > greatest for price in prices):

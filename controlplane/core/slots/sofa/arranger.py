@@ -12,14 +12,14 @@ from controlplane.core.slots.sofa.table import EpochSource, SofaTable
 
 
 class TickAction(Enum):
-    """What a tick did."""
+    """The action of a tick."""
 
     EMPTY = "empty"
-    """There are no nodes: the table stays as it is, with all its dead ones."""
+    """There are no nodes: the table stays as it is, including its dead nodes."""
     PROTECT = "protect"
-    """No more nodes than ``protected_nodes``: the table is frozen."""
+    """There are no more nodes than ``protected_nodes``: the table is frozen."""
     ASSIGN = "assign"
-    """A slot lacked a leader or a follower. Not gated by stability."""
+    """A slot lacked a leader or a follower. This action does not wait for stability."""
     BALANCE = "balance"
     """Every slot was complete and stable."""
     NONE = "none"
@@ -28,12 +28,13 @@ class TickAction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ArrangeSettings:
-    """A cluster's settings.
+    """The settings of a cluster.
 
     Attributes:
         slot_count: ``registry.data.slot.num``.
-        replicas: of each slot, the leader included (``registry.data.slot.replicas``).
-        protected_nodes: with so many nodes or fewer nothing changes (``registry.data.protection.num``); 0 is off.
+        replicas: replicas of each slot, the leader included (``registry.data.slot.replicas``).
+        protected_nodes: with this number of nodes or fewer nothing changes (``registry.data.protection.num``); 0 is
+            off.
         numbers: thresholds and limits.
     """
 
@@ -45,7 +46,7 @@ class ArrangeSettings:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What a tick did, and the table that is published after it."""
+    """The action of a tick, and the published table after it."""
 
     action: TickAction
     published: bool
@@ -55,14 +56,14 @@ class Tick:
 def arrange(
     before: SofaTable, nodes: Sequence[str], settings: ArrangeSettings, mint: EpochSource, *, stable: bool
 ) -> Tick:
-    """One tick.
+    """Run one tick.
 
     Args:
         before: the published table.
-        nodes: the data nodes that there are, in the order in which they are known.
-        settings: the cluster's.
+        nodes: the current data nodes, in the order in which they became known.
+        settings: the cluster's settings.
         mint: the source of epochs.
-        stable: whether every slot's holders have reported that they are done with it.
+        stable: whether every slot's holders have reported that they are in sync.
 
     Raises:
         TooManyFollowersError: the number of replicas was lowered.

@@ -1,4 +1,4 @@
-"""Gives slots that lack a leader or followers to nodes (DefaultSlotAssigner); no limit, no zones, no weights."""
+"""Gives slots that lack a leader or followers to nodes (DefaultSlotAssigner), without limits, zones or weights."""
 
 from collections.abc import Collection
 from sys import maxsize
@@ -11,7 +11,7 @@ from controlplane.core.slots.sofa.table import SofaTable
 
 
 def assign(builder: SlotTableBuilder, nodes: Collection[str], numbers: BalanceNumbers) -> SofaTable:
-    """Leaders first, then followers.
+    """Assign missing leaders, then missing followers.
 
     Raises:
         NothingToArrangeError: nothing is missing, or there are no nodes.
@@ -53,7 +53,7 @@ def _assign_leaders(
 
 
 def _assign_followers(builder: SlotTableBuilder, lacking: JavaMap[int, int], current: list[str]) -> bool:
-    """Whether any was placed."""
+    """Assign missing followers; return whether any was placed."""
     placed = False
     for slot_id in sorted(lacking, key=lambda slot_id: -lacking[slot_id]):
         slot = builder.slots[slot_id]

@@ -1,16 +1,16 @@
-"""The balance policy's numbers (NaiveBalancePolicy): from which counts on a node has too much or too little."""
+"""The balance policy's numbers (NaiveBalancePolicy): the counts at which a node has too much or too little."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceNumbers:
-    """Thresholds and limits of a tick.
+    """The thresholds and limits of a tick.
 
     Attributes:
-        threshold_percent: by how much a count may differ from the mean (``registry.slot.balance.threshold``).
-        max_leader_moves: how many leaderships a stage moves (``registry.slot.leader.max.move``).
-        max_follower_moves: how many followers a stage moves (``registry.slot.follower.max.move``).
+        threshold_percent: how far a count may differ from the mean (``registry.slot.balance.threshold``).
+        max_leader_moves: leaderships that a stage moves (``registry.slot.leader.max.move``).
+        max_follower_moves: followers that a stage moves (``registry.slot.follower.max.move``).
     """
 
     threshold_percent: int = 10
@@ -18,11 +18,11 @@ class BalanceNumbers:
     max_follower_moves: int = 10
 
     def high(self, mean: int) -> int:
-        """A node with more than this has too much."""
+        """The count above which a node has too much."""
         return -(-mean * (100 + self.threshold_percent) // 100)
 
     def low(self, mean: int) -> int:
-        """A node with less than this has too little."""
+        """The count below which a node has too little."""
         return mean * (100 - self.threshold_percent) // 100
 
 

@@ -1,7 +1,8 @@
 """Moves slots from nodes with too much to nodes with too little, a few at a time (DefaultSlotBalancer).
 
-Five stages; the first that moves anything ends the tick. Within a stage the counts that nodes are sorted by are live,
-while the lists of who has too much are as they were when a pass began: so a pass may overshoot its limit.
+There are five stages; the first that moves anything ends the tick. Within a stage the counts by which nodes are sorted
+are current, but the lists of nodes with too much are those of the beginning of a pass. A pass may therefore overshoot
+its limit.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -33,7 +34,7 @@ def balance(builder: SlotTableBuilder, nodes: Collection[str], numbers: BalanceN
     if not nodes:
         raise NothingToArrangeError("there are no nodes to balance slots over")
     current = tree_set(nodes)
-    if builder.replicas < 2:  # noqa: PLR2004 - one replica has no follower to move
+    if builder.replicas < 2:  # noqa: PLR2004 - with one replica there is no follower to move
         return balance_leaders_only(builder, current, numbers)
     balancer = _Balancer(builder, current, numbers)
     stages: tuple[Callable[[], bool], ...] = (
@@ -50,13 +51,13 @@ def balance(builder: SlotTableBuilder, nodes: Collection[str], numbers: BalanceN
 
 
 _NewLeader: TypeAlias = tuple[int, str]
-"""A slot and the node that leads it from now on."""
+"""A slot and its new leader."""
 _NewFollower: TypeAlias = tuple[int, str, str]
 """A slot, the follower that gives it up, and the node that follows instead."""
 
 
 class _Balancer:
-    """The stages; each answers whether it moved anything."""
+    """The stages; each returns whether it moved anything."""
 
     def __init__(self, builder: SlotTableBuilder, current: list[str], numbers: BalanceNumbers) -> None:
         self._builder = builder
@@ -69,7 +70,7 @@ class _Balancer:
         self._low_followers = numbers.low(followers // len(current))
 
     def upgrade_high_leaders(self) -> bool:
-        """A node that leads too many slots hands the lowest one to the follower that leads least."""
+        """Each node that leads too many slots hands the lowest one to the follower that leads least."""
         high = self._high_leaders
         return self._move_leaders(
             lambda: (self._leading_beyond(high), _names(self._leading_beyond(high - 1))), self._upgrade
@@ -83,7 +84,7 @@ class _Balancer:
         return heirs[heir][0], heir
 
     def migrate_high_leaders(self) -> bool:
-        """No follower of who leads too many has room: a slot gets another follower, which a later tick upgrades."""
+        """Give a slot another follower, to be upgraded by a later tick, if no follower of a high leader has room."""
         moved = 0
         while moved < self._numbers.max_follower_moves:
             high = self._leading_beyond(self._high_leaders)
@@ -112,7 +113,7 @@ class _Balancer:
         return None
 
     def balance_high_followers(self) -> bool:
-        """A node that follows too many slots hands the lowest one that anybody else can follow to them."""
+        """Each node that follows too many slots hands over the lowest one that another node can follow."""
         return self._move_followers(self._gift)
 
     def _gift(self) -> _NewFollower | None:
@@ -126,7 +127,7 @@ class _Balancer:
         return None
 
     def balance_low_followers(self) -> bool:
-        """A node that follows too few slots takes the lowest one that it can follow from who follows most."""
+        """Each node that follows too few slots takes the lowest one that it can from the node that follows most."""
         return self._move_followers(self._taking)
 
     def _taking(self) -> _NewFollower | None:
@@ -139,7 +140,7 @@ class _Balancer:
         return None
 
     def balance_low_leaders(self) -> bool:
-        """A node that leads too few slots takes over the lowest one that it follows from who leads most."""
+        """Each node that leads too few slots takes over the lowest one that it follows of the greatest leader."""
         low = self._low_leaders
         return self._move_leaders(
             lambda: (self._leading_below(low), _names(self._leading_below(low + 1))), self._take_over
@@ -160,10 +161,10 @@ class _Balancer:
         look: Callable[[], tuple[list[NodeView], set[str]]],
         choose: Callable[[NodeView, set[str]], _NewLeader | None],
     ) -> bool:
-        """Pass after pass over the nodes in need, until the limit is reached or each of them is stuck.
+        """Run passes over the nodes in need, until the limit is reached or no node can be helped.
 
         Args:
-            look: who is in need, and who must take no part on the other side; as they are when a pass begins.
+            look: the nodes in need, and those that must not take part on the other side, at the beginning of a pass.
             choose: a slot that helps one of them, with its new leader.
         """
         moved = 0
@@ -182,7 +183,7 @@ class _Balancer:
         return moved > 0
 
     def _move_followers(self, choose: Callable[[], _NewFollower | None]) -> bool:
-        """One move, then everything is looked at again, until the limit is reached or nothing helps."""
+        """Make one move and examine everything again, until the limit is reached or nothing helps."""
         moved = 0
         while moved < self._numbers.max_follower_moves and (found := choose()) is not None:
             self._builder.move_follower(*found)
@@ -190,7 +191,7 @@ class _Balancer:
         return moved > 0
 
     def _slots_by_follower(self, view: NodeView, excluded: set[str]) -> JavaMap[str, list[int]]:
-        """For each follower of what a node leads: the slots, ascending."""
+        """For each follower of the slots that a node leads: these slots, ascending."""
         found: JavaMap[str, list[int]] = JavaMap()
         for slot_id in sorted(view.leads):
             for follower in self._candidates(self._builder.slots[slot_id].followers, excluded, None):

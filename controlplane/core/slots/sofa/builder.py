@@ -18,7 +18,7 @@ class NodeView:
 
 
 NodeOrder = Callable[[NodeView], tuple[int, int]]
-"""What nodes are sorted by; sorts are stable, so ties keep the order they came in."""
+"""The sort key of nodes; sorting is stable, so ties keep their order."""
 
 
 def least_leaders_first(node: NodeView) -> tuple[int, int]:
@@ -56,29 +56,29 @@ class SlotInWork:
 
     @property
     def followers(self) -> list[str]:
-        """A copy, in Java's order of a copy."""
+        """A copy, in the iteration order of a copy in Java."""
         return list(copied_set(list(self._followers)))
 
     @property
     def missing(self) -> int:
-        """How many followers it lacks."""
+        """Number of missing followers."""
         return self._most_followers - len(self._followers)
 
     def set_leader(self, leader: str | None) -> None:
-        """Another leader, or none, and another leader epoch if it is another one."""
+        """Set another leader, or none. A new leader gets a new leader epoch."""
         if leader != self.leader:
             self.leader = leader
             self._leader_epoch = self._mint()
 
     def follows(self, node: str) -> bool:
-        """Whether a node follows it."""
+        """Whether a node follows the slot."""
         return node in self._followers
 
     def add_follower(self, node: str) -> None:
-        """One follower more; one that follows already changes nothing.
+        """Add a follower; a node that already follows changes nothing.
 
         Raises:
-            TooManyFollowersError: there are as many as may be.
+            TooManyFollowersError: the slot has as many followers as it may.
         """
         if node in self._followers:
             return
@@ -90,7 +90,7 @@ class SlotInWork:
         self._followers.put(node, None)
 
     def remove_follower(self, node: str) -> None:
-        """One follower less."""
+        """Remove a follower."""
         self._followers.remove(node)
 
     def build(self) -> SofaSlot:
@@ -107,13 +107,13 @@ class SlotInWork:
 
 
 class SlotTableBuilder:
-    """A table that began as another one.
+    """A slot table under construction, which starts as a copy of another one.
 
     Args:
-        before: the table to begin with; slots beyond ``slot_count`` are dropped, new ones are empty.
-        slot_count: how many slots.
-        replicas: of each slot, the leader included.
-        nodes: the nodes that there are now, in the order in which they are known; the others of ``before`` are purged.
+        before: the table to start from; slots beyond ``slot_count`` are dropped, new ones are empty.
+        slot_count: number of slots.
+        replicas: replicas of each slot, the leader included.
+        nodes: the current nodes, in the order in which they became known; the others of ``before`` are purged.
         mint: the source of epochs.
 
     Raises:
@@ -142,19 +142,19 @@ class SlotTableBuilder:
             self._purge(gone)
 
     def view(self, node: str) -> NodeView:
-        """One node's view."""
+        """The view of one node."""
         return self._views[node]
 
     def views_where(self, wanted: Callable[[NodeView], bool], order: NodeOrder) -> list[NodeView]:
-        """The views that are wanted, sorted; ties in Java's order."""
+        """The views that fulfil a condition, sorted; ties in Java's order."""
         return sorted(filter(wanted, self._views.values()), key=order)
 
     def mint_epoch(self) -> None:
-        """The table gets an epoch of its own."""
+        """Give the table a new epoch."""
         self._epoch = self._mint()
 
     def replace_leader(self, slot_id: int, leader: str) -> None:
-        """Another leader; the former one keeps no copy."""
+        """Set another leader; the former one keeps no copy."""
         slot = self.slots[slot_id]
         before = slot.leader
         slot.set_leader(leader)
@@ -166,12 +166,12 @@ class SlotTableBuilder:
         view.follows.discard(slot_id)
 
     def add_follower(self, slot_id: int, node: str) -> None:
-        """One follower more."""
+        """Add a follower."""
         self.slots[slot_id].add_follower(node)
         self._view(node).follows.add(slot_id)
 
     def move_follower(self, slot_id: int, giver: str, taker: str) -> None:
-        """Another node follows in a node's place."""
+        """Replace a follower by another node."""
         self.slots[slot_id].remove_follower(giver)
         self._views[giver].follows.discard(slot_id)
         self.add_follower(slot_id, taker)

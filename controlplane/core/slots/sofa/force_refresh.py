@@ -1,4 +1,4 @@
-"""A new table from nothing but the list of nodes (BalanceTask): what an operator's forced refresh makes."""
+"""A new table from the list of nodes alone (BalanceTask): the result of a refresh on an operator's request."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,15 @@ from controlplane.core.slots.sofa.table import EpochSource, SofaSlot, SofaTable
 
 
 def round_robin(nodes: Sequence[str], slot_count: int, replicas: int, mint: EpochSource) -> SofaTable:
-    """Slot leaders in turn, and followers in turn beginning with the last node; who held what does not matter.
+    """Assign slot leaders in turn, and followers in turn from the last node; the previous table does not matter.
 
-    The result is not checked: with one node, or with three and more replicas, a slot leader also follows its slot.
-    Each slot gets a leader epoch, by slot, and the table one after them.
+    The result is not checked: with one node, or with three or more replicas, a slot leader also follows its slot. Each
+    slot gets a leader epoch, in the order of slots, and the table the epoch after them.
 
     Args:
-        nodes: the data nodes that there are, in the order in which they are known.
-        slot_count: how many slots.
-        replicas: of each slot, the leader included.
+        nodes: the current data nodes, in the order in which they became known.
+        slot_count: number of slots.
+        replicas: replicas of each slot, the leader included.
         mint: the source of epochs.
 
     Raises:

@@ -1,10 +1,10 @@
-"""java.util.HashMap and HashSet, as far as the order decides in which they are iterated.
+"""java.util.HashMap and HashSet, as far as their iteration order matters.
 
-SOFARegistry sorts by counts and nothing else, so ties keep the order of a Java hash map: bins ascending, within a bin
-the chain. The rules are those of Java 17 (``HashMap.putVal``, ``computeIfAbsent``, ``resize``, ``treeifyBin``).
+SOFARegistry sorts by counts only, so ties keep the order of a Java hash map: bins ascending, and the chain within a
+bin. The rules are those of Java 17 (``HashMap.putVal``, ``computeIfAbsent``, ``resize``, ``treeifyBin``).
 
-Not emulated: bins of more than seven keys in a table of 64 bins or more, which Java turns into trees. Only names that
-were made to collide get there.
+Bins of more than seven keys in a table of 64 bins or more, which Java turns into trees, are not emulated. Only names
+that were made to collide form such bins.
 """
 
 import functools
@@ -22,7 +22,7 @@ _MASK: Final = 0xFFFFFFFF
 
 @functools.lru_cache(1 << 16)
 def java_hash(key: str | int) -> int:
-    """``hashCode()`` of a String or an Integer, as an unsigned number of 32 bits."""
+    """``hashCode()`` of a String or an Integer, as an unsigned 32-bit number."""
     if isinstance(key, int):
         return key & _MASK
     code = 0
@@ -32,13 +32,13 @@ def java_hash(key: str | int) -> int:
 
 
 def utf16_units(text: str) -> list[int]:
-    """The UTF-16 code units of a text: what Java's ``String.hashCode`` and ``compareTo`` go by."""
+    """The UTF-16 code units of a text, on which Java's ``String.hashCode`` and ``compareTo`` are defined."""
     encoded = text.encode("utf-16-be", "surrogatepass")
     return [encoded[index] << 8 | encoded[index + 1] for index in range(0, len(encoded), 2)]
 
 
 class JavaMap(Generic[JavaKey, JavaValue]):
-    """A HashMap, empty at first with room for sixteen bins.
+    """A HashMap, initially empty with sixteen bins.
 
     Args:
         capacity: number of bins, a power of two.
@@ -49,7 +49,7 @@ class JavaMap(Generic[JavaKey, JavaValue]):
         self._values: dict[JavaKey, JavaValue] = {}
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is such a key."""
+        """Whether the key exists."""
         return key in self._values
 
     def __len__(self) -> int:
@@ -65,16 +65,16 @@ class JavaMap(Generic[JavaKey, JavaValue]):
         """The value of a key.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the key does not exist.
         """
         return self._values[key]
 
     def get(self, key: JavaKey, default: JavaValue) -> JavaValue:
-        """The value of a key, or another one if there is none."""
+        """The value of a key, or a default if the key does not exist."""
         return self._values.get(key, default)
 
     def values(self) -> Iterator[JavaValue]:
-        """The values in the order of their keys."""
+        """The values, in the order of their keys."""
         return (self._values[key] for key in self)
 
     def put(self, key: JavaKey, value: JavaValue) -> None:
@@ -91,12 +91,12 @@ class JavaMap(Generic[JavaKey, JavaValue]):
             self._double()
 
     def put_if_absent(self, key: JavaKey, value: JavaValue) -> None:
-        """``putIfAbsent``: as ``put``, unless the key is there."""
+        """``putIfAbsent``: as ``put``, unless the key exists."""
         if key not in self._values:
             self.put(key, value)
 
     def compute_if_absent(self, key: JavaKey, new: Callable[[], JavaValue]) -> JavaValue:
-        """``computeIfAbsent``: a new key goes to the front of its bin, and the table grows before, not afterwards."""
+        """``computeIfAbsent``: a new key goes to the front of its bin, and the table grows before the insertion."""
         if len(self._values) > self._threshold:
             self._double()
         if key not in self._values:
@@ -134,12 +134,12 @@ class JavaMap(Generic[JavaKey, JavaValue]):
 
 
 def tree_set(texts: Iterable[str]) -> list[str]:
-    """A TreeSet of Strings: each once, by its UTF-16 code units."""
+    """A TreeSet of Strings: without repetition, ordered by UTF-16 code units."""
     return sorted(set(texts), key=utf16_units)
 
 
 def java_set(keys: Iterable[JavaKey], capacity: int = _DEFAULT_CAPACITY) -> JavaMap[JavaKey, None]:
-    """A HashSet that was filled one by one."""
+    """A HashSet to which the keys were added one by one."""
     found: JavaMap[JavaKey, None] = JavaMap(capacity)
     for key in keys:
         found.put(key, None)

@@ -1,4 +1,4 @@
-"""Moves slots of one replica (LeaderOnlyBalancer): the lowest slot of who leads most, one after the other."""
+"""Moves slots of one replica (LeaderOnlyBalancer): repeatedly the lowest slot of the node that leads most."""
 
 from controlplane.core.slots.sofa.balance_numbers import BalanceNumbers, ceiling_mean
 from controlplane.core.slots.sofa.builder import SlotTableBuilder, least_leaders_first, most_leaders_first
@@ -7,7 +7,7 @@ from controlplane.core.slots.sofa.table import SofaTable
 
 
 def balance_leaders_only(builder: SlotTableBuilder, current: list[str], numbers: BalanceNumbers) -> SofaTable | None:
-    """One tick's moves; None if nothing has to move. The table's epoch grows by the leader epochs alone."""
+    """One tick's moves; None if nothing has to move. Only the minted leader epochs raise the table's epoch."""
     mean = ceiling_mean(builder.slot_count, len(current))
     most, nearly = numbers.high(mean), numbers.high(mean - 1)
     moved = 0

@@ -1,4 +1,4 @@
-"""Where SOFARegistry's classes throw: the tick changes nothing."""
+"""The exceptions that SOFARegistry's classes throw; the tick then changes nothing."""
 
 from controlplane.errors import PlacementRefusedError
 

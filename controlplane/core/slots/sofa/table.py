@@ -1,4 +1,4 @@
-"""SOFARegistry's slot table: slots with leader epochs, and the number that orders tables."""
+"""SOFARegistry's slot table: slots with leader epochs, and the epoch that orders tables."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import TypeAlias
 from controlplane.core.slots.sofa.refusals import InvalidSlotTableError
 
 EpochSource: TypeAlias = Callable[[], int]
-"""Mints the next epoch, greater than every one before (DatumVersionUtil.nextId)."""
+"""Mints the next epoch, greater than every earlier one (DatumVersionUtil.nextId)."""
 
 INITIAL_EPOCH = -1
-"""Of the table before the first one (SlotTable.INIT)."""
+"""The epoch of the table before the first one (SlotTable.INIT)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class SofaSlot:
 
     Attributes:
         slot_id: 0 to slot count - 1.
-        leader: a node; None or empty only in tables that are not valid.
+        leader: a node; None or empty only in invalid tables.
         leader_epoch: minted when ``leader`` last changed.
         followers: a set, in the order in which Java iterates it.
     """
@@ -39,12 +39,12 @@ class SofaTable:
 
     @property
     def nodes(self) -> set[str]:
-        """Every node that leads or follows."""
+        """Every node that leads or follows a slot."""
         leaders = {slot.leader for slot in self.slots.values() if slot.leader is not None}
         return leaders.union(*(slot.followers for slot in self.slots.values()))
 
     def check(self) -> None:
-        """Refuse what must not be published (SlotTableUtils.isValidSlotTable).
+        """Check that the table may be published (SlotTableUtils.isValidSlotTable).
 
         Raises:
             InvalidSlotTableError: a slot has no leader, or its leader also follows it.
