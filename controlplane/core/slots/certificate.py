@@ -29,7 +29,7 @@ class LoadStage:
         after: the same after the stage.
         moved: replicas that it moved.
         leader_changes: slots whose leader it changed.
-        least_leader_changes: the least number of changes that brings every node below the target.
+        least_leader_changes: the least number of changes that brings every node to at most the target.
     """
 
     before: str

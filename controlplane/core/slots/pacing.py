@@ -91,7 +91,7 @@ def waiting_rows(holdings: Holdings, request: SlotRequest) -> tuple[Waiting, ...
         return ()
     rows = holdings.slots.planned_rows
     due = due_plan(holdings, request, rows, holdings.slots.plan.not_before_ms)
-    next_rows = [Waiting(slot.slot_id, "the leader's next look") for slot in due.rows]
+    next_rows = [Waiting(slot.slot_id, "the leader's next decision") for slot in due.rows]
     return tuple(sorted([*due.waiting, *next_rows]))
 
 
@@ -131,7 +131,7 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
             verb = "is" if len(unready[slot.slot_id]) == 1 else "are"
             reason = f"{', '.join(unready[slot.slot_id])} {verb} not ready in it yet, moves_in_flight is {budget:,}"
         elif budget and in_flight and in_flight + len(new) > budget:
-            reason = f"{in_flight} replicas are on the move, moves_in_flight is {budget:,}"
+            reason = f"{in_flight} replicas are moving, moves_in_flight is {budget:,}"
         else:
             chosen[slot.slot_id] = slot
             in_flight += len(new)
@@ -141,7 +141,7 @@ def due_plan(holdings: Holdings, request: SlotRequest, planned: Sequence[Slot], 
             delayed.append(slot)
     for slot, node_id in _without_room(request, [row for row in chosen.values() if row.slot_id in ordered], delayed):
         del chosen[slot.slot_id]
-        waiting.append(Waiting(slot.slot_id, f"{node_id} has no room before rows are carried out that wait"))
+        waiting.append(Waiting(slot.slot_id, f"{node_id} has no room until waiting rows are carried out"))
     return DuePlan(tuple(slot for _, slot in sorted(chosen.items())), tuple(sorted(waiting)))
 
 

@@ -305,7 +305,7 @@ def _step_complaints(before: State, decision: Decision) -> list[str]:
     rows = [slot for event in decision.events if isinstance(event, SlotsAssigned) for slot in event.slots]
     left = before.slots.planned
     return [
-        f"slot {slot.slot_id} is assigned otherwise than the plan in flight says"
+        f"slot {slot.slot_id} is assigned a row that differs from the plan in flight"
         for slot in rows
         if (planned := left.get(slot.slot_id)) is None
         or (planned.leader, planned.followers) != (slot.leader, slot.followers)

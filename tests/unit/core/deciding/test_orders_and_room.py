@@ -22,7 +22,7 @@ def test_a_pin_does_not_fill_a_node_above_its_capacity() -> None:
     world.ask("pin_slots", slots=str(slot_id), node="n1")
     assert len(world.held("n1")) == 4
     waiting = {each.slot_id: each.reason for each in table_status(world.state, world.observations).waiting}
-    assert waiting[slot_id] == "n1 has no room before rows are carried out that wait"
+    assert waiting[slot_id] == "n1 has no room until waiting rows are carried out"
     world.run(61_000, ("n1", "n2"))
     assert world.state.slots.table[slot_id].leader == "n1"
     assert len(world.held("n1")) == 4
