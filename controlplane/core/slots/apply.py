@@ -137,7 +137,7 @@ def _put(
 def _take(kind: str, known: Entries[SlotAndNode, _Pair], taken: Iterable[_Pair]) -> Entries[SlotAndNode, _Pair]:
     for each in taken:
         if known.get((each.slot_id, each.node_id)) != each:
-            message = f"{kind} of slot {each.slot_id} and node {each.node_id!r} is removed and does not exist"
+            message = f"{kind} of slot {each.slot_id} and node {each.node_id!r} is to be removed, but does not exist"
             raise InvariantViolationError(message)
         known = known.drop([(each.slot_id, each.node_id)])
     return known

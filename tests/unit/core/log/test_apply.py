@@ -67,9 +67,9 @@ def test_what_a_state_contradicts_is_refused(world: World) -> None:
     _refused(state, SlotsAssigned((Slot(16, None, (), Epoch(0)),)), "slot 16 is not between 0 and 15")
     _refused(state, SlotsSplit((Slot(17, None, (), Epoch(0)),)), "do not have the next slot ids, from 16 on")
     _refused(state, SlotsPinned((Pin(16, "n1"),)), "pin of slot 16, which is not between 0 and 15")
-    _refused(state, SlotsUnpinned((Pin(3, "n1"),)), "pin of slot 3 and node 'n1' is removed and does not exist")
+    _refused(state, SlotsUnpinned((Pin(3, "n1"),)), "pin of slot 3 and node 'n1' is to be removed, but does not exist")
     _refused(state, SlotsExcluded((Exclusion(-1, "n1"),)), "exclusion of slot -1, which is not")
-    _refused(state, SlotsIncluded((Exclusion(3, "n1"),)), "exclusion of slot 3 and node 'n1' is taken back")
+    _refused(state, SlotsIncluded((Exclusion(3, "n1"),)), "exclusion of slot 3 and node 'n1' is to be removed")
     _refused(state, NamespaceCreated(Namespace("kv", 1), equal_bundles("kv", 1)), "namespace 'kv' exists already")
 
 
