@@ -139,7 +139,7 @@ def leader_bands(
 def _patterns(
     asked: IndexedProblem, pinned: Truths | None
 ) -> tuple[Numbers, list[tuple[frozenset[int], frozenset[int]]]]:
-    """Groups slots that are alike: the pattern of each slot, and the eligible and pinned nodes of each pattern."""
+    """Group slots that are alike: the pattern of each slot, and the eligible and pinned nodes of each pattern."""
     everybody = frozenset(range(len(asked.nodes)))
     if asked.eligible is None and pinned is None:
         return np.zeros(len(asked.before), np.int64), [(everybody, frozenset())]
