@@ -1,1 +1,1 @@
-"""Who may lead: lease, lock, and the machines that stand for election and lead. It knows nothing of the state."""
+"""Leader election: lease, lock, and the state machines of a controller. This package does not depend on the state."""

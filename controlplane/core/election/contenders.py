@@ -1,7 +1,7 @@
-"""Who stands for election beside the holder, as the store remembers it: so that preferred controllers come first.
+"""The contenders for the lease as the lease store keeps them, so that preferred controllers come first.
 
-A contender is present while it asks often enough; whoever was away begins anew. The same rules as the Lua scripts of
-the Redis adapter; the in-memory store runs these.
+A contender is present while it asks often enough. After a gap its presence begins again. The Lua scripts of the Redis
+adapter implement the same rules; the in-memory lease store uses this module.
 """
 
 import math
@@ -14,12 +14,12 @@ from controlplane.core.values.identifiers import ControllerId
 
 
 class Presence(NamedTuple):
-    """A contender's last request.
+    """The presence of a contender, by the store's time.
 
     Attributes:
-        priority: how much it is preferred; greater is more.
-        since_ms: from when on it has asked again and again.
-        seen_ms: when it asked last.
+        priority: priority in its last request; a greater one is preferred.
+        since_ms: time of the first request since it was last absent.
+        seen_ms: time of its last request.
     """
 
     priority: int
@@ -28,7 +28,7 @@ class Presence(NamedTuple):
 
 
 class Outranking(NamedTuple):
-    """The most preferred contender above somebody, its priority, and for how long it has been present."""
+    """The contender of the greatest priority above that of a requester, and for how long it has been present."""
 
     owner: ControllerId
     priority: int
@@ -40,10 +40,10 @@ class Contending:
     """A controller that stands for election and does not hold the lease.
 
     Attributes:
-        owner: who.
-        priority: how much it is preferred; greater is more.
-        present_ms: for how long it has asked again and again.
-        asked_ms_ago: when it asked last.
+        owner: its name.
+        priority: a greater one is preferred.
+        present_ms: how long ago its presence began.
+        asked_ms_ago: how long ago its last request was.
     """
 
     owner: ControllerId
@@ -54,35 +54,35 @@ class Contending:
 
 @dataclass(frozen=True, slots=True)
 class Contenders:
-    """All that are remembered; the times are the store's own."""
+    """The contenders that the store remembers, by name. Times are the store's."""
 
     by_owner: Mapping[ControllerId, Presence] = field(default_factory=lambda: MappingProxyType({}))
 
     def present(self, now_ms: int, lasts_ms: float = math.inf) -> Self:
-        """Without those that have not asked for longer than ``lasts_ms``, or in the future: the clock was set back."""
+        """Without contenders not seen for longer than ``lasts_ms``, or seen in the future (the clock was set back)."""
         return type(self)(
             {name: each for name, each in self.by_owner.items() if 0 <= now_ms - each.seen_ms <= lasts_ms}
         )
 
     def contending(self, now_ms: int) -> list[Contending]:
-        """All of them as others are told, by name; without those that asked in the future."""
+        """All contenders with their ages, sorted by name; without those seen in the future."""
         return [
             Contending(name, each.priority, now_ms - each.since_ms, now_ms - each.seen_ms)
             for name, each in sorted(self.present(now_ms).by_owner.items())
         ]
 
     def seen(self, now_ms: int, owner: ControllerId, priority: int) -> Self:
-        """With this contender's request."""
+        """With a request of this contender at ``now_ms``."""
         before = self.by_owner.get(owner)
         since_ms = now_ms if before is None else before.since_ms
         return type(self)({**self.by_owner, owner: Presence(priority, since_ms, now_ms)})
 
     def without(self, owner: ControllerId) -> Self:
-        """Without this one, which contends no more."""
+        """Without this contender."""
         return type(self)({name: each for name, each in self.by_owner.items() if name != owner})
 
     def outranking(self, now_ms: int, owner: ControllerId, priority: int) -> Outranking | None:
-        """The most preferred of those above this priority; the first name of equals."""
+        """The contender of the greatest priority above this one, None without one. Ties go to the first name."""
         above = [(-each.priority, name) for name, each in self.by_owner.items() if each.priority > priority]
         names = sorted((rank, name) for rank, name in above if name != owner)
         if not names:
@@ -92,5 +92,8 @@ class Contenders:
 
 
 def yields_ms(free_for_ms: int, duration_ms: int) -> int:
-    """For how long a contender that is outranked still leaves a free lease to others: half a duration in all."""
+    """Remaining time for which an outranked contender leaves a free lease to others.
+
+    The whole time is half a lease duration, counted from when the lease became free.
+    """
     return max(0, duration_ms // 2 - free_for_ms)

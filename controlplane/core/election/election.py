@@ -1,11 +1,11 @@
-"""Standing for election and holding the lease: a passive machine over the lease store's answers.
+"""The state machine of the lease: it stands for election and holds the lease. It does no I/O.
 
-The lease serves liveness only. A leader whose store does not answer goes on, unless it is configured otherwise, because
-all effects are commits and commits are fenced by Kafka. A term must never be lower than one before, so the machine is
-told the greatest term of the log, the floor, and asks for a term above it.
+The lease serves liveness only. A leader continues to lead while its lease store does not answer, unless it is
+configured otherwise: all effects are commits, and Kafka fences commits. A term must be greater than every earlier one.
+So the machine receives the greatest term of the log, the floor, and asks for a greater term.
 
-The driver performs the actions in order and brings each answer back before any other event, together with the
-monotonic time from *before* the request: a deadline counted from then is never later than the store's own.
+The driver performs the actions in order and passes each answer to the machine before any other event, together with the
+monotonic time from *before* the request. A deadline counted from that time is never later than the store's deadline.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ from controlplane.errors import InvariantViolationError
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """Does not hold the lease and asks for it from ``ask_at_ms`` on."""
+    """The controller does not hold the lease. It asks for it at ``ask_at_ms``."""
 
     floor: Term
     ask_at_ms: int
@@ -46,9 +46,10 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class GivingBack:
-    """Has given the lease back under ``term``, and repeats the request at ``release_at_ms`` unless the store answers.
+    """The controller has sent the release of its lease of ``term`` and has no answer yet; otherwise a contender.
 
-    Apart from that a contender. If the request were lost, others would wait for the end of a lease that has no holder.
+    It repeats the release at ``release_at_ms``. After a lost release, other controllers would have to wait until the
+    lease expires.
     """
 
     floor: Term
@@ -59,7 +60,7 @@ class GivingBack:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Holds the lease since ``since_ms``; unless renewed others may take it after ``deadline_ms``."""
+    """The controller holds the lease since ``since_ms``. Unless renewed, the lease expires at ``deadline_ms``."""
 
     term: Term
     deadline_ms: int
@@ -71,25 +72,25 @@ ElectionState: TypeAlias = Contender | GivingBack | Holder
 
 
 class _Rules(NamedTuple):
-    """The settings that the rows of the table use."""
+    """The settings that the transitions use."""
 
     lease: LeaseConfig
     stop_when_store_is_lost: bool
 
     def next_try_ms(self, now_ms: int) -> int:
-        """When to send the next request to the store, unless its answer names another time."""
+        """The time of the next request to the store, unless the answer to this one sets another time."""
         return now_ms + self.lease.renew_interval_ms
 
 
 class _Next(NamedTuple):
-    """What an event leads to."""
+    """The result of an event."""
 
     state: ElectionState
     action: ElectionAction | None = None
 
 
 class Outcome(NamedTuple):
-    """One thing that an event may lead to: a kind of state, with a kind of action or none."""
+    """A possible result of an event: a type of state, and a type of action or None."""
 
     state: type[ElectionState]
     action: type[ElectionAction] | None = None
@@ -97,11 +98,11 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What follows from an event.
+    """A row of the transition table.
 
     Attributes:
-        follow: the next state and the action, from the rules, the state, the time and the event.
-        outcomes: all that it may lead to.
+        follow: computes the next state and the action from settings, state, monotonic time and event.
+        outcomes: every result that ``follow`` may have.
     """
 
     follow: Callable[[_Rules, Any, int, Any], _Next]
@@ -129,7 +130,8 @@ def _hold(rules: _Rules, _: ElectionState, __: int, event: Granted) -> _Next:
 def _prolong(rules: _Rules, holder: Holder, now_ms: int, event: Renewed) -> _Next:
     """Keep the lease, or hand it over to a preferred contender.
 
-    Both have to have been there for a while, so that a contender that comes and goes does not move the lease each time.
+    Both the contender's presence and this leadership must have lasted for ``handover_after_ms``, so that a contender
+    that restarts repeatedly does not move the lease each time.
     """
     if event.term != holder.term:
         return _Next(holder)
@@ -140,18 +142,18 @@ def _prolong(rules: _Rules, holder: Holder, now_ms: int, event: Renewed) -> _Nex
 
 
 def _leave(_: _Rules, contender: Contender, now_ms: int, event: LeftToOther) -> _Next:
-    """Ask after the time that the preferred contender is given."""
+    """Ask again after the time for which the store reserves the lease for a preferred contender."""
     return _Next(Contender(contender.floor, now_ms + event.wait_ms))
 
 
 def _stand_by(rules: _Rules, state: ElectionState, now_ms: int, event: HeldByOther) -> _Next:
-    """Ask when the other's lease ends, and at intervals before, because it may be given back."""
+    """Ask when the other lease expires, and at intervals before that, because its holder may give it back."""
     wait_ms = max(1, min(event.remaining_ms + 1, rules.lease.renew_interval_ms))
     return _Next(Contender(Term(max(_floor(state), event.term)), now_ms + wait_ms))
 
 
 def _ask_again_later(rules: _Rules, contender: Contender, now_ms: int, _: StoreSilent) -> _Next:
-    """Not before the time to ask that was set already, which may be a back-off."""
+    """Keep a later time to ask that is already set: it may be the end of a back-off."""
     return _Next(replace(contender, ask_at_ms=max(contender.ask_at_ms, rules.next_try_ms(now_ms))))
 
 
@@ -183,14 +185,14 @@ def _give_back(rules: _Rules, holder: Holder, now_ms: int, event: GiveBackAsked)
 
 
 def _give_back_when_due(rules: _Rules, state: GivingBack, now_ms: int, _: Woke) -> _Next:
-    """If both are due, ask: a release that is repeated after that could give the new lease back."""
+    """If both requests are due, only ask: a release that is repeated after that could give the new lease back."""
     if now_ms >= state.ask_at_ms:
         return _ask(rules, state.floor, now_ms)
     return _release_again(rules, state, now_ms) if now_ms >= state.release_at_ms else _Next(state)
 
 
 def _give_back_again(rules: _Rules, state: GivingBack, now_ms: int, event: GiveBackAsked) -> _Next:
-    """At once, because the process may be about to end."""
+    """Repeat the release immediately, because the process may be about to end."""
     return _release_again(rules, replace(state, ask_at_ms=max(state.ask_at_ms, now_ms + event.wait_ms)), now_ms)
 
 
@@ -237,46 +239,48 @@ TRANSITIONS: Final[dict[tuple[type[ElectionState], type[ElectionEvent]], Transit
     (Holder, GiveBackAsked): Transition(_give_back, (_RELEASES,)),
     (Holder, ConfirmationAsked): Transition(_renew, (_RENEWS,)),
 }
-"""(kind of state, kind of event) to what follows. What is not here is an error, and so is an outcome that its row does
-not name; ``docs/reference/states.md`` is drawn from it."""
+"""Transition table by (type of state, type of event). A pair that is not in it is an error, and so is an outcome that
+its row does not list. ``docs/reference/states.md`` is generated from it."""
 
 
 class Election:
-    """The machine. ``state`` may be read at any time; only :meth:`on_event` changes it."""
+    """The state machine. ``state`` may be read at any time; only :meth:`on_event` changes it."""
 
     def __init__(self, config: LeaseConfig, *, stop_when_store_is_lost: bool) -> None:
-        """A contender that asks at once.
+        """Create a contender that asks immediately.
 
         Args:
             config: durations.
-            stop_when_store_is_lost: give up when the deadline passes without an answer, instead of going on.
+            stop_when_store_is_lost: stop leading when the lease expires without an answer of the store, instead of
+                continuing to lead.
         """
         self._rules = _Rules(config, stop_when_store_is_lost)
         self.state: ElectionState = Contender(Term(0), 0)
 
     @property
     def term(self) -> Term | None:
-        """The term under which the lease is ours, or None."""
+        """The term of the lease that this controller holds, or None."""
         return self.state.term if isinstance(self.state, Holder) else None
 
     def on_event(self, now_ms: int, event: ElectionEvent) -> ElectionOutput:
-        """Take an event up; ``now_ms`` is monotonic.
+        """Process an event at monotonic time ``now_ms``.
 
         Raises:
-            InvariantViolationError: the transition table does not know what happened.
+            InvariantViolationError: the transition table has no row for the event in this state, or its row does not
+                list the result.
         """
         transition = TRANSITIONS.get((type(self.state), type(event)))
         if transition is None:
-            raise InvariantViolationError(f"a {type(self.state).__name__} of the lease does not expect {event}")
+            raise InvariantViolationError(f"election: state {type(self.state).__name__} has no transition for {event}")
         state, action = transition.follow(self._rules, self.state, now_ms, event)
         if Outcome(type(state), None if action is None else type(action)) not in transition.outcomes:
-            raise InvariantViolationError(f"{event} led {self.state} to {state} and {action}, which its row forbids")
+            raise InvariantViolationError(f"election: {event} led {self.state} to {state}, {action}: no such outcome")
         self.state = state
         return Output(self.next_wake_at_ms, () if action is None else (action,))
 
     @property
     def next_wake_at_ms(self) -> int:
-        """When the machine wants a :class:`Woke` next."""
+        """The monotonic time by which the machine needs a :class:`Woke`."""
         match self.state:
             case Holder(renew_at_ms=renew_at_ms):
                 return renew_at_ms
@@ -287,7 +291,7 @@ class Election:
 
 
 def _floor(state: ElectionState) -> Term:
-    """The greatest term that was held or named."""
+    """The greatest term that this controller held or heard of."""
     return state.term if isinstance(state, Holder) else state.floor
 
 

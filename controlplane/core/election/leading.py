@@ -1,16 +1,23 @@
-"""What a controller does next: follow, take over step by step, lead, step down. A passive machine over a table.
+"""The state machine of a controller: follow, take over, lead, step down. It does no I/O.
 
-The order of the steps makes a new leader safe, whatever the old one still does: lease won -> lease confirmed -> log
-read ahead -> writer opened, which fences the predecessor and aborts its open transaction -> log read to its end by a
-reader that began after that -> a term that the log holds already is given up for a higher one -> everything observed
-up to here -> lease confirmed again -> *term opened* committed. All effects are commits and commits are fenced by Kafka,
-so a wrong belief about the lease costs time, never safety.
+The order of the steps of a take-over makes a new leader safe, whatever the former one still does:
 
-Reading ahead adds no safety, because the log may go on until the writer is opened. It avoids fencing for nothing: a
-controller that cannot read the log, or finds its term used (the lease store may have lost its data), fences no writer.
+1. Win the lease, and confirm it.
+2. Read the log ahead. A term that the log already holds is given up for a greater one, here and in step 4.
+3. Open the writer. This fences the former leader and aborts its open transaction.
+4. Read the log to its end, with a reader that begins after step 3.
+5. Observe the inputs up to now.
+6. Confirm the lease again.
+7. Commit *term opened*.
 
-The driver performs the actions in order and brings the answer of the last one back as the next event. An action that
-finds that Kafka or the lease store does not answer, or that Kafka refuses the writer, ends the others.
+All effects are commits, and Kafka fences commits. So a controller that is wrong about the lease costs time, but not
+safety.
+
+Step 2 adds no safety, because the log may grow until the writer is opened. It avoids unnecessary fencing: a controller
+that cannot read the log, or whose term is already used (the lease store may have lost its data), fences no writer.
+
+The driver performs the actions in order and passes the answer of the last one to the machine as the next event. If
+Kafka or the lease store does not answer, or Kafka refuses the writer, the driver drops the remaining actions.
 """
 
 from dataclasses import dataclass
@@ -23,18 +30,18 @@ from controlplane.core.values.machine import Output
 from controlplane.errors import InvariantViolationError
 
 UNANSWERED_LIMIT_MS: Final = 15_000
-"""How long a commit may stay without an answer before everything is discarded and the log is asked."""
+"""Time without an answer to a commit after which the leader steps down. The log then shows the outcome."""
 _READ_GRACE_FACTOR: Final = 3
-"""Reading may be interrupted for so many times as long as writing: clients find a broker again one by one, and a leader
-that cannot read for a moment commits nothing wrong."""
+"""Limit for reading nothing, as a multiple of the limit for writing. After a broker's failure clients reconnect one by
+one, and a leader that cannot read for a moment commits nothing wrong."""
 
 
 class Hold(NamedTuple):
-    """What the thread that stands for election knows of the lease, at one moment.
+    """The state of the lease at one moment, as the election thread knows it.
 
     Attributes:
-        term: the term under which the lease is ours; None if it is not.
-        is_handed_over: it is not ours because it was given back for a preferred controller to take it.
+        term: the term of the lease that this controller holds; None if it holds none.
+        is_handed_over: whether it holds none because it handed the lease over to a preferred controller.
     """
 
     term: Term | None = None
@@ -46,12 +53,13 @@ NO_LEASE: Final = Hold()
 
 @dataclass(frozen=True, slots=True)
 class RoundObserved:
-    """A round is done.
+    """A round of observation is complete.
 
     Attributes:
-        since_acknowledged_ms: how long ago Kafka last acknowledged a tick of ours.
-        since_last_read_ms: how long ago an input was last read; controllers tick into the inputs themselves.
-        turn_ms: how long ago the round before was done.
+        since_acknowledged_ms: time since Kafka last acknowledged a tick of this controller.
+        since_last_read_ms: time since an input was last read. Controllers append ticks to the inputs, so there always
+            is one to read.
+        turn_ms: time since the previous round was complete.
     """
 
     since_acknowledged_ms: int
@@ -61,25 +69,25 @@ class RoundObserved:
 
 @dataclass(frozen=True, slots=True)
 class LeaseChecked:
-    """The store confirmed the lease under the machine's term, or did not."""
+    """Whether the lease store confirmed the lease for the machine's term."""
 
     confirmed: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LogRead:
-    """The log was read to its end; its last decision has this term, 0 if it has none."""
+    """The log was read to its end. ``log_term`` is the term of its last decision, 0 without one."""
 
     log_term: Term
 
 
 LeadingEvent: TypeAlias = ControllerTrigger | RoundObserved | LeaseChecked | LogRead
-"""Either a trigger, or facts in which the machine finds one."""
+"""A trigger, or facts from which the machine derives one."""
 LeadingAction: TypeAlias = ControllerAction | BackOff
 
 
 class LeadingState(NamedTuple):
-    """Everything that the machine remembers: ``term`` is None unless it takes over or leads."""
+    """The state of the machine. ``term`` is None unless the controller takes over or leads."""
 
     phase: ControllerPhase = ControllerPhase.FOLLOWING
     term: Term | None = None
@@ -87,27 +95,27 @@ class LeadingState(NamedTuple):
 
 
 class _Contact(NamedTuple):
-    """When, on the monotonic clock, Kafka last acknowledged a tick of ours, and when an input was last read."""
+    """Monotonic times of the last acknowledged tick of this controller, and of the last input that was read."""
 
     acknowledged_at_ms: int
     read_at_ms: int
 
 
 class Leading:
-    """The machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
+    """The state machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
 
     Attributes:
         state: see :class:`LeadingState`.
-        last_trigger: what led to the present phase: the reason to step down, if it discards the writer of a leader.
-        failures: the take-overs that failed since the last one that opened its term.
+        last_trigger: the trigger of the last transition. When a leader steps down, it is the reason.
+        failures: failed take-overs since the last successful one.
     """
 
     def __init__(self, lease_ms: int) -> None:
-        """A controller that follows.
+        """Create a controller that follows.
 
         Args:
-            lease_ms: how long a lease lasts. A leader is cut off from Kafka when none of its ticks was acknowledged for
-                longer than this, or no tick could be read for longer than a multiple of it.
+            lease_ms: duration of a lease. A controller is cut off from Kafka when none of its ticks was acknowledged
+                for longer than this, or no input was read for longer than three times as long.
         """
         self.state = LeadingState()
         self.last_trigger = ControllerTrigger.DONE
@@ -116,9 +124,10 @@ class Leading:
         self._contact: _Contact | None = None
 
     def is_fit(self, now_ms: int) -> bool:
-        """Whether it could lead well now, as far as it knows: only then others may leave the lease to it.
+        """Whether the controller may be preferred as leader: other contenders leave the lease only to one that is fit.
 
-        Not before its first round, nor when the last one is long ago. Any thread may ask.
+        False before its first round, while it is cut off from Kafka, if its last round is too long ago, and for a time
+        after failed take-overs. Thread-safe.
         """
         contact = self._contact
         if contact is None or now_ms < self.failures.unfit_until_ms:
@@ -126,16 +135,16 @@ class Leading:
         return not self._is_cut_off(now_ms - contact.acknowledged_at_ms, now_ms - contact.read_at_ms)
 
     def on_event(self, now_ms: int, event: LeadingEvent, hold: Hold, draw: float) -> Output[LeadingAction]:
-        """Take an event up. The machine never asks to be woken: an action always answers.
+        """Process an event. The output never has a wake-up time, because every action has an answer.
 
         Args:
             now_ms: monotonic time.
-            event: what happened, or what the last action has answered.
-            hold: what is known of the lease now; :data:`NO_LEASE` for a controller that does not stand.
+            event: what happened, or the answer of the last action.
+            hold: the present state of the lease; :data:`NO_LEASE` for an observer.
             draw: a random number from 0 up to but not including 1, for the length of a back-off.
 
         Raises:
-            InvariantViolationError: the transition table does not know what happened.
+            InvariantViolationError: the transition table has no row for the trigger in this phase.
         """
         before = self.state
         if isinstance(event, RoundObserved):
@@ -143,7 +152,7 @@ class Leading:
         trigger = self._trigger(now_ms, event, hold)
         transition = TRANSITIONS.get((before.phase, trigger))
         if transition is None:
-            message = f"a controller that is {before.phase.value} does not expect {trigger.value!r}"
+            message = f"controller: phase {before.phase.value!r} has no transition for {trigger.value!r}"
             raise InvariantViolationError(message)
         if ControllerAction.ANNOUNCE in transition.actions:
             self.failures = Failures()
@@ -157,9 +166,10 @@ class Leading:
         return Output(None, tuple(action for action in actions if action is not None))
 
     def _action(self, now_ms: int, planned: Planned, hold: Hold, draw: float) -> LeadingAction | None:
-        """What a row asks for, with how long to back off; None if there is nothing to back off from.
+        """The action that a row plans, a back-off with its length; None where no back-off is necessary.
 
-        A controller without the lease leaves nothing to others, and goes on asking; only one that is cut off stops.
+        A controller without the lease continues to ask for it, because it keeps the lease from no other one. Only a
+        controller that is cut off from Kafka backs off without holding the lease.
         """
         if isinstance(planned, ControllerAction):
             return planned
@@ -178,7 +188,7 @@ class Leading:
             case RoundObserved(
                 since_acknowledged_ms=since_acknowledged_ms, since_last_read_ms=since_last_read_ms, turn_ms=turn_ms
             ) if self._is_cut_off(since_acknowledged_ms, since_last_read_ms):
-                # Without the lease, too: a controller that cannot commit must not win a term only to give it back.
+                # Also without the lease: a controller that cannot commit must not win a term that it has to give back.
                 return (
                     ControllerTrigger.STOOD_STILL
                     if term is not None and turn_ms > self._lease_ms

@@ -1,7 +1,8 @@
-"""The record of SOFARegistry's table ``distribute_lock``, and what whoever reads it concludes.
+"""The record of SOFARegistry's table ``distribute_lock``, and the leader that follows from it.
 
-Facts of SOFARegistry 6.x: ``distribute_lock.xml``, ``DistributeLockInfo`` and ``AbstractLeaderElector``. Two clocks are
-in it: whether the lock has run out is judged by the store's, whether a leader still leads by the reader's own.
+The rules are those of SOFARegistry 6.x: ``distribute_lock.xml``, ``DistributeLockInfo`` and ``AbstractLeaderElector``.
+They use two clocks. The store's clock determines whether the lock has expired. The reader's clock determines whether
+the leader still leads.
 """
 
 from typing import Final, NamedTuple
@@ -15,11 +16,11 @@ class LockRecord(NamedTuple):
     Attributes:
         data_center: with ``lock_name`` the row's key.
         lock_name: SOFARegistry's own is ``META-MASTER``.
-        owner: who leads, or led last; a row is never without one.
-        duration_ms: how long the owner may be silent before others may take over.
-        gmt_create_ms: the store's time when the row was made.
+        owner: the controller that leads or led last; never empty.
+        duration_ms: time without a renewal after which others may take over.
+        gmt_create_ms: the store's time when the row was inserted.
         gmt_modified_ms: the store's time of the last renewal or take-over.
-        term: number of take-overs, beginning with the first term of whoever made the row.
+        term: the first term, set by the controller that inserted the row, plus the number of take-overs.
         term_duration: number of renewals in this term.
     """
 
@@ -33,24 +34,24 @@ class LockRecord(NamedTuple):
     term_duration: int
 
     def has_run_out(self, store_now_ms: int) -> bool:
-        """Whether a follower tries to take over; the store then judges again, by whole seconds."""
+        """Whether a contender tries to take over. The store then checks the expiry again, in whole seconds."""
         return store_now_ms > self.gmt_modified_ms + self.duration_ms
 
 
 class LockReading(NamedTuple):
-    """A row, or None where there is none, and the store's time in the same answer."""
+    """The row, or None without one, and the store's time in the same answer."""
 
     record: LockRecord | None
     store_now_ms: int
 
 
 class LeaderInfo(NamedTuple):
-    """What a reader believes.
+    """The leader as a reader of the row sees it.
 
     Attributes:
         epoch: the row's ``gmt_modified_ms``, so it changes with every renewal; -1 before the first row.
-        leader: the owner, or None.
-        expires_at_ms: until then, by the reader's own wall clock, the owner leads: half the lock's duration.
+        leader: the row's owner, or None.
+        expires_at_ms: end of the leadership by the reader's wall clock: half the lock's duration after ``epoch``.
     """
 
     epoch: int
@@ -62,5 +63,5 @@ HAS_NO_LEADER: Final = LeaderInfo(-1, None, 0)
 
 
 def leader_info(record: LockRecord) -> LeaderInfo:
-    """Who leads by this row, and until when."""
+    """The leader by this row."""
     return LeaderInfo(record.gmt_modified_ms, record.owner, record.gmt_modified_ms + record.duration_ms // 2)

@@ -1,4 +1,4 @@
-"""What an election is told, and what it asks its driver to do."""
+"""The events and the actions of an election."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -10,7 +10,7 @@ from controlplane.core.values.machine import Output, Woke
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The store granted the lease."""
+    """The store granted the lease in answer to a request of monotonic time ``asked_at_ms``."""
 
     term: Term
     asked_at_ms: int
@@ -18,7 +18,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """The store prolonged the lease; ``outranked_by`` is the most preferred contender above us, if there is one."""
+    """The store renewed the lease. ``outranked_by`` is the preferred contender with the greatest priority, if any."""
 
     term: Term
     asked_at_ms: int
@@ -27,7 +27,7 @@ class Renewed:
 
 @dataclass(frozen=True, slots=True)
 class HeldByOther:
-    """The store names another holder, or ourselves under another term."""
+    """Another controller holds the lease, or this one with another term."""
 
     owner: ControllerId
     term: Term
@@ -36,19 +36,19 @@ class HeldByOther:
 
 @dataclass(frozen=True, slots=True)
 class LeftToOther:
-    """The lease is free, and the store leaves it to a preferred contender for ``wait_ms``."""
+    """The lease is free, and the store reserves it for a preferred contender for ``wait_ms``."""
 
     wait_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseGone:
-    """The store knows no lease: it ran out, or the store lost its data."""
+    """The store has no lease: it expired, or the store lost its data."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenBack:
-    """The store has heard that we give the lease back."""
+    """The store answered the request to give the lease back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +58,21 @@ class StoreSilent:
 
 @dataclass(frozen=True, slots=True)
 class FloorRaised:
-    """The log holds this term or a higher one: our own has to be above it."""
+    """The log holds this term or a greater one; the term of a lease must be greater than ``floor``."""
 
     floor: Term
 
 
 @dataclass(frozen=True, slots=True)
 class GiveBackAsked:
-    """We are to give the lease back if it is ours, and to stand again after ``wait_ms``."""
+    """The driver asks to give the lease back if it is held, and to stand for election again after ``wait_ms``."""
 
     wait_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationAsked:
-    """Somebody needs to know now whether the lease is still ours."""
+    """The driver asks to check now whether this controller still holds the lease."""
 
 
 ElectionEvent: TypeAlias = (
@@ -92,21 +92,21 @@ ElectionEvent: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Acquire:
-    """Ask for the lease with a term above ``floor``."""
+    """Ask for the lease with a term greater than ``floor``."""
 
     floor: Term
 
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """Prolong the lease."""
+    """Renew the lease."""
 
     term: Term
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Give the lease back; nothing if it is another's, or ours under another term."""
+    """Give the lease back; no effect if this controller does not hold it with this term."""
 
     term: Term
 

@@ -1,15 +1,18 @@
-"""Standing for election as SOFARegistry's meta server does, over the record of ``distribute_lock``: a passive machine.
+"""The state machine of the lease profile ``sofa``: an election over the record of ``distribute_lock``. It does no I/O.
 
-A round each second: read the row; make it where there is none; renew it where it is one's own; try to take it over
-where it has run out; read back, because only the row says what came of it. An observer only reads. The rounds are
-those of ``MetaJdbcLeaderElector`` and ``AbstractLeaderElector`` (6.x), and so are their holes:
-``docs/explanation/sofa-election.md``.
+A round takes place once per second. It reads the row, inserts one if there is none, renews it if it is the controller's
+own, or tries to take it over if it has expired. Then it reads the row back, because only the row shows the result. An
+observer only reads. The rounds are those of SOFARegistry's ``MetaJdbcLeaderElector`` and ``AbstractLeaderElector``
+(6.x) and have the same weaknesses: ``docs/explanation/sofa-election.md``.
 
-Two things are ours. A leadership has a *term* for our log, which grows although the row's may not (it is lost with the
-store's data): greater than every one that this controller had or was told of. And whoever is to *give back* leads no
-more at once and only watches until the row is another's or has run out; SOFARegistry's leads on for half the duration.
+Two things differ from SOFARegistry:
 
-The driver performs the actions in order, and none of those that follow a request without an answer.
+- A leadership has a *term* for the decision log. It is greater than every term that this controller had and than the
+  floor. The row's own term does not ensure that, because it is lost with the store's data.
+- A controller that *gives back* stops leading immediately. It then only reads until the row has another owner or has
+  expired. SOFARegistry's leader continues to lead for half the duration.
+
+The driver performs the actions in order, and drops those that follow a request without an answer.
 """
 
 from collections.abc import Mapping
@@ -26,7 +29,7 @@ from controlplane.errors import InvariantViolationError
 
 
 class LocalTime(NamedTuple):
-    """A controller's two clocks: rounds go by the monotonic one, leading ends by the wall clock, as in SOFARegistry."""
+    """A controller's clocks: the monotonic one times rounds, the wall clock ends a leadership, as in SOFARegistry."""
 
     monotonic_ms: int
     wall_ms: int
@@ -39,26 +42,26 @@ class ReadLock:
 
 @dataclass(frozen=True, slots=True)
 class InsertLock:
-    """Make the row with oneself as owner, unless there is one."""
+    """Insert the row with this controller as owner, unless there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenewLock:
-    """Say that one lives; ``seen`` is one's own row as it was read."""
+    """Renew this controller's row; ``seen`` is the row as it was read."""
 
     seen: LockRecord
 
 
 @dataclass(frozen=True, slots=True)
 class TakeLockOver:
-    """Become the owner if the row still is as it was seen and its time is over."""
+    """Become the owner, if the row is still as in ``seen`` and has expired."""
 
     seen: LockRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Leading has begun or ended; once for each time."""
+    """Report that leading has begun or ended, once for each change."""
 
     leads: bool
 
@@ -68,7 +71,7 @@ SofaElectionAction: TypeAlias = ReadLock | InsertLock | RenewLock | TakeLockOver
 
 @dataclass(frozen=True, slots=True)
 class LockRead:
-    """The row as the store has it; ``asked_at_ms`` is the monotonic time from before the request."""
+    """The store returned the row; ``asked_at_ms`` is the monotonic time from before the request."""
 
     reading: LockReading
     asked_at_ms: int
@@ -76,20 +79,20 @@ class LockRead:
 
 @dataclass(frozen=True, slots=True)
 class InsertAnswered:
-    """The store has run the insert, whatever it did."""
+    """The store answered the insert, which may have had no effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuitElection:
     """Only observe from now on (``PUT meta/leader/quit/election``).
 
-    Told by the tests of parity alone: a controller of ours that only observes is started as one.
+    Only the conformance tests send this event. A controller that only observes is started as an observer.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class JoinElection:
-    """Stand for election again; told by the tests of parity alone, as :class:`QuitElection`."""
+    """Stand for election again. Only the conformance tests send this event, as :class:`QuitElection`."""
 
 
 SofaElectionEvent: TypeAlias = (
@@ -106,34 +109,34 @@ SofaElectionEvent: TypeAlias = (
 
 
 class Phase(Enum):
-    """Where a round stands."""
+    """The phase of a round."""
 
     RESTING = "resting"
     """Between two rounds."""
     LOOKING = "looking"
     INSERTING = "inserting"
     READING_BACK = "reading_back"
-    """After the insert, whether or not that was answered."""
+    """After the insert, with or without its answer."""
     RENEWING = "renewing"
     TAKING_OVER = "taking_over"
 
 
 class Finding(Enum):
-    """What an event says to a round."""
+    """What an event means to a round."""
 
     DUE = "due"
     NO_RECORD = "no_record"
     OWN = "own"
-    """The row names this controller, which believes itself that it leads."""
+    """The row names this controller, and its :class:`LeaderInfo` has not expired."""
     HELD = "held"
-    """The row names somebody and has not run out. It may be this controller, which no longer believes it."""
+    """The row has not expired. Its owner may be this controller, if its :class:`LeaderInfo` has expired."""
     RUN_OUT = "run_out"
     OBSERVED = "observed"
-    """Whatever the row says: who reads it does not stand."""
+    """The row was read by a controller that does not stand for election."""
     INSERT_ANSWERED = "insert_answered"
     READ_BACK = "read_back"
     VANISHED = "vanished"
-    """There is no row to read back: somebody deleted it in between."""
+    """There is no row to read back: it was deleted in between."""
     SILENCE = "silence"
     """The store did not answer."""
 
@@ -159,22 +162,23 @@ TRANSITIONS: Final[Mapping[tuple[Phase, Finding], Phase]] = {
     (_P.TAKING_OVER, _F.VANISHED): _P.RESTING,
     (_P.TAKING_OVER, _F.SILENCE): _P.RESTING,
 }
-"""(phase, finding) to the next phase. What is not here is an error; ``docs/reference/states.md`` is drawn from it."""
+"""Transition table: (phase, finding) to the next phase. A pair that is not in it is an error.
+``docs/reference/states.md`` is generated from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stands:
-    """Takes part."""
+    """The controller stands for election."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observes:
-    """Reads only, until it is told to stand."""
+    """The controller only reads, until :class:`JoinElection`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Yields:
-    """Is to give back: reads only, until ``not_before_ms`` and until the row is another's or has run out."""
+    """The controller gives back: it only reads until ``not_before_ms``, and until the row expires or changes owner."""
 
     not_before_ms: int
 
@@ -183,19 +187,20 @@ Stance: TypeAlias = Stands | Observes | Yields
 
 
 class SofaElection:
-    """The machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
+    """The state machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
 
     Attributes:
-        phase: where the round stands.
-        stance: whether it takes part.
-        info: what it believes of the leader.
+        phase: phase of the present round.
+        stance: whether the controller stands for election.
+        info: the leader by the last row that counted.
         record: the row as it was last read.
-        next_wake_at_ms: when it wants a :class:`Woke` next, by the monotonic clock.
-        confirmed_at_ms: the row was this controller's after this monotonic time, as far as is known; -1 for never.
+        next_wake_at_ms: the monotonic time by which the machine needs a :class:`Woke`.
+        confirmed_at_ms: monotonic time from before the last request that showed this controller as leader; -1 without
+            one.
     """
 
     def __init__(self, owner: ControllerId, config: SofaLeaseConfig, *, observes: bool = False) -> None:
-        """Its first round is due at once."""
+        """Create a machine whose first round is due immediately."""
         self.phase = Phase.RESTING
         self.stance: Stance = Observes() if observes else Stands()
         self.info: LeaderInfo = HAS_NO_LEADER
@@ -210,7 +215,7 @@ class SofaElection:
         self._term_of_record = 0
 
     def leads(self, wall_ms: int) -> bool:
-        """Whether SOFARegistry's meta server would call itself the leader (``amILeader``)."""
+        """Whether SOFARegistry's meta server would consider itself the leader (``amILeader``)."""
         return self._names_me(self.info.leader, wall_ms)
 
     def term_at(self, wall_ms: int) -> Term | None:
@@ -218,10 +223,10 @@ class SofaElection:
         return self._term if self.leads(wall_ms) and not isinstance(self.stance, Yields) else None
 
     def on_event(self, now: LocalTime, event: SofaElectionEvent) -> Output[SofaElectionAction]:
-        """Take an event up.
+        """Process an event.
 
         Raises:
-            InvariantViolationError: an answer to something that was not asked.
+            InvariantViolationError: the event answers a request that was not sent in this phase.
         """
         if self._term is not None and not self.leads(now.wall_ms):
             self._end_term()
@@ -270,7 +275,7 @@ class SofaElection:
     def _step(self, now: LocalTime, finding: Finding, read: LockRead | None) -> tuple[SofaElectionAction, ...]:
         after = TRANSITIONS.get((self.phase, finding))
         if after is None:
-            raise InvariantViolationError(f"the election is {self.phase.value}: {finding.value} answers nothing asked")
+            raise InvariantViolationError(f"election: phase {self.phase.value} has no transition for {finding.value}")
         before, self.phase = self.phase, after
         if after is not Phase.RESTING:
             if read is not None:
@@ -280,7 +285,7 @@ class SofaElection:
         if read is not None and finding is not Finding.VANISHED:
             return self._conclude(now, finding, read)
         if (before, finding) == (Phase.RENEWING, Finding.SILENCE) and self.record is not None:
-            # Only this error is caught there: the row as read before counts. After others nobody is told anything.
+            # SOFARegistry catches only this error, and uses the row as read before. Other errors announce nothing.
             self.info = leader_info(self.record)
             return self._tell(leads=self.leads(now.wall_ms))
         return ()
@@ -298,7 +303,7 @@ class SofaElection:
                 return (ReadLock(),)
 
     def _conclude(self, now: LocalTime, finding: Finding, read: LockRead) -> tuple[SofaElectionAction, ...]:
-        """A round ends with a row, or for an observer with none."""
+        """End a round that has read the row, which only an observer may find missing."""
         self.record = read.reading.record
         self.info = HAS_NO_LEADER if self.record is None else leader_info(self.record)
         if isinstance(self.stance, Yields):
@@ -310,16 +315,16 @@ class SofaElection:
         return self._tell(leads=leads)
 
     def _stand_again(self, now: LocalTime, stance: Yields, reading: LockReading) -> None:
-        """From the next round on, so that others come first."""
+        """Stand for election from the next round on, so that other contenders come first."""
         record = reading.record
         is_free = record is None or record.owner != self._owner or record.has_run_out(reading.store_now_ms)
         if is_free and now.monotonic_ms >= stance.not_before_ms:
             self.stance = Stands()
 
     def _tell(self, *, leads: bool) -> tuple[SofaElectionAction, ...]:
-        """Keep the term in step with leading, and announce where leading begins or ends.
+        """Begin or end the term as leading begins or ends, and announce the change.
 
-        A leadership has one term; the next one has a greater one, also where the owner is the same.
+        A leadership has one term. The next leadership has a greater one, also with the same owner.
         """
         record = self.record
         if self._term is not None and (not leads or (record is not None and record.term != self._term_of_record)):
@@ -338,5 +343,5 @@ class SofaElection:
             self._term = None
 
     def _names_me(self, leader: ControllerId | None, wall_ms: int) -> bool:
-        """Both tests of the source look at the same belief: it has to name me, or the row, and not to have expired."""
+        """Whether ``leader`` is this controller and :attr:`info` has not expired. SOFARegistry checks both twice."""
         return leader == self._owner and wall_ms < self.info.expires_at_ms

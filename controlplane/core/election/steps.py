@@ -1,6 +1,6 @@
-"""The steps of a controller, what moves it from one to the next, and what has to be done on the way: a table.
+"""The transition table of a controller: phases, triggers and actions.
 
-:mod:`controlplane.core.election.leading` is the machine that goes by it.
+:mod:`controlplane.core.election.leading` is the state machine that uses it.
 """
 
 from enum import Enum
@@ -10,34 +10,34 @@ from controlplane.core.election.backoff import BackoffReason
 
 
 class ControllerPhase(Enum):
-    """Where a controller stands."""
+    """The phase of a controller."""
 
     FOLLOWING = "following"
-    """Folds the log and observes the inputs; does not hold the lease, or has not noticed yet that it does."""
+    """Folds the log and observes the inputs. It holds no lease, or has not noticed yet that it does."""
     CONFIRMING_LEASE = "confirming lease"
-    """Holds the lease and asks the store whether that is still so, before it fences another writer."""
+    """Asks the lease store whether it still holds the lease, before it fences another writer."""
     READING_AHEAD = "reading ahead"
-    """Reads the log before it fences: a controller that cannot read it, or whose term is used, fences no writer."""
+    """Reads the log before it fences. If it cannot read it, or its term is used, it fences no writer."""
     OPENING_WRITER = "opening writer"
     """Fences every earlier writer."""
     READING_LOG = "reading log"
-    """Reads the log to its end, to which no other writer can append any more."""
+    """Reads the log to its end. No other writer can append to it any more."""
     CATCHING_UP = "catching up"
-    """Compares log, table and lease store, and observes every heartbeat that the log holds by now."""
+    """Compares log, table and lease store, and observes every heartbeat up to now."""
     CONFIRMING_AGAIN = "confirming again"
-    """Asks the store a last time: reading may have taken long."""
+    """Asks the lease store again, because reading may have taken long."""
     OPENING_TERM = "opening term"
     """Commits the first decision of its term, or asks for the outcome of that commit."""
     LEADING = "leading"
     """Decides and commits."""
     AWAITING_ANSWER = "awaiting answer"
-    """Asks for the outcome of a commit; decides nothing meanwhile."""
+    """Asks for the outcome of a commit, and decides nothing until it has one."""
     STEPPING_DOWN = "stepping down"
     """Gives the lease back and backs off."""
 
 
 class ControllerTrigger(Enum):
-    """What moves a controller from one phase to the next; the values are the reasons that logs and metrics name."""
+    """What moves a controller from one phase to the next. Logs and metrics name the values as reasons."""
 
     DONE = "done"
     NO_LEASE = "no lease"
@@ -49,7 +49,7 @@ class ControllerTrigger(Enum):
     LEASE_UNCONFIRMED = "lease unconfirmed"
     CUT_OFF = "cut off from Kafka"
     STOOD_STILL = "stood still"
-    """A leader has no acknowledgement of Kafka because its process, or its machine, was suspended."""
+    """A leader has no acknowledgement of Kafka because its process or its machine was suspended."""
     TERM_UNUSED = "term unused"
     TERM_USED = "term used"
     NOTHING_TO_COMMIT = "nothing to commit"
@@ -60,61 +60,61 @@ class ControllerTrigger(Enum):
     FENCED = "fenced"
     UNREACHABLE = "unreachable"
     RESIGNED = "resigned"
-    """A commit answers an operator who asks the leader to hand over."""
+    """A commit answers the intent by which an operator asks the leader to hand over."""
     SHUT_DOWN = "shutdown"
     FAILED = "failed"
-    """An error ends the controller; the error itself is logged where it is caught."""
+    """An error ends the controller. The code that catches it logs it."""
 
 
 REQUESTED: Final = frozenset({ControllerTrigger.HANDED_OVER, ControllerTrigger.RESIGNED, ControllerTrigger.SHUT_DOWN})
-"""Reasons to step down that an operator or a setting has asked for: nothing to warn of."""
+"""Reasons to step down that an operator or a setting asked for; they are logged without a warning."""
 
 
 class ControllerAction(Enum):
-    """What the driver has to do; what it answers is said where it is more than :attr:`ControllerTrigger.DONE`.
+    """What the driver has to do. It answers with :attr:`ControllerTrigger.DONE` unless stated otherwise.
 
-    Besides these a row may name an :class:`~controlplane.core.election.backoff.BackoffReason`: to back off for that
-    reason.
+    A row of the table may also name a :class:`~controlplane.core.election.backoff.BackoffReason`: the driver then backs
+    off.
     """
 
     FOLLOW = "follow"
-    """Fold what is new in the log, observe, validate as a standby; answer with ``RoundObserved``."""
+    """Fold new decisions, observe, validate heartbeats as a standby; answer with ``RoundObserved``."""
     CONFIRM_LEASE = "confirm lease"
-    """Ask the store whether the lease is ours under the machine's term; answer with ``LeaseChecked``."""
+    """Ask the lease store whether this controller holds the lease with its term; answer with ``LeaseChecked``."""
     READ_AHEAD = "read ahead"
-    """Fold the log to its end, while others may still append; answer with ``LogRead``."""
+    """Fold the log to its end, to which the former leader may still append; answer with ``LogRead``."""
     OPEN_WRITER = "open writer"
     """Open a new transactional writer."""
     READ_LOG = "read log"
-    """Fold the log to its end with a reader that begins now; answer with ``LogRead``."""
+    """Fold the log to its end with a reader that starts now; answer with ``LogRead``."""
     RAISE_FLOOR = "raise floor"
-    """Tell the election the greatest term of the log."""
+    """Pass the greatest term of the log to the election."""
     CATCH_UP = "catch up"
-    """Refuse a log that contradicts the table or the lease store, and observe everything up to now."""
+    """Refuse a log that contradicts the table or the lease store, and observe all inputs up to now."""
     OPEN_TERM = "open term"
     """Commit *term opened*; answer with the outcome."""
     ANNOUNCE = "announce"
-    """Log that this controller leads, and let the lease store remember the log."""
+    """Write a log line that this controller leads, and store the log id in the lease store."""
     OBSERVE = "observe"
-    """Observe what is new; answer with ``RoundObserved``."""
+    """Observe new inputs; answer with ``RoundObserved``."""
     DECIDE = "decide"
     """Decide and commit; answer with the outcome, or :attr:`ControllerTrigger.NOTHING_TO_COMMIT`."""
     ASK_FOR_OUTCOME = "ask for outcome"
     """Ask for the outcome of the commit that has no answer, and answer with it."""
     READ_BACK = "read back"
-    """Read our own decisions back, at intervals."""
+    """Read this controller's own decisions back, at intervals."""
     DISCARD = "discard"
-    """Close the writer; what is not committed is lost."""
+    """Close the writer and drop what is not committed."""
     PAUSE = "pause"
-    """Wait a moment before anything is repeated."""
+    """Wait for a moment before the next attempt."""
 
 
 Planned: TypeAlias = ControllerAction | BackoffReason
-"""What a row asks for: an action, or to back off for a reason."""
+"""An action of a row, or a reason to back off."""
 
 
 class Transition(NamedTuple):
-    """What follows from a trigger: the next phase, and what is to be done, in this order."""
+    """The next phase, and the actions in their order."""
 
     phase: ControllerPhase
     actions: tuple[Planned, ...]
@@ -210,4 +210,5 @@ TRANSITIONS: Final[dict[tuple[ControllerPhase, ControllerTrigger], Transition]] 
     (_S.STEPPING_DOWN, _T.SHUT_DOWN): _SHUT_DOWN,
     (_S.STEPPING_DOWN, _T.FAILED): _SHUT_DOWN,
 }
-"""(phase, trigger) to what follows. What is not here is an error; ``docs/reference/states.md`` is drawn from it."""
+"""Transition table by (phase, trigger). A pair that is not in it is an error. ``docs/reference/states.md`` is generated
+from it."""

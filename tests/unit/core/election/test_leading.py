@@ -268,7 +268,7 @@ def test_an_answer_begins_the_count_anew() -> None:
 
 def test_what_is_not_in_the_table_is_an_error() -> None:
     """A leader that hears that the log was read has a driver that mixes answers up."""
-    with pytest.raises(InvariantViolationError, match="leading does not expect 'term unused'"):
+    with pytest.raises(InvariantViolationError, match="'leading' has no transition for 'term unused'"):
         _after(TAKE_OVER).tell(LogRead(Term(3)))
 
 
