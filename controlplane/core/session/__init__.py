@@ -1,1 +1,1 @@
-"""A node's session: what its agent does next, by what it reads and hears."""
+"""The node session: the state machine of a node's side of its membership, which the node's agent runs."""

@@ -1,4 +1,4 @@
-"""What a node session is told, and what it asks its driver to do."""
+"""The events and the actions of a node session."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,9 +13,9 @@ class TableRead:
     """The routing table was read to its end for the first time.
 
     Attributes:
-        last_known: the greatest incarnation that is known of the node's name, by the table or else by what was asked
-            for in its name; 0 for none.
-        wall_ms: wall clock.
+        last_known: the greatest incarnation known for the node's name, from the table or else from the records that
+            were sent under that name; 0 without one.
+        wall_ms: the node's wall clock.
     """
 
     last_known: Incarnation
@@ -24,7 +24,7 @@ class TableRead:
 
 @dataclass(frozen=True, slots=True)
 class TableChanged:
-    """A new table; ``row`` is the node's own, if it has one, and ``silence_limit_ms`` the cluster's."""
+    """A new table is in use. ``row`` is the node's own row or None, ``silence_limit_ms`` the limit of the cluster."""
 
     row: NodeRow | None
     silence_limit_ms: int
@@ -32,28 +32,28 @@ class TableChanged:
 
 @dataclass(frozen=True, slots=True)
 class TableConfirmed:
-    """The table was read to its end by a fetch that began at ``asked_at_ms`` or later."""
+    """The table was read to its end by a fetch that began at monotonic time ``asked_at_ms`` or later."""
 
     asked_at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAcknowledged:
-    """The broker has appended the heartbeat that was sent at ``sent_at_ms`` (monotonic)."""
+    """The broker has appended the heartbeat that was sent at monotonic time ``sent_at_ms``."""
 
     sent_at_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class DrainAsked:
-    """The node shall be relieved of what it holds, as a preparation for leaving."""
+    """The node asks to be drained before it leaves."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveAsked:
-    """The node goes now."""
+    """The node leaves now."""
 
     reason: str
 
@@ -72,7 +72,7 @@ class SendJoin:
 
 @dataclass(frozen=True, slots=True)
 class SendHeartbeat:
-    """Append a heartbeat; its acknowledgement names ``sent_at_ms``."""
+    """Append a heartbeat; :class:`HeartbeatAcknowledged` returns ``sent_at_ms``."""
 
     incarnation: Incarnation
     sent_at_ms: int
@@ -80,7 +80,7 @@ class SendHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class SendLeaving:
-    """Append a leaving record."""
+    """Append a leaving record, which asks for a drain."""
 
     incarnation: Incarnation
     reason: str
@@ -88,7 +88,7 @@ class SendLeaving:
 
 @dataclass(frozen=True, slots=True)
 class SendLeft:
-    """Append a left record."""
+    """Append a left record: the node serves nothing any more."""
 
     incarnation: Incarnation
     reason: str
@@ -96,7 +96,7 @@ class SendLeft:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmTable:
-    """Read the routing table to its end by a fetch that begins now, and answer with :class:`TableConfirmed`."""
+    """Read the routing table to its end by a fetch that begins now; answer with :class:`TableConfirmed`."""
 
     asked_at_ms: int
 

@@ -1,18 +1,22 @@
-"""A node's side of its membership: joining, heartbeats, self-fencing, draining and leaving, as a passive machine.
+"""The state machine of a node session: joining, heartbeats, self-fencing, draining and leaving. It does no I/O.
 
-What the node is, the routing table says; the machine follows it. A node that the table fences and that still lives
-joins again with the same incarnation; one whose name belongs to a greater incarnation is superseded and stops for good.
+The routing table determines the status of the node, and the session follows it. A node that is fenced by the table and
+still runs joins again with the same incarnation. A node whose name has a greater incarnation in the table is superseded
+and stops for good.
 
-Self-fencing: the leader counts silence from a heartbeat's append, which is never before the heartbeat was *sent*. So a
-node refuses requests from (last acknowledged heartbeat's sending + silence limit - margin) on: by the time at which
-somebody else may own what it held, it has stopped. It begins and resumes only when a heartbeat is acknowledged and the
-table, read to its end after that, still shows it as a member: a node that reads late that it was admitted may have been
-fenced since, and an acknowledgement alone does not tell. The limit is the cluster's, and the table tells it: with one
-of its own a node could serve longer than the leader waits.
+Self-fencing: a node without contact to the log refuses requests before another node can own what it held. The leader
+counts silence from the append of a heartbeat, and a heartbeat is never appended before it was *sent*. So the node
+serves until (sending of the last acknowledged heartbeat + silence limit - margin). The silence limit is the cluster's,
+and the table contains it: with a limit of its own a node could serve longer than the leader waits.
 
-A leader also takes slots from nodes that live, and waits for none of them. So every acknowledgement asks for the table
-to be read to its end again, and the last such reading is good for the same time, or for the time that readings take
-where the limit is shorter: a node that is heard but does not hear goes on for that long with slots that are others'.
+A node starts or resumes serving only after a heartbeat was acknowledged and the table, read to its end after that,
+still shows it as a member. The acknowledgement alone is not enough: a node that reads late that it was admitted may
+have been fenced since.
+
+A leader also takes slots from nodes that live, and does not wait for them. So after every acknowledgement the node
+reads the table to its end again. Such a reading is valid for as long as an acknowledgement, but at least for
+:data:`TABLE_GOOD_FOR_AT_LEAST_MS`. A node that can send heartbeats but cannot read the table serves slots of other
+nodes for that long at most.
 """
 
 from dataclasses import dataclass
@@ -42,30 +46,30 @@ from controlplane.core.values.machine import Output, Woke
 from controlplane.errors import ConfigurationError, InvariantViolationError
 
 FOREVER_MS: Final = 1 << 62
-"""A monotonic time that never comes."""
+"""A monotonic time that is never reached."""
 TABLE_GOOD_FOR_AT_LEAST_MS: Final = 1_500
-"""A reading of the table is good for this at least: its end is found some tenths of a second after the asking."""
+"""Least time for which a reading of the table is valid: finding the end takes some tenths of a second."""
 
 
 class OnLogLoss(Enum):
-    """What a node does that cannot reach the log any more."""
+    """What a node does when it loses contact to the log."""
 
     STOP = "stop"
-    """Refuse requests before a leader can have fenced it, at the price of an outage with the log's."""
+    """Refuse requests before a leader can fence the node. An outage of the log then is an outage of the service."""
     SERVE = "serve"
-    """Go on: for services that prefer stale answers to none, or fence their writes by the token alone."""
+    """Continue to serve. For services that prefer stale answers to none, or fence writes by the token alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """Timing of a node's session.
+    """Settings of a node session.
 
     Attributes:
-        heartbeat_interval_ms: how often the node says that it lives, at least; where the cluster's silence limit leaves
-            less time it does so twice within that.
-        join_retry_ms: how often it repeats a join or leaving record until the table answers.
-        self_fencing_margin_ms: how long before the cluster's silence limit a node without the log refuses requests; at
-            most half of the limit.
+        heartbeat_interval_ms: longest time between two heartbeats. It is shorter if the time for which an
+            acknowledgement is valid is less than two intervals.
+        join_retry_ms: time after which a join or leaving record is repeated until the table shows its effect.
+        self_fencing_margin_ms: how long before the cluster's silence limit a node without contact to the log refuses
+            requests; at most half of the limit is used.
         on_log_loss: see :class:`OnLogLoss`.
     """
 
@@ -75,34 +79,38 @@ class SessionSettings:
     on_log_loss: OnLogLoss = OnLogLoss.STOP
 
     def __post_init__(self) -> None:
-        """Refuse timings that are none."""
+        """Refuse invalid settings.
+
+        Raises:
+            ConfigurationError: an interval is not positive, or the margin is negative.
+        """
         if min(self.heartbeat_interval_ms, self.join_retry_ms) <= 0 or self.self_fencing_margin_ms < 0:
             raise ConfigurationError(f"session intervals have to be positive and the margin not negative: {self}")
 
 
 class SessionState(Enum):
-    """Where a node's session stands."""
+    """The state of a node session."""
 
     STARTING = "starting"
-    """Reads the table before it joins: its incarnation has to be greater than the last known one."""
+    """Reads the table before it joins, because its incarnation must be greater than the last known one."""
     JOINING = "joining"
-    """Has asked to be admitted."""
+    """Asks to be admitted."""
     ACTIVE = "active"
-    """A member."""
+    """Is a member."""
     DRAINING = "draining"
-    """A member that is relieved of what it holds."""
+    """Is a member and is being relieved of what it holds."""
     LOST_LOG = "lost_log"
-    """A member, as far as it knows, whose heartbeats are not acknowledged."""
+    """Is a member as far as it knows, but its heartbeats are not acknowledged."""
     FENCED = "fenced"
-    """Taken for dead by the table; joins again with the same incarnation."""
+    """Is fenced by the table; joins again with the same incarnation."""
     LEFT = "left"
-    """Gone on its own account."""
+    """Has left. Final."""
     SUPERSEDED = "superseded"
-    """Another process with the same name and a greater incarnation has joined: this one must stop."""
+    """Another process has joined under the same name with a greater incarnation; this one must stop. Final."""
 
 
 class SessionTrigger(Enum):
-    """What moves a session from one state to another."""
+    """What moves a node session from one state to another."""
 
     TABLE_READ = "table_read"
     ADMITTED = "admitted"
@@ -141,7 +149,8 @@ TRANSITIONS: Final[dict[tuple[SessionState, SessionTrigger], SessionState]] = {
     (_S.FENCED, _T.SUPERSEDED): _S.SUPERSEDED,
     (_S.FENCED, _T.LEAVE_ASKED): _S.LEFT,
 }
-"""(state, trigger) to the next state. What is not here is an error; ``docs/reference/states.md`` is drawn from it."""
+"""Transition table: (state, trigger) to the next state. A pair that is not in it is an error.
+``docs/reference/states.md`` is generated from it."""
 
 FINAL_STATES: Final = frozenset({_S.LEFT, _S.SUPERSEDED})
 _MEMBER_STATES: Final = frozenset({_S.ACTIVE, _S.DRAINING, _S.LOST_LOG})
@@ -149,17 +158,19 @@ _ASKING_STATES: Final = frozenset({_S.JOINING, _S.FENCED})
 
 
 class NodeSession:
-    """The machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
+    """The state machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
 
     Attributes:
         state: see :class:`SessionState`.
         incarnation: 0 until the table was read.
-        last_acknowledged_ms: when the last acknowledged heartbeat of this membership was sent; None before the first.
-        table_known_at_ms: when the last reading of the table to its end was asked for; None before the first, as above.
+        last_acknowledged_ms: monotonic time at which the last acknowledged heartbeat of this membership was sent; None
+            before the first.
+        table_known_at_ms: monotonic time at which the last complete reading of the table during this membership was
+            requested; None before the first.
     """
 
     def __init__(self, settings: SessionSettings) -> None:
-        """A session that waits for the table."""
+        """Create a session that waits for the table."""
         self.state = SessionState.STARTING
         self.incarnation: Incarnation = 0
         self.last_acknowledged_ms: int | None = None
@@ -176,7 +187,7 @@ class NodeSession:
 
     @property
     def serve_until_ms(self) -> int:
-        """The monotonic time from which on requests have to be refused; 0 means that they have to be now."""
+        """The monotonic time from which on the node has to refuse requests; 0 if it has to refuse them now."""
         if self.state not in _MEMBER_STATES:
             return 0
         if self._settings.on_log_loss is OnLogLoss.SERVE:
@@ -187,7 +198,7 @@ class NodeSession:
         return min(acknowledged_ms + self._good_for_ms, known_at_ms + self._table_good_for_ms)
 
     def lacks_table(self, now_ms: int) -> bool:
-        """Whether requests are refused although heartbeats are acknowledged: the table was not read for too long."""
+        """Whether the node refuses requests, although heartbeats are acknowledged, because its table is too old."""
         since_ms = max(self.table_known_at_ms or 0, self._member_since_ms)
         heard = self.state in (SessionState.ACTIVE, SessionState.DRAINING)
         return heard and self.serve_until_ms <= now_ms and now_ms >= since_ms + self._table_good_for_ms
@@ -197,14 +208,14 @@ class NodeSession:
         return max(self._good_for_ms, TABLE_GOOD_FOR_AT_LEAST_MS)
 
     def on_event(self, now_ms: int, event: SessionEvent) -> SessionOutput:
-        """Take an event up; ``now_ms`` is monotonic.
+        """Process an event at monotonic time ``now_ms``. In a final state events have no effect.
 
         Raises:
-            InvariantViolationError: the transition table does not know what happened.
+            InvariantViolationError: the transition table has no row for the trigger in this state.
         """
         if self.state in FINAL_STATES:
             return Output(None)
-        # First of all: an acknowledgement that comes after the deadline must not hide that the deadline has passed.
+        # First, because an acknowledgement that arrives after the deadline must not hide that the deadline has passed.
         self._notice_log_loss(now_ms)
         actions: list[SessionAction] = []
         match event:
@@ -237,7 +248,7 @@ class NodeSession:
         before = self.state
         after = TRANSITIONS.get((before, trigger))
         if after is None:
-            message = f"node session is {before.value}: {trigger.value} cannot happen to it"
+            message = f"node session: state {before.value} has no transition for {trigger.value}"
             raise InvariantViolationError(message)
         self.state = after
         if after in _ASKING_STATES:
@@ -251,7 +262,7 @@ class NodeSession:
             self._lost_at_ms = now_ms
 
     def _keep_within(self, silence_limit_ms: int) -> None:
-        """Follow the cluster's limit: when to have stopped, and how often to say that this node lives."""
+        """Adapt the validity of an acknowledgement and the heartbeat interval to the cluster's silence limit."""
         self._good_for_ms = silence_limit_ms - min(self._settings.self_fencing_margin_ms, silence_limit_ms // 2)
         self._heartbeat_interval_ms = min(self._settings.heartbeat_interval_ms, self._good_for_ms // 2)
 
@@ -262,7 +273,10 @@ class NodeSession:
         return [ConfirmTable(now_ms)] if now_ms < self._deadline_ms() else []
 
     def _confirmed(self, now_ms: int, asked_at_ms: int) -> None:
-        """The table was asked for after an acknowledgement, and what it says of this node was followed just before."""
+        """Note a complete reading of the table.
+
+        It was requested after an acknowledgement, and the session has already followed the node's row in it.
+        """
         is_back = self.state is SessionState.LOST_LOG
         since_ms = self._lost_at_ms if is_back else self._member_since_ms
         if self.state not in _MEMBER_STATES or asked_at_ms < since_ms or now_ms >= self._deadline_ms():
@@ -272,7 +286,7 @@ class NodeSession:
             self._move(now_ms, SessionTrigger.LOG_BACK)
 
     def _follow_table(self, now_ms: int) -> None:
-        """Follow what the table says of this node, as far as the state does not agree with it yet."""
+        """Move to the state that the node's row in the table demands, unless the session is in it."""
         trigger = self._standing()
         agreed = {
             SessionState.JOINING: (SessionTrigger.FENCED,),
@@ -316,7 +330,7 @@ class NodeSession:
 
     @property
     def _asks(self) -> bool:
-        """Whether a join or a leaving record is to be repeated until the table answers."""
+        """Whether a join or leaving record has to be repeated until the table shows its effect."""
         if self._drain_reason is None:
             return self.state in _ASKING_STATES
         return self.state in _MEMBER_STATES and self._standing() is SessionTrigger.ADMITTED

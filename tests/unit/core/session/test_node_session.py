@@ -102,7 +102,7 @@ def test_every_transition_of_the_table_happens(state: SessionState, trigger: Ses
 def test_what_is_not_in_the_table_is_an_error() -> None:
     """A second first reading of the table is a defect of the driver and must not pass."""
     session = session_after((0, READ))
-    with pytest.raises(InvariantViolationError, match="table_read cannot happen"):
+    with pytest.raises(InvariantViolationError, match="has no transition for table_read"):
         session.on_event(1, READ)
 
 
