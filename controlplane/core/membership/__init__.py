@@ -1,1 +1,1 @@
-"""Members: nodes, what they say of themselves, and what operators have said of them."""
+"""Membership: nodes, the records that they send, log time, and the standing orders of operators."""

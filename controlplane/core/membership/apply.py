@@ -1,4 +1,4 @@
-"""What events do to the image of the membership."""
+"""Applying events to the image of the membership."""
 
 from dataclasses import replace
 from typing import assert_never
@@ -25,7 +25,7 @@ def apply_membership_event(membership: MembershipImage, event: MembershipEvent) 
     """The image after one event.
 
     Raises:
-        InvariantViolationError: the lifecycle has no such transition, or the incarnation is not the current one.
+        InvariantViolationError: the node's status has no transition for the event, or the incarnation is not current.
     """
     match event:
         case NodeAdmitted(node=node):

@@ -1,4 +1,4 @@
-"""Events on nodes: admission, drain, fencing, removal, standing orders, self-preservation."""
+"""Events of the membership: admission, drain, fencing, removal, standing orders, self-preservation."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from controlplane.core.values.identifiers import Incarnation, NodeId
 @event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeAdmitted:
-    """A node becomes a member, for the first time or again. ``node`` is its whole row."""
+    """A node becomes a member, for the first time or again. ``node`` is its whole entry."""
 
     node: Node
 
@@ -22,7 +22,7 @@ class NodeAdmitted:
 @event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeDraining:
-    """A node is being drained. ``leaving``: the node itself asked for it (True), or an operator (False)."""
+    """A drain of a node begins. ``leaving`` is True if the node itself asked for it, False if an operator did."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -33,7 +33,7 @@ class NodeDraining:
 @event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeUndrained:
-    """An operator undoes a drain: the node is active again."""
+    """An operator ends a drain: the node is active again."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -52,7 +52,7 @@ class FencingCause(Enum):
 @event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeFenced:
-    """A node is declared dead and loses what it held; ``silence_ms`` is the evidence."""
+    """A node is taken for dead and loses what it held. ``silence_ms`` is its silence in log time."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -64,7 +64,7 @@ class NodeFenced:
 @event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeRemoved:
-    """A node has left by itself."""
+    """A node has left."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -74,7 +74,7 @@ class NodeRemoved:
 @event(calls_for=CallsFor.PLAN, nodes=lambda each: [each.node_id])
 @dataclass(frozen=True, slots=True)
 class NodeOrdered:
-    """The standing order for a node id, as a whole; an empty one removes it."""
+    """The whole standing order for a node's name; an empty order removes it."""
 
     node_id: NodeId
     order: StandingOrder
@@ -110,5 +110,5 @@ MembershipEvent: TypeAlias = (
 
 
 def renewed_by(events: Iterable[object]) -> frozenset[NodeId]:
-    """Nodes of which a new process is admitted; it holds nothing of what the former process held."""
+    """The nodes that the events renew: a new process is admitted, which holds nothing of what the former one held."""
     return frozenset(event.node.node_id for event in events if isinstance(event, NodeAdmitted))

@@ -1,4 +1,4 @@
-"""The image of the membership: nodes, standing orders on nodes, and whether self-preservation holds."""
+"""The image of the membership: nodes, standing orders, and whether evictions are frozen."""
 
 from dataclasses import dataclass, field
 
@@ -10,12 +10,12 @@ from controlplane.core.values.identifiers import NodeId
 
 @dataclass(frozen=True, slots=True)
 class MembershipImage:
-    """The part of the state that is about nodes.
+    """The membership's part of the state.
 
     Attributes:
-        nodes: members by name, those that left included (for their incarnation).
-        orders: standing orders by node name; names that never joined included, empty orders not.
-        evictions_frozen: self-preservation holds: no node is fenced for silence.
+        nodes: nodes by name, including those that left, because their incarnation is still needed.
+        orders: standing orders by node name. A name need not have joined; empty orders are not kept.
+        evictions_frozen: whether self-preservation keeps nodes from being fenced for silence.
     """
 
     nodes: Entries[NodeId, Node] = field(default_factory=Entries)
@@ -23,33 +23,33 @@ class MembershipImage:
     evictions_frozen: bool = False
 
     def order(self, node_id: NodeId) -> StandingOrder:
-        """What operators have said about a node."""
+        """The standing order for a node; :data:`NO_ORDER` without one."""
         return self.orders.get(node_id, NO_ORDER)
 
     def as_ordered(self, node: Node) -> Node:
-        """The node with the weight and the zone that count: an operator's before its own."""
+        """The node with weight and zone of its standing order, where that sets them."""
         return as_ordered(node, self.order(node.node_id))
 
     @property
     def data_nodes(self) -> tuple[Node, ...]:
-        """The nodes with which slots and bundles may stay, by name."""
+        """The nodes that may keep slots and bundles, by name."""
         return tuple(node for node in self.nodes.values() if node.may_hold)
 
     @property
     def placing_nodes(self) -> tuple[Node, ...]:
-        """The nodes to which slots and bundles may be given, by name: those that are active, and not excluded."""
+        """The nodes that may receive slots and bundles, by name: active data nodes that are not excluded."""
         return tuple(node for node in self.nodes.values() if node.places and not self.order(node.node_id).excluded)
 
     def can_relieve(self, node_id: NodeId) -> bool:
-        """Whether there is another node to which what this one holds may be given."""
+        """Whether another node may receive what this node holds."""
         return any(node.node_id != node_id for node in self.placing_nodes)
 
     @property
     def owner_ids(self) -> frozenset[NodeId]:
-        """The nodes that are to own slots and bundles: those to which they may be given.
+        """The names of the nodes that are to own slots and bundles.
 
-        If there are none, the draining ones keep what they hold, because otherwise no node would hold it, and if there
-        are none of those either, the excluded ones do.
+        These are the nodes that may receive them. Without any, the draining nodes that are not excluded, and without
+        those the excluded ones: slots and bundles stay with such nodes rather than having no holder.
         """
         living = self.data_nodes
         wanted = [node for node in living if not self.order(node.node_id).excluded]

@@ -1,10 +1,9 @@
-"""What nodes and controllers append to ``heartbeats`` and ``membership``.
+"""The records that nodes and controllers append to ``heartbeats`` and ``membership``.
 
-These are claims, not facts: each is validated before it means anything. The codec has checked types and ranges; whether
-a node is known or an incarnation is current is decided later. Wall-clock fields are carried for people and never
-trusted.
+They are claims and are validated before they have an effect. The codec checks types and ranges. Whether a node is known
+and its incarnation current is decided later. Wall-clock fields are for display only; no decision depends on them.
 
-The records of the intake path are named tuples because they are built tens of thousands of times a second.
+Heartbeats and ticks are named tuples because tens of thousands of them are built per second.
 """
 
 from dataclasses import dataclass
@@ -21,12 +20,12 @@ class Heartbeat(NamedTuple):
     """A node is alive. Topic ``heartbeats``, key ``node_id``.
 
     Attributes:
-        node_id: who.
-        incarnation: which process life of it.
-        sent_at_ms: the node's wall clock.
-        table_epoch: the epoch of the table it works with; 0 before the first.
-        role: data or session.
-        slot_settings: what it was started with, if it says.
+        node_id: the node's name.
+        incarnation: its process life.
+        sent_at_ms: the node's wall clock at sending.
+        table_epoch: epoch of the node's table in use; 0 before the first.
+        role: the node's role.
+        slot_settings: the slot settings that the node was started with; None if it does not report them.
         slot_statuses: one per slot that it holds.
         bundle_statuses: one per bundle that it owns.
     """
@@ -42,7 +41,7 @@ class Heartbeat(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A controller's mark of time. Topic ``heartbeats``, one to each partition; its append time is "now"."""
+    """A controller's mark of time. Topic ``heartbeats``, one per partition; log time follows its append time."""
 
     controller_id: ControllerId
     sent_at_ms: int
@@ -53,12 +52,12 @@ class NodeJoined:
     """A node asks to be admitted. Topic ``membership``, key ``node_id``.
 
     Attributes:
-        addresses: where it serves, by name.
-        zone: its failure domain; empty if there is none.
-        weight: share of slots relative to other nodes, at least 1.
-        capacity: the most replicas it may hold; 0 means no limit.
-        version: the node software's version, for people.
-        started_at_ms: its wall clock at process start.
+        addresses: the addresses at which it serves; their names are unique.
+        zone: its failure domain; empty without one.
+        weight: its share of slots relative to other nodes, at least 1.
+        capacity: greatest number of replicas that it may hold; 0 means no limit.
+        version: version of the node's software, for display.
+        started_at_ms: the node's wall clock at process start.
     """
 
     node_id: NodeId
@@ -74,7 +73,7 @@ class NodeJoined:
 
 @dataclass(frozen=True, slots=True)
 class NodeLeaving:
-    """A node wants to go and asks to be relieved of what it holds. Topic ``membership``."""
+    """A node asks to be drained before it leaves. Topic ``membership``, key ``node_id``."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -83,7 +82,7 @@ class NodeLeaving:
 
 @dataclass(frozen=True, slots=True)
 class NodeLeft:
-    """A node has gone: it serves nothing any more. Topic ``membership``."""
+    """A node has left and serves nothing any more. Topic ``membership``, key ``node_id``."""
 
     node_id: NodeId
     incarnation: Incarnation

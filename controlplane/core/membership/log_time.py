@@ -1,9 +1,9 @@
-"""The log's time: how much of it has passed in each partition of ``heartbeats``, and who was heard when.
+"""Log time: a clock for each partition of ``heartbeats``, and each node's latest heartbeat by that clock.
 
 Controllers append ticks to every partition of ``heartbeats``. The clock of a partition advances with its ticks, by at
-most 200 ms from one tick to the next. A node's *silence* is what the clock of its heartbeat's partition has advanced
-since its latest heartbeat. An outage of the broker, a paused leader or a stepped clock therefore makes no node silent:
-without ticks no time passes, and a late tick counts 200 ms at most.
+most 200 ms from one tick to the next. A node's *silence* is the time by which the clock of its heartbeats' partition
+has advanced since its latest heartbeat. An outage of the broker, a paused leader or a stepped clock therefore makes no
+node silent: without ticks no log time passes, and a late tick counts 200 ms at most.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,21 +17,21 @@ from controlplane.core.values.identifiers import ControllerId, Incarnation, Node
 from controlplane.core.values.inputs import InputRecord
 
 MEMORY_MS: Final = 25_000
-"""Log time after which what was heard is forgotten, and beyond which no silence is counted: more than any limit."""
+"""Log time after which a heartbeat is dropped, and upper bound of silence. It is longer than any silence limit."""
 WINDOW_MS: Final = 26_000
-"""Log time that a reader has to have seen for all of :data:`MEMORY_MS` to be the same to every reader."""
+"""Log time after which a reader's observations no longer depend on where it began; more than :data:`MEMORY_MS`."""
 TICKING_MS: Final = 5_000
-"""Log time without its ticks after which a controller counts as gone."""
+"""Log time without a tick of a controller after which it no longer counts as ticking."""
 UNDATED_OFFSET: Final = -1
-"""Stands for an offset of partition 0 where a leader had not read so far as to know it."""
+"""Stands for an offset of partition 0 that a leader could not name because it had not read the partition so far."""
 FRESH_MS: Final = 1_000
-"""Partition 0 counts as read so far while its last tick is no older than this beside the newest of all."""
+"""Partition 0 counts as read so far while its last tick is at most this much older than that of any partition."""
 MARK_SPACING_MS: Final = 100
-"""Ticks are remembered to date an admission: the first in each 100 ms of the broker's time, wherever a reader began."""
+"""Spacing of marks: the first tick in each 100 ms of append time is kept, regardless of where a reader began."""
 
 
 class Heard(NamedTuple):
-    """The latest heartbeat of one incarnation in one partition, and the partition's clock when it came."""
+    """The latest heartbeat of an incarnation in a partition, and the partition's clock at its append."""
 
     clock_ms: int
     append_time_ms: int
@@ -39,7 +39,7 @@ class Heard(NamedTuple):
 
 
 class TickMark(NamedTuple):
-    """A tick's place and time, and the partition's clock after it."""
+    """A tick's offset and append time, and the partition's clock after it. Marks date admissions."""
 
     offset: int
     append_time_ms: int
@@ -48,16 +48,16 @@ class TickMark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """One partition of ``heartbeats``.
+    """The observations of one partition of ``heartbeats``.
 
     Attributes:
-        clock_ms: log time that has passed since this reader began; only differences mean something.
-        last_tick_ms: append time of the last tick; None before the first. Less than the one before if the broker's
-            clock was set back: that gap counts nothing, and the next one counts again.
+        clock_ms: log time since this reader began; only differences are meaningful.
+        last_tick_ms: append time of the last tick; None before the first. It may be less than that of the tick before,
+            if the broker's clock was set back: such a gap counts 0.
         heard: latest heartbeat by node and incarnation.
-        unvalidated: heartbeats that ``decide`` has not looked at yet.
-        marks: recent ticks, oldest first: those of the last :data:`WINDOW_MS`, and one before.
-        ticked: the clock at each controller's last tick.
+        unvalidated: heartbeats that are not validated yet.
+        marks: recent marks, oldest first: those of the last :data:`WINDOW_MS` and one before.
+        ticked: the clock at the last tick of each controller that ticks.
     """
 
     clock_ms: int = 0
@@ -68,25 +68,29 @@ class PartitionView:
     ticked: Mapping[ControllerId, int] = field(default_factory=dict)
 
     def clock_at_offset(self, offset: int) -> int:
-        """The clock at the first mark from that offset on: what was appended there came no later.
+        """The clock at the first mark at or after an offset.
 
-        So time is counted a little late rather than early. It is the present clock if there is no mark yet, and that
-        of the first mark if the offset is before all of them.
+        It is at or after the clock at the offset itself, so that the time since then is counted too short rather than
+        too long. Without such a mark it is the present clock. For an offset before all marks it is that of the first.
         """
         return self._clock_at(bisect_left(self.marks, offset, key=lambda mark: mark.offset))
 
     def clock_at_time(self, time_ms: int) -> int:
-        """The clock at the first mark of that time or later, with the same exceptions as :meth:`clock_at_offset`."""
+        """The clock at the first mark of an append time or later; exceptions as in :meth:`clock_at_offset`."""
         later = (index for index, mark in enumerate(self.marks) if mark.append_time_ms >= time_ms)
         return self._clock_at(next(later, len(self.marks)))
 
     def latest_clock_at_time(self, time_ms: int) -> int:
-        """The clock at the mark after the last that is no later: another one if the broker's clock was set back."""
+        """The clock at the mark after the last mark of at most an append time.
+
+        Append times repeat if the broker's clock was set back. :meth:`clock_at_time` then takes the earliest place, and
+        this method the latest.
+        """
         indices = range(len(self.marks), 0, -1)
         return self._clock_at(next((index for index in indices if self.marks[index - 1].append_time_ms <= time_ms), 0))
 
     def time_at_offset(self, offset: int) -> int | None:
-        """The time of the first mark from that offset on; None if there is none yet."""
+        """The append time of the first mark at or after an offset; None without one."""
         index = bisect_left(self.marks, offset, key=lambda mark: mark.offset)
         return self.marks[index].append_time_ms if index < len(self.marks) else None
 
@@ -95,16 +99,16 @@ class PartitionView:
 
 
 NOTHING_READ: Final = PartitionView()
-"""The view of a partition of which nothing was read."""
+"""The view of a partition from which nothing was read."""
 
 
 def _gap_ms(last_tick_ms: int | None, append_time_ms: int) -> int:
-    """How much of the time since the last tick counts."""
+    """The log time from the last tick to a record."""
     return 0 if last_tick_ms is None else min(max(append_time_ms - last_tick_ms, 0), MAX_TICK_GAP_MS)
 
 
 def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> PartitionView:
-    """Fold heartbeats and ticks of one partition, in the order of their offsets; none of them was folded before."""
+    """The view after more heartbeats and ticks of the partition, which have to be in the order of their offsets."""
     clock_ms = view.clock_ms
     last_tick_ms = view.last_tick_ms
     heard = dict(view.heard)
@@ -115,7 +119,7 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         payload = record.payload
         append_time_ms = record.coordinates.append_time_ms
         if isinstance(payload, Heartbeat):
-            # Not as of the tick before: the node would count as silent that much too early.
+            # Not the clock at the last tick: the node's silence would begin too early.
             heard_at_ms = clock_ms + _gap_ms(last_tick_ms, append_time_ms)
             heard[payload.node_id, payload.incarnation] = Heard(heard_at_ms, append_time_ms, payload)
             heartbeats.append(record)
@@ -136,6 +140,6 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
 
 
 def _recent(marks: tuple[TickMark, ...], clock_ms: int) -> tuple[TickMark, ...]:
-    """The marks of the window, and the last before it: from there on all that is counted is the same."""
+    """The marks of the window, and the last mark before it."""
     first = bisect_right(marks, clock_ms - WINDOW_MS, key=lambda mark: mark.clock_ms) - 1
     return marks[first:] if first > 0 else marks

@@ -1,6 +1,6 @@
-"""Members and what may become of them.
+"""Nodes and the transition table of their status.
 
-The transition table is the rule; ``docs/reference/states.md`` is drawn from it.
+``docs/reference/states.md`` is generated from the table.
 """
 
 from dataclasses import dataclass
@@ -12,29 +12,29 @@ from controlplane.errors import InvariantViolationError
 
 
 class NodeRole(Enum):
-    """What a member is there for (SOFARegistry: data server, session server)."""
+    """The role of a node (SOFARegistry: data server, session server)."""
 
     DATA = "data"
     """Owns slots and bundles."""
     SESSION = "session"
-    """Uses the table and owns nothing; its epoch lag is shown."""
+    """Uses the table and owns nothing."""
 
 
 class NodeStatus(Enum):
-    """Where a node stands. Only decisions change it."""
+    """The status of a node. Only decisions change it."""
 
     ACTIVE = "active"
-    """Admitted; a data node is given slots and bundles."""
+    """Admitted. A data node receives slots and bundles."""
     DRAINING = "draining"
-    """Still serving, given nothing new, and relieved of what it holds."""
+    """Serves, receives nothing new, and is relieved of what it holds."""
     FENCED = "fenced"
-    """Taken for dead: owns nothing. If it lives, it has to join again."""
+    """Taken for dead; owns nothing. If its process still runs, it has to join again."""
     LEFT = "left"
-    """Gone on its own account; remembered for its incarnation only."""
+    """Left by its own request; kept for its incarnation only."""
 
     @property
     def lives(self) -> bool:
-        """Whether a node that stands so counts as alive: active or draining."""
+        """Whether a node of this status counts as alive: active or draining."""
         return self in (NodeStatus.ACTIVE, NodeStatus.DRAINING)
 
 
@@ -51,27 +51,27 @@ TRANSITIONS: dict[tuple[NodeStatus | None, str], NodeStatus] = {
     (NodeStatus.DRAINING, "NodeRemoved"): NodeStatus.LEFT,
     (NodeStatus.FENCED, "NodeRemoved"): NodeStatus.LEFT,
 }
-"""(status before, event's name) to status after. What is not here is an error. None stands for an unknown node."""
+"""Transition table: (status, name of the event) to the next status. None is an unknown node, other pairs are errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A member as decisions describe it.
+    """A node as an entry of the state.
 
     Attributes:
         node_id: its name.
-        incarnation: the current process life; records of a smaller one are refused.
-        role: data nodes own slots and bundles, session nodes only use the table.
+        incarnation: its current process life; records of a smaller one are refused.
+        role: see :class:`NodeRole`.
         status: see :class:`NodeStatus`.
-        addresses: where it serves, by name.
-        zone: its failure domain; empty if there is none.
-        weight: share of slots relative to other nodes.
-        capacity: the most replicas it may hold; 0 means no limit.
-        version: its software's version.
-        admitted_at_offset: next offset of ``heartbeats`` partition 0 when it was admitted: a node that never sends
-            a heartbeat is counted silent from there. -1 if its leader had not read so far.
-        changed_at_ms: log time of the last change of status.
-        leaving: whether it drains because it asked to go itself; only an operator's drain can be taken back.
+        addresses: the addresses at which it serves.
+        zone: its failure domain; empty without one.
+        weight: its share of slots relative to other nodes.
+        capacity: greatest number of replicas that it may hold; 0 means no limit.
+        version: version of its software.
+        admitted_at_offset: next offset of ``heartbeats`` partition 0 at its admission; -1 if the leader had not read
+            the partition so far. The silence of a node that never sends a heartbeat counts from there.
+        changed_at_ms: log time of the last change of its status.
+        leaving: whether the node itself asked for its drain. Only a drain that an operator asked for can be undone.
     """
 
     node_id: NodeId
@@ -89,17 +89,17 @@ class Node:
 
     @property
     def lives(self) -> bool:
-        """Whether it counts as alive."""
+        """Whether it counts as alive: active or draining."""
         return self.status.lives
 
     @property
     def may_hold(self) -> bool:
-        """Whether what it holds may stay with it: slots and bundles belong to data nodes that live."""
+        """Whether it may keep slots and bundles: a data node that lives."""
         return self.lives and self.role is NodeRole.DATA
 
     @property
     def places(self) -> bool:
-        """Whether slots and bundles may be given to it, as far as it depends on the node alone."""
+        """Whether it may receive slots and bundles, standing orders aside: an active data node."""
         return self.status is NodeStatus.ACTIVE and self.role is NodeRole.DATA
 
 
@@ -107,10 +107,10 @@ def next_status(before: NodeStatus | None, event_name: str, node_id: NodeId) -> 
     """The status after an event.
 
     Raises:
-        InvariantViolationError: the table has no such transition.
+        InvariantViolationError: the transition table has no row for the event in this status.
     """
     after = TRANSITIONS.get((before, event_name))
     if after is None:
-        message = f"node {node_id!r} is {before.value if before else 'unknown'}: {event_name} cannot happen to it"
+        message = f"node {node_id!r}: status {before.value if before else 'unknown'} has no transition for {event_name}"
         raise InvariantViolationError(message)
     return after

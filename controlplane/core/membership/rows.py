@@ -1,4 +1,4 @@
-"""The rows of the members in the routing table."""
+"""The rows of the nodes in the routing table."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from controlplane.core.values.row_kind import RowKind
 @union_member
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """A member as routers see it; nodes that left have no row, fenced ones keep theirs so that they can see it."""
+    """A node as readers of the table see it. Nodes that left have no row; fenced nodes keep theirs, to learn of it."""
 
     node_id: NodeId
     incarnation: Incarnation
@@ -39,7 +39,7 @@ class NodeRow:
 
 
 def node_row(membership: MembershipImage, node_id: NodeId) -> NodeRow | None:
-    """The row of a node; None if it has none."""
+    """The row of a node; None without one."""
     known = membership.nodes.get(node_id)
     if known is None or known.status is NodeStatus.LEFT:
         return None
@@ -80,4 +80,4 @@ NODE_ROWS: Final = RowKind(
     id_of=lambda row: row.node_id,
     id_in_key=str,
 )
-"""The rows of members, for example ``main/node/n1``."""
+"""The rows of nodes, for example ``main/node/n1``."""

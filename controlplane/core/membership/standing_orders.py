@@ -1,4 +1,4 @@
-"""Standing orders: what operators have said of a node's name."""
+"""Standing orders: an operator's lasting settings for a node's name."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -6,17 +6,17 @@ from typing import Final
 from controlplane.core.membership.node import Node
 
 MAX_WEIGHT: Final = 1_000_000
-"""The greatest weight of a node: products of weights and slot counts stay far below 64 bits."""
+"""The greatest weight of a node. Products of weights and slot counts then fit easily into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandingOrder:
-    """An operator's word on a node's name: it outlives the node's restarts, and stands before the node ever joins.
+    """An operator's settings for a node's name. They outlive restarts of the node, and may exist before it joins.
 
     Attributes:
-        excluded: it is given nothing, whatever it reports of itself (SOFARegistry's blacklist of data servers).
-        weight: counts instead of the weight that the node says; None lets the node say.
-        zone: counts instead of the zone that the node says; None lets the node say.
+        excluded: whether the node receives nothing (SOFARegistry's blacklist of data servers).
+        weight: replaces the weight that the node reports; None keeps the reported one.
+        zone: replaces the zone that the node reports; None keeps the reported one.
     """
 
     excluded: bool = False
@@ -25,11 +25,11 @@ class StandingOrder:
 
 
 NO_ORDER: Final = StandingOrder()
-"""Of a node about which no operator has said anything; it is not kept."""
+"""The standing order of a node without settings; the state does not keep it."""
 
 
 def as_ordered(node: Node, order: StandingOrder) -> Node:
-    """The node as planning and the routing table have to see it; an excluded one weighs nothing."""
+    """The node with a standing order applied, for planning and the routing table. An excluded node has weight 0."""
     if order == NO_ORDER:
         return node
     weight = node.weight if order.weight is None else order.weight
