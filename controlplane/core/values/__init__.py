@@ -1,1 +1,1 @@
-"""What every subject is written in: identifiers, canonical form, places in the log. It knows no subject."""
+"""Types that all subjects of the core share: identifiers, canonical form, positions. They depend on no subject."""

@@ -1,9 +1,11 @@
-"""Values of the core to and from canonical form: dicts, lists, strings, numbers, booleans and None.
+"""Conversion of values to and from canonical form: dicts, lists, strings, numbers, booleans and None.
 
-One converter serves the log's encoding, snapshots, digests and ``--format json``, so they cannot disagree. A value's
-canonical form follows its dataclass or named tuple field by field; a member of a union of dataclasses carries its class
-name under ``"type"``. Equal values have equal canonical bytes. Those leave out fields marked :func:`later`
-while they have their defaults; canonical forms hold every field.
+One converter serves the encoding of the log, snapshots, digests and ``--format json``, so that they agree. The
+canonical form of a dataclass or named tuple has an entry for each field. A member of a union of dataclasses also has
+its class name under ``"type"``.
+
+Canonical bytes are the canonical form as JSON. Equal values have equal canonical bytes. The bytes omit a field marked
+:func:`later` that has its default; the canonical form has every field.
 """
 
 import dataclasses
@@ -22,29 +24,27 @@ CanonicalValue: TypeAlias = "bool | int | float | str | list[CanonicalValue] | d
 T = TypeVar("T")
 
 TYPE_FIELD = "type"
-"""The key under which a union's member names its class."""
+"""The key of the class name in the form of a union's member."""
 _SINCE_LEVEL: Final = "since_level"
 
 
 def later(*, since_level: int) -> Mapping[str, int]:
-    """Metadata of a dataclass's field that is younger than logs that are out there.
+    """Metadata of a dataclass field that was added after a release.
 
-    It has a default, and canonical bytes leave it out while it has that value, so that the digests of older logs hold.
-    Where it is missing, it has its default.
+    Such a field needs a default. Canonical bytes omit the field while it has its default, so that digests of older logs
+    stay valid. A canonical form without the field parses to the default.
 
     Args:
-        since_level: the feature level below which no log may hold another value than the default.
+        since_level: lowest feature level of a log that may hold another value than the default.
     """
     return {_SINCE_LEVEL: since_level}
 
 
 def to_canonical(value: object) -> CanonicalValue:
-    """The canonical form of a value; mappings keep their string keys, in sorted order.
-
-    Every field is there, also one marked :func:`later` that has its default: :func:`canonical_bytes` leaves that out.
+    """The canonical form of a value, with every field. Mappings have text keys, in sorted order.
 
     Raises:
-        TypeError: the value is of a kind that has no canonical form (a defect of the caller).
+        TypeError: the value's class has no canonical form, which is an error of the caller.
     """
     plain = _WHOLE.of(value)
     if type(value) in _UNION_MEMBERS and isinstance(plain, dict):
@@ -53,24 +53,24 @@ def to_canonical(value: object) -> CanonicalValue:
 
 
 def from_canonical(expected: type[T], plain: CanonicalValue) -> T:
-    """The value of type ``expected`` whose canonical form is given.
+    """The value of type ``expected`` that has the given canonical form.
 
     Raises:
-        InvalidInputError: a field is missing or has another type; the detail names the path to it.
+        InvalidInputError: a field is missing or has the wrong type; the detail has its path.
     """
     return typing.cast("T", _parser(expected)(plain, expected.__name__))  # type: ignore[arg-type]  # classes are hashable
 
 
 def parsed_text(name: str, text: str, known: CanonicalValue) -> CanonicalValue:
-    """A value of the kind of another one, as people write it.
+    """A value parsed from text, of the same type as another value.
 
     Args:
-        name: of what, for messages.
-        text: the value.
-        known: a text, number or truth value.
+        name: the value's name, for messages.
+        text: the text to parse.
+        known: a value of the expected type: str, bool, int or float.
 
     Raises:
-        InvalidInputError: the text is no such value.
+        InvalidInputError: the text is not a value of that type.
     """
     if isinstance(known, str):
         return text
@@ -78,7 +78,7 @@ def parsed_text(name: str, text: str, known: CanonicalValue) -> CanonicalValue:
     try:
         if isinstance(known, bool):
             return {"true": True, "false": False}[text]
-        return int(text) if isinstance(known, int) else float(text)  # too many digits are a ValueError as well
+        return int(text) if isinstance(known, int) else float(text)  # int() raises ValueError for too many digits, too
     except (ValueError, KeyError):
         wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, kind.__name__)
         detail = f"{name} is {text!r:.80}, expected {wanted}"
@@ -86,15 +86,15 @@ def parsed_text(name: str, text: str, known: CanonicalValue) -> CanonicalValue:
 
 
 def canonical_bytes(value: object) -> bytes:
-    """The one byte form of a value: JSON with sorted keys and no spaces, UTF-8.
+    """The canonical bytes of a value: JSON with sorted keys and without spaces, in UTF-8.
 
-    Fields marked :func:`later` are left out while they have their defaults; :func:`to_canonical` keeps them.
+    Fields marked :func:`later` are omitted while they have their defaults.
     """
     return _JSON.encode(_CANONICAL.of(value)).encode()
 
 
 def digest_hex(value: object) -> str:
-    """SHA-256 over the canonical bytes, as 64 hexadecimal digits."""
+    """SHA-256 of the canonical bytes of a value, as 64 hexadecimal digits."""
     return hashlib.sha256(canonical_bytes(value)).hexdigest()
 
 
@@ -102,9 +102,9 @@ _UNION_MEMBERS: set[type] = set()
 
 
 def union_member(kind: type[T]) -> type[T]:
-    """Class decorator for the members of a union: wherever they stand, they are written with their class name.
+    """Class decorator for members of a union: their canonical form always has the class name.
 
-    It stands at the class and not at the union, so that a value's form does not depend on what else was imported.
+    The class is marked, not the union, so that the canonical form does not depend on the modules that are imported.
     """
     _UNION_MEMBERS.add(kind)
     return kind
@@ -114,9 +114,10 @@ _WRITTEN_AS_PAIRS: set[type] = set()
 
 
 def written_as_pairs(kind: type[T]) -> type[T]:
-    """Class decorator for generic mappings ``Kind[K, V]`` whose keys need not be text: a list of pairs in their order.
+    """Class decorator for generic mappings ``Kind[K, V]`` whose keys need not be text.
 
-    The class takes such pairs as its only argument.
+    Their canonical form is a list of [key, value] pairs in their order. The class has to accept such pairs as its only
+    argument.
     """
     _WRITTEN_AS_PAIRS.add(kind)
     return kind
@@ -127,18 +128,19 @@ _SCALARS: Final = (type(None), bool, int, float, str)
 
 
 class _Forms(dict[type, "_Form | None"]):
-    """How the values of a class become plain, found once for each class; None stands for "as they are".
+    """The conversion to canonical form by class, built once per class. None means that the value is its own form.
 
-    Digests are most of what folding a log costs, and a log has many values of few classes.
+    The conversions are kept because digests dominate the cost of folding a log, and a log has many values of few
+    classes.
     """
 
     def __init__(self, *, whole: bool) -> None:
-        """``whole``, or without later fields that have their defaults."""
+        """Keep every field if ``whole``, else omit later fields that have their defaults."""
         super().__init__(dict.fromkeys(_SCALARS))
         self._whole = whole
 
     def of(self, value: object) -> CanonicalValue:
-        """The canonical form; a member of a union names its class."""
+        """The canonical form of a value; that of a union's member has its class name."""
         form = self[type(value)]
         return typing.cast("CanonicalValue", value) if form is None else form(value)
 
@@ -192,7 +194,7 @@ _JSON: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_as
 
 @functools.cache
 def later_defaults(kind: type) -> Mapping[str, Any]:
-    """The fields of a class that are marked :func:`later`, with their defaults."""
+    """The defaults of the fields of a class that are marked :func:`later`, by field."""
     if not dataclasses.is_dataclass(kind):
         return {}
     return {
@@ -204,7 +206,7 @@ def later_defaults(kind: type) -> Mapping[str, Any]:
 
 @functools.cache
 def later_levels(kind: type) -> Mapping[str, int]:
-    """The fields of a class that are marked :func:`later`, with the feature levels that bring them."""
+    """The feature levels of the fields of a class that are marked :func:`later`, by field."""
     if not dataclasses.is_dataclass(kind):
         return {}
     levels = {field.name: field.metadata.get(_SINCE_LEVEL) for field in dataclasses.fields(kind)}
@@ -212,7 +214,7 @@ def later_levels(kind: type) -> Mapping[str, int]:
 
 
 def later_fields_in_use(record: object) -> Mapping[str, int]:
-    """The later fields of a record that have another value than their default, with their feature levels."""
+    """The feature levels of the later fields of a record that do not have their default, by field."""
     kind: Any = type(record)
     defaults = later_defaults(kind)
     return {name: level for name, level in later_levels(kind).items() if getattr(record, name) != defaults[name]}

@@ -1,26 +1,26 @@
-"""Dead letters: refused inputs, kept to be looked into."""
+"""Dead letters: refused inputs, kept for inspection."""
 
 from dataclasses import dataclass
 from typing import Final
 
 RAW_KEPT_BYTES: Final = 64 * 1024
-"""How much of a refused record's bytes a dead letter keeps."""
+"""Greatest number of bytes of a refused record that a dead letter keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A refused input with everything needed to look into it. Topic ``dead-letters``, key: the source's coordinates.
+    """A refused input with its reason. Topic ``dead-letters``, key: the coordinates of the input.
 
     Attributes:
-        reason: short stable code, also the counter's label.
-        detail: a sentence for people.
-        topic: the source topic without the cluster's prefix.
-        partition: the source partition.
-        offset: the source offset.
-        append_time_ms: when the broker appended the input.
-        writer: who refused it: a controller's id or ``pipeline``.
-        raw: the bytes, cut at 64 KiB.
-        raw_length_bytes: their whole length.
+        reason: short stable code, also a label of the counter.
+        detail: description for display.
+        topic: topic of the input, without the cluster's prefix.
+        partition: partition of the input.
+        offset: offset of the input.
+        append_time_ms: time at which the broker appended the input.
+        writer: id of the controller that refused it, or ``pipeline``.
+        raw: the first bytes of the input, at most :data:`RAW_KEPT_BYTES`.
+        raw_length_bytes: length of the whole input.
     """
 
     reason: str

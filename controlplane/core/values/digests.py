@@ -1,6 +1,6 @@
-"""Digests of many entries: a sum of hashes, so that it is kept up to date at the cost of the change.
+"""Digests over many entries: sums of hashes, so that updating a digest costs as much as the change.
 
-The digest of a routing table and the digests of a state's entries are both made so.
+The digest of a routing table and the digests of the entries of a state have this form.
 """
 
 import hashlib
@@ -10,17 +10,17 @@ _MODULUS: Final = 1 << 64
 
 
 def row_hash(key: bytes, value: bytes) -> int:
-    """The share of one key and value in a digest.
+    """The share of one key and its value in a digest.
 
-    The first 8 bytes, big-endian, of SHA-256(key length as big-endian int32, key, value). A digest is the sum of the
-    shares of all live keys modulo 2^64.
+    It is the first 8 bytes, big-endian, of SHA-256(key length as big-endian int32, key, value). A digest is the sum of
+    the shares of all live keys modulo 2^64.
     """
     hashed = hashlib.sha256(len(key).to_bytes(4, "big") + key + value).digest()
     return int.from_bytes(hashed[:8], "big")
 
 
 def add_hashes(digest: int, added: int, removed: int = 0) -> int:
-    """The digest after one share is taken out and another one put in; 0 stands for none."""
+    """The digest with one share added and one removed; 0 means no share."""
     return (digest + added - removed) % _MODULUS
 
 

@@ -1,8 +1,8 @@
-"""Entries: what an image has many of, as a persistent map that keeps its own digest.
+"""Entries: a persistent map that keeps its own digest. Images hold their nodes, slots, bundles and so on in such maps.
 
-A change makes a new map that shares what did not change with the old one (a hash array mapped trie, Bagwell 2001), so
-its cost is that of the change and not of the table. The digest is kept up to date at the same cost. Iteration goes by
-key: equal maps give equal sequences, in whichever order and process they were made.
+A change returns a new map that shares unchanged parts with the old one (a hash array mapped trie, Bagwell 2001). So the
+cost depends on the size of the change and not on the size of the map. The same holds for the digest. Iteration is in
+the order of keys, so that equal maps give equal sequences in every process.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,21 +14,21 @@ from controlplane.core.values.canonical import canonical_bytes, written_as_pairs
 from controlplane.core.values.digests import add_hashes, row_hash
 
 K = TypeVar("K")
-"""Text, a number, or a tuple of those: keys of one map can be compared with each other."""
+"""Text, a number, or a tuple of those. The keys of one map have to be comparable with each other."""
 V = TypeVar("V")
 
 
 @written_as_pairs
 class Entries(Mapping[K, V]):
-    """A map that never changes; :meth:`put` and :meth:`drop` return the changed one.
+    """An immutable map; :meth:`put` and :meth:`drop` return a changed map.
 
-    Equal entries have equal digests. Its canonical form is a list of pairs, ascending by key.
+    Equal maps have equal digests. The canonical form is a list of [key, value] pairs, ascending by key.
     """
 
     __slots__ = ("_digest", "_keys", "_map")
 
     def __init__(self, entries: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
-        """The entries of a mapping, or of pairs of which the last one of a key counts."""
+        """Create a map from a mapping, or from pairs; the last pair of a key counts."""
         self._map: immutables.Map[K, V] = immutables.Map(dict(entries))
         self._digest = self.computed_digest()
         self._keys: tuple[K, ...] | None = None
@@ -39,14 +39,14 @@ class Entries(Mapping[K, V]):
         return self._digest
 
     def computed_digest(self) -> int:
-        """The same, computed from all entries: what the one that is kept up to date has to agree with."""
+        """The digest computed from all entries, which :attr:`digest` has to equal."""
         digest = 0
         for key, value in self._map.items():
             digest = add_hashes(digest, self._share(key, value))
         return digest
 
     def put(self, changed: Iterable[tuple[K, V]]) -> Self:
-        """With these entries new, or instead of those of the same key."""
+        """The map with these entries added, or replaced where the key exists."""
         digest = self._digest
         changing = self._map.mutate()
         for key, value in changed:
@@ -56,10 +56,10 @@ class Entries(Mapping[K, V]):
         return self._of(changing.finish(), digest)
 
     def drop(self, keys: Iterable[K]) -> Self:
-        """Without the entries of these keys.
+        """The map without the entries of these keys.
 
         Raises:
-            KeyError: there is none of a key.
+            KeyError: a key has no entry.
         """
         digest = self._digest
         changing = self._map.mutate()
@@ -86,13 +86,13 @@ class Entries(Mapping[K, V]):
             return self._digest == other._digest and self._map == other._map
         return super().__eq__(other)
 
-    __hash__ = None  # type: ignore[assignment]  # as of every mapping: values need not have one
+    __hash__ = None  # type: ignore[assignment]  # like every mapping: values need not be hashable
 
     def __repr__(self) -> str:
         return f"Entries({dict(self)!r})"
 
     def _share(self, key: K, value: V) -> int:
-        """What one entry adds to the digest."""
+        """The share of one entry in the digest."""
         return entry_share(key, value)
 
     def _of(self, entries: "immutables.Map[K, V]", digest: int) -> Self:
@@ -102,5 +102,5 @@ class Entries(Mapping[K, V]):
 
 
 def entry_share(key: object, value: object) -> int:
-    """What one entry adds to a digest: :func:`controlplane.core.values.digests.row_hash` over both canonical forms."""
+    """The share of one entry: :func:`controlplane.core.values.digests.row_hash` of both canonical bytes."""
     return row_hash(canonical_bytes(key), canonical_bytes(value))

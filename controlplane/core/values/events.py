@@ -1,4 +1,4 @@
-"""What a class of events declares of itself, at the class: an event that says nothing cannot be defined."""
+"""Declarations of event classes. The decorator :func:`event` makes every event class declare its properties."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from controlplane.core.values.identifiers import NodeId
 T = TypeVar("T")
 
 FIRST_LEVEL: Final = 1
-"""The feature level of every log that holds nothing of what later levels brought."""
+"""The lowest feature level of a log."""
 
 
 class CallsFor(Enum):
-    """What has to be planned after an event, in the decision that holds it."""
+    """What the decision that holds an event has to plan after it."""
 
     NOTHING = "nothing"
     OWNERS = "owners"
     """Bundles may lack an owner."""
     PLAN = "plan"
-    """A node may own too much, too little or the wrong slots and bundles, or be gone."""
+    """A node may be gone, or own too many, too few or the wrong slots and bundles."""
 
 
 def _no_node(_: object) -> Iterable[NodeId]:
@@ -31,12 +31,12 @@ def _no_node(_: object) -> Iterable[NodeId]:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a class of events says of itself.
+    """The declared properties of an event class.
 
     Attributes:
         calls_for: see :class:`CallsFor`.
-        nodes: the names of the nodes that such an event is about, as often as it names them.
-        since_level: the feature level below which no log may hold such an event.
+        nodes: returns the names of the nodes that an event is about; a name may occur several times.
+        since_level: lowest feature level of a log that may hold such an event.
     """
 
     calls_for: CallsFor
@@ -47,13 +47,13 @@ class Declaration:
 _DECLARED: Final[dict[type, Declaration]] = {}
 
 DECLARED: Final[Mapping[type, Declaration]] = MappingProxyType(_DECLARED)
-"""Every class of events, with what it says of itself."""
+"""The declaration of every event class."""
 
 
 def event(
     *, calls_for: CallsFor, nodes: Callable[[Any], Iterable[NodeId]] = _no_node, since_level: int = FIRST_LEVEL
 ) -> Callable[[type[T]], type[T]]:
-    """Class decorator for events: they are written with their class name wherever they stand.
+    """Class decorator for events: stores the declaration, and adds the class name to the canonical form.
 
     For the arguments see :class:`Declaration`.
     """
@@ -66,15 +66,15 @@ def event(
 
 
 def calls_for_plan(happened: object) -> bool:
-    """Whether slots have to be planned after an event."""
+    """Whether the slots have to be planned after an event."""
     return DECLARED[type(happened)].calls_for is CallsFor.PLAN
 
 
 def calls_for_owners(happened: object) -> bool:
-    """Whether bundles may lack an owner after an event: always where slots have to be planned."""
+    """Whether bundles may lack an owner after an event; true also if the slots have to be planned."""
     return DECLARED[type(happened)].calls_for is not CallsFor.NOTHING
 
 
 def nodes_of(happened: object) -> frozenset[NodeId]:
-    """The nodes that an event is about."""
+    """The names of the nodes that an event is about."""
     return frozenset(DECLARED[type(happened)].nodes(happened))

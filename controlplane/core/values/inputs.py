@@ -1,4 +1,4 @@
-"""Inputs of the log as every part of the core sees them: a payload with its place, and what is refused."""
+"""Input records and refusals."""
 
 from typing import NamedTuple, Self
 
@@ -7,12 +7,12 @@ from controlplane.core.values.identifiers import Coordinates
 
 
 class InputRecord(NamedTuple):
-    """A decoded input with its place in the log and its bytes, which a dead letter needs.
+    """A decoded input with its place and its bytes, which a dead letter needs.
 
     Attributes:
         coordinates: topic (without prefix), partition, offset, append time.
-        payload: the decoded record, or None where the bytes could not be used and a dead letter was written.
-        raw: the bytes as they stood in the log.
+        payload: the decoded record; None if it was refused and became a dead letter.
+        raw: the bytes as read.
     """
 
     coordinates: Coordinates
@@ -21,14 +21,14 @@ class InputRecord(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """An input that is refused: it becomes a dead letter and has no other effect.
+    """A refused input. It becomes a dead letter and has no other effect.
 
     Attributes:
         coordinates: topic (without prefix), partition, offset, append time.
-        reason: a word from the closed list.
-        detail: what is wrong, in a sentence.
-        raw: the first bytes of the record, as many as a dead letter keeps at most: refusals wait in memory.
-        raw_length_bytes: of the whole record.
+        reason: short stable code from a closed list.
+        detail: description for display.
+        raw: the first bytes of the record, no more than a dead letter keeps, because refusals are held in memory.
+        raw_length_bytes: length of the whole record.
     """
 
     coordinates: Coordinates
@@ -39,5 +39,5 @@ class Refusal(NamedTuple):
 
     @classmethod
     def of(cls, coordinates: Coordinates, reason: str, detail: str, record: bytes) -> Self:
-        """The refusal of a record with these bytes."""
+        """The refusal of a record with the bytes ``record``."""
         return cls(coordinates, reason, detail, record[:RAW_KEPT_BYTES], len(record))

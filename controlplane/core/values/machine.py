@@ -1,8 +1,9 @@
-"""What all passive machines share: they are woken, and answer when to do so next and what their driver has to do.
+"""The interface of state machines to their drivers.
 
-Machines (election, node session) never act and never look at a clock: they are told what happened and what time it is.
-Wake-ups may come early, late or repeatedly. Actions are comparable values, so that tests compare whole outputs. The
-model is Dicer's ``StateMachineDriver``; unlike there, an exception of a machine stops its driver.
+A state machine (election, node session) performs no action and reads no clock. Its driver passes it each event with the
+time, performs the actions that it returns, and wakes it at the time that it returns. Wake-ups may come early, late or
+repeatedly. Actions are comparable values, so that tests compare whole outputs. The model is Dicer's
+``StateMachineDriver``. Unlike there, an exception of the machine stops the driver.
 """
 
 from dataclasses import dataclass
@@ -13,12 +14,11 @@ Action = TypeVar("Action")
 
 @dataclass(frozen=True, slots=True)
 class Output(Generic[Action]):
-    """The answer to one event.
+    """The output of a state machine for one event.
 
     Attributes:
-        next_wake_at_ms: the monotonic time at which the machine wants to be called at the latest; None means only when
-            something happens.
-        actions: to be performed in this order.
+        next_wake_at_ms: monotonic time by which the driver has to wake the machine; None if only at the next event.
+        actions: the actions to perform, in this order.
     """
 
     next_wake_at_ms: int | None
@@ -27,4 +27,4 @@ class Output(Generic[Action]):
 
 @dataclass(frozen=True, slots=True)
 class Woke:
-    """Time has passed; may come early, late or repeatedly."""
+    """Time has passed. The event may come early, late or repeatedly."""

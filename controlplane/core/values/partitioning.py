@@ -1,4 +1,4 @@
-"""Which partition of a topic a key goes to, as Kafka's Java clients and ours choose it."""
+"""The default partitioner of Kafka's Java clients, which all clients of this package use."""
 
 from typing import Final
 
@@ -6,12 +6,12 @@ _UINT32: Final = 0xFFFFFFFF
 
 
 def partition_of(key: bytes, partition_count: int) -> int:
-    """The partition that Kafka's default partitioner (Java ``DefaultPartitioner``: murmur2) gives a key."""
+    """The partition for a key, as Java's ``DefaultPartitioner`` chooses it (murmur2)."""
     return (murmur2(key) & 0x7FFFFFFF) % partition_count
 
 
 def murmur2(data: bytes) -> int:
-    """MurmurHash2 by Austin Appleby, 32 bit, with the seed 0x9747b28c that Kafka's clients use."""
+    """MurmurHash2 of Austin Appleby, 32 bits, with the seed 0x9747b28c of Kafka's clients."""
     multiplier = 0x5BD1E995
     state = (0x9747B28C ^ len(data)) & _UINT32
     whole = len(data) - len(data) % 4

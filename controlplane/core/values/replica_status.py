@@ -1,14 +1,14 @@
-"""What a node says of a replica that it holds, be it of a slot or of a bundle."""
+"""The status of a replica of a slot or a bundle."""
 
 from enum import Enum
 
 
 class ReplicaStatus(Enum):
-    """What a node says of one replica it holds (SOFARegistry's LeaderStatus, and its follower counterpart)."""
+    """The status that a node reports of a replica (SOFARegistry's LeaderStatus, and its counterpart for followers)."""
 
     HEALTHY = "healthy"
-    """It holds all the data: a slot leader serves, a follower is in sync."""
+    """The replica has all data: a slot leader serves, a follower is in sync."""
     MIGRATING = "migrating"
-    """It is still fetching."""
+    """The replica is still fetching its data."""
     UNHEALTHY = "unhealthy"
-    """It cannot serve or follow."""
+    """The replica can neither serve nor follow."""

@@ -1,6 +1,6 @@
-"""What a subject declares of the rows that it has in the routing table: once for each kind, in its ``rows.py``.
+"""Declarations of the kinds of rows in the routing table. Each subject has its own in ``rows.py``.
 
-Keys, codec, feature levels, the rows that a decision changes and what readers keep are derived from the declaration.
+Keys, codec, feature levels, the rows that a decision changes and the rows that readers keep follow from a declaration.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ IdT = TypeVar("IdT")
 RowT = TypeVar("RowT")
 
 TABLE_ID: Final = "main"
-"""The first part of every key: the name of the table."""
+"""The id of the routing table, and the first part of every key."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -20,16 +20,16 @@ class RowKind(Generic[ImageT, IdT, RowT]):
     """A kind of rows.
 
     Attributes:
-        name: its name in keys: ``slot`` in ``main/slot/17``. No slash is in it.
-        record: the class of its rows. It has the name of its schema.
-        levels: for each version of that schema, from 1, the feature level from which leaders write it; ascending.
-        image: the class of the image that has the rows.
-        ids: the identifiers of the rows that an image has, ascending.
-        row: the row of an identifier in an image; None if it has none.
-        events: the classes of events that may change such rows.
-        touched: the identifiers of the rows that one of those events may change.
-        id_of: the identifier of a row.
-        id_in_key: the identifier that stands in a key; None if no row of this kind has such a key.
+        name: name of the kind in keys, ``slot`` in ``main/slot/17``; without a slash.
+        record: class of the rows. Its name is that of the schema.
+        levels: the feature level from which leaders write each version of the schema, from version 1; ascending.
+        image: class of the image that contains the rows.
+        ids: returns the identifiers of the rows of an image, ascending.
+        row: returns the row of an identifier in an image; None without one.
+        events: the event classes that may change such rows.
+        touched: returns the identifiers of the rows that such an event may change.
+        id_of: returns the identifier of a row.
+        id_in_key: returns the identifier for the last part of a key; None if no row of this kind can have it.
     """
 
     name: str
@@ -49,4 +49,4 @@ class RowKind(Generic[ImageT, IdT, RowT]):
 
 
 AnyRowKind: TypeAlias = RowKind[Any, Any, Any]
-"""A kind of rows of whatever image, identifier and class."""
+"""A kind of rows with any image, identifier and class."""
