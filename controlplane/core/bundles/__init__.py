@@ -1,1 +1,1 @@
-"""Bundles: splittable hash ranges of namespaces, and the rules on their load."""
+"""Bundles: hash ranges of namespaces, each with one owner, and the rules that find overloaded ones."""

@@ -1,4 +1,4 @@
-"""What events do to the image of the bundles."""
+"""Applying events to the image of the bundles."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Namespaces and their bundles: splittable ranges of a 32-bit hash space, each with one owner (Pulsar's bundles)."""
+"""Namespaces and bundles: ranges of a namespace's 32-bit hash space, each with one owner (Pulsar's bundles)."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -7,13 +7,13 @@ from controlplane.core.values.canonical import union_member
 from controlplane.core.values.identifiers import NamespaceName, NodeId
 
 HASH_SPACE = 1 << 32
-"""Bundles divide the hashes 0 to 2^32 - 1."""
+"""Number of hashes, 0 to 2^32 - 1, that the bundles of a namespace divide."""
 
 
 @union_member
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A named hash space of its own."""
+    """A named hash space. ``bundle_count`` is the number of bundles at its creation."""
 
     name: NamespaceName
     bundle_count: int
@@ -25,10 +25,10 @@ class Bundle:
     """A hash range of a namespace.
 
     Attributes:
-        namespace: whose range.
-        lower: first hash, inclusive.
-        upper: last hash, exclusive; 2^32 for the last bundle.
-        owner: the node that serves it; None while no node is there to.
+        namespace: its namespace.
+        lower: lower bound, inclusive.
+        upper: upper bound, exclusive; 2^32 for the last bundle.
+        owner: the node that serves it; None while no node can own it.
     """
 
     namespace: NamespaceName
@@ -38,21 +38,21 @@ class Bundle:
 
     @property
     def bundle_id(self) -> str:
-        """Namespace and bounds, for example ``kv/0x00000000_0x40000000``."""
+        """The id: namespace and bounds, for example ``kv/0x00000000_0x40000000``."""
         return f"{self.namespace}/0x{self.lower:08x}_0x{self.upper:08x}"
 
 
 def equal_bundles(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
-    """The hash space in ``count`` equal ranges without owners, ascending; differing by one hash where it must."""
+    """The hash space divided into ``count`` bundles without owners, ascending. Their sizes differ by one at most."""
     bounds = [HASH_SPACE * index // count for index in range(count + 1)]
     return tuple(Bundle(namespace, lower, upper, None) for lower, upper in pairwise(bounds))
 
 
 def assign_orphans(bundles: tuple[Bundle, ...], nodes: tuple[NodeId, ...]) -> tuple[Bundle, ...]:
-    """The bundles that get a new owner: those whose owner is not among ``nodes``, each to the node with the fewest.
+    """The bundles with a changed owner: those whose owner is not among ``nodes``, with a new owner.
 
-    Ties go to the first node by name; bundles are taken by id. Bundles with a living owner never move. Without nodes
-    the orphans stay where they are, without an owner.
+    In the order of namespace and lower bound, each goes to the node with the fewest bundles, ties to the first name.
+    Bundles whose owner is among ``nodes`` never move. Without nodes the owner becomes None.
     """
     alive = set(nodes)
     owned = dict.fromkeys(sorted(nodes), 0)

@@ -1,4 +1,4 @@
-"""Events on namespaces and bundles."""
+"""Events of namespaces and bundles."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ def _owners(bundles: Iterable[Bundle]) -> Iterator[NodeId]:
 @event(calls_for=CallsFor.OWNERS, nodes=lambda each: _owners(each.bundles))
 @dataclass(frozen=True, slots=True)
 class NamespaceCreated:
-    """A namespace with its bundles."""
+    """A namespace is created, with its bundles."""
 
     namespace: Namespace
     bundles: tuple[Bundle, ...]
@@ -25,7 +25,7 @@ class NamespaceCreated:
 @event(calls_for=CallsFor.NOTHING, nodes=lambda each: _owners(each.bundles))
 @dataclass(frozen=True, slots=True)
 class BundlesAssigned:
-    """Whole new rows of the bundle table."""
+    """Bundles change their owners. ``bundles`` holds the whole new entries."""
 
     bundles: tuple[Bundle, ...]
 

@@ -1,4 +1,4 @@
-"""The image of the bundles: namespaces, and the bundles that divide their hash spaces."""
+"""The image of the bundles: namespaces and their bundles."""
 
 from dataclasses import dataclass, field
 
@@ -9,11 +9,11 @@ from controlplane.core.values.identifiers import NamespaceName
 
 @dataclass(frozen=True, slots=True)
 class BundlesImage:
-    """The part of the state that is about bundles.
+    """The part of the state that concerns bundles.
 
     Attributes:
-        namespaces: by name.
-        by_id: the bundles of all namespaces, by bundle id.
+        namespaces: namespaces by name.
+        by_id: the bundles of all namespaces by bundle id.
     """
 
     namespaces: Entries[NamespaceName, Namespace] = field(default_factory=Entries)

@@ -1,4 +1,4 @@
-"""What nodes report of bundles, and the load report of a whole node."""
+"""Reports of nodes: the status of bundles in heartbeats, and load reports."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,21 +10,21 @@ from controlplane.core.values.replica_status import ReplicaStatus
 
 
 class BundleStatus(NamedTuple):
-    """One bundle as its owner sees it."""
+    """The status of a bundle, as its owner reports it in a heartbeat."""
 
     bundle_id: str
     status: ReplicaStatus
 
 
 class ResourceUsage(NamedTuple):
-    """Use of one limited resource in its own unit; (-1, -1) means unknown (Pulsar's ResourceUsage)."""
+    """Usage and limit of a resource, in its unit; (-1, -1) means unknown (Pulsar's ResourceUsage)."""
 
     usage: float
     limit: float
 
 
 class BundleLoad(NamedTuple):
-    """Load of one bundle since the last report (Pulsar's NamespaceBundleStats)."""
+    """The load of a bundle since the last report (Pulsar's NamespaceBundleStats)."""
 
     bundle_id: str
     message_rate_in_per_s: float
@@ -39,19 +39,22 @@ class BundleLoad(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a node's work costs. Topic ``load-reports``, key ``node_id`` (Pulsar's LocalBrokerData).
+    """The load report of a node. Topic ``load-reports``, key ``node_id`` (Pulsar's LocalBrokerData).
 
     Attributes:
-        cpu: percent of one core, limit 100 x cores.
-        memory: MiB of heap or resident memory.
-        direct_memory: MiB outside the heap.
-        bandwidth_in: Kbit/s.
-        bandwidth_out: Kbit/s.
-        addresses: where the node serves, by name.
-        version: the node software's version.
+        node_id: the node's name.
+        incarnation: its process life.
+        sent_at_ms: the node's wall clock at sending.
+        cpu: percent of one core; the limit is 100 x cores.
+        memory: heap or resident memory in MiB.
+        direct_memory: memory outside the heap in MiB.
+        bandwidth_in: inbound traffic in Kbit/s.
+        bandwidth_out: outbound traffic in Kbit/s.
+        addresses: the addresses at which the node serves.
+        version: version of the node's software.
         started_at_ms: the node's wall clock at process start.
-        bundles: one per bundle that it owns.
-        slots: one per slot that it leads, where it measures them.
+        bundles: one per bundle that the node owns.
+        slots: one per slot that the node leads, if it measures them.
     """
 
     node_id: NodeId

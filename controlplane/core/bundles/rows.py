@@ -1,4 +1,4 @@
-"""The rows of namespaces and bundles in the routing table: the entries themselves."""
+"""The rows of namespaces and bundles in the routing table. The rows are the entries of the image."""
 
 from collections.abc import Iterable
 from typing import Final, assert_never, get_args

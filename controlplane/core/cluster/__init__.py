@@ -1,1 +1,1 @@
-"""The cluster as a whole: the policy under which it decides."""
+"""The cluster as a whole: its policy and the feature level of its log."""

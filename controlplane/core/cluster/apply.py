@@ -1,4 +1,4 @@
-"""What events do to the image of the cluster."""
+"""Applying events to the image of the cluster."""
 
 from dataclasses import replace
 from typing import assert_never
@@ -19,7 +19,7 @@ def apply_cluster_event(cluster: ClusterImage, event: ClusterEvent) -> ClusterIm
     """The image after one event.
 
     Raises:
-        InvariantViolationError: the feature level would not rise.
+        InvariantViolationError: the event does not raise the feature level.
     """
     match event:
         case ClusterCreated(policy=policy):
@@ -33,7 +33,7 @@ def apply_cluster_event(cluster: ClusterImage, event: ClusterEvent) -> ClusterIm
         case FeatureLevelRaised(feature_level=feature_level):
             if feature_level <= cluster.feature_level:
                 raise InvariantViolationError(
-                    f"the log's feature level is {cluster.feature_level} already: {feature_level} does not raise it"
+                    f"the log's feature level is {cluster.feature_level}, and {feature_level} does not raise it"
                 )
             return replace(cluster, feature_level=feature_level)
         case _:

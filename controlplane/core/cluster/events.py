@@ -1,4 +1,4 @@
-"""Events on the cluster as a whole: it begins, a term begins, its policy or feature level changes."""
+"""Events of the cluster as a whole: creation, a new term, a change of policy or feature level."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class ClusterCreated:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class TermOpened:
-    """A controller begins to lead; what follows belongs to its term until the next one opens.
+    """A controller begins to lead. All decisions up to the next event of this kind belong to its term.
 
     Attributes:
         term: number of the leadership.
@@ -45,7 +45,7 @@ class TermOpened:
 @event(calls_for=CallsFor.NOTHING, since_level=2)
 @dataclass(frozen=True, slots=True)
 class FeatureLevelRaised:
-    """From this decision on the log has another feature level; a reader that does not support it stops here.
+    """The log has a new feature level from this decision on. A reader that does not support it stops here.
 
     Attributes:
         feature_level: the new level, greater than the previous one.
@@ -57,7 +57,7 @@ class FeatureLevelRaised:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class PolicyChanged:
-    """The whole new policy; if the silence limit was shortened, also the former limit, which still fences."""
+    """The policy changes. If its silence limit is shortened, ``former_silence_limit`` is the one that stays in force."""
 
     policy: ClusterPolicy
     former_silence_limit: FormerSilenceLimit | None
@@ -66,7 +66,7 @@ class PolicyChanged:
 @event(calls_for=CallsFor.NOTHING)
 @dataclass(frozen=True, slots=True)
 class FormerSilenceLimitEnded:
-    """The former, longer silence limit ends, because no node can still serve under it."""
+    """The former, longer silence limit ends, because no node can serve under it any more."""
 
     silence_limit_ms: int
 

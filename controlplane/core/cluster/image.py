@@ -1,4 +1,4 @@
-"""The image of the cluster: the policy under which it decides, and the feature level of its log."""
+"""The image of the cluster: its policy and the feature level of its log."""
 
 from dataclasses import dataclass, field
 
@@ -7,12 +7,12 @@ from controlplane.core.cluster.policy import ClusterPolicy, FormerSilenceLimit
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """The part of the state that is about the cluster as a whole.
+    """The part of the state that concerns the cluster as a whole.
 
     Attributes:
-        policy: how the cluster decides.
-        feature_level: the level of the log.
-        former_silence_limit: a longer limit that still fences, after the policy's was shortened.
+        policy: the policy by which the controllers decide.
+        feature_level: feature level of the log; 0 before the first term.
+        former_silence_limit: the longer limit that is still in force after the policy's limit was shortened.
     """
 
     policy: ClusterPolicy = field(default_factory=ClusterPolicy)
@@ -21,6 +21,6 @@ class ClusterImage:
 
     @property
     def silence_limit_ms(self) -> int:
-        """Log time without a heartbeat after which a node is fenced now."""
+        """The silence limit in force: log time without a heartbeat after which a node is fenced."""
         former = self.former_silence_limit
         return max(self.policy.silence_limit_ms, former.limit_ms if former else 0)

@@ -1,7 +1,7 @@
-"""The logged policy: everything that two controllers have to agree on to decide alike.
+"""The cluster policy: all settings on which controllers have to agree to make equal decisions.
 
-It is state, recorded whole by every *term opened* decision, never read from a process's own configuration once the
-cluster exists.
+It is part of the state. Every *term opened* decision records it whole. Once the cluster exists, no process reads it
+from its own configuration.
 """
 
 from collections.abc import Mapping
@@ -12,53 +12,53 @@ from controlplane.core.values.canonical import digest_hex, later
 from controlplane.errors import ConfigurationError
 
 SILENCE_MARGIN_MS = 1_000
-"""How much later than a former silence limit the shorter one fences: nodes may learn of it that much later."""
+"""Log time beyond a former silence limit after which a shorter one is in force: nodes learn of it with a delay."""
 
 MAX_SLOT_COUNT = 1 << 20
-"""No cluster has more slots."""
+"""Greatest number of slots of a cluster."""
 
 _GREATEST = 1 << 40
-"""For times in ms (35 years) and counts: no limit in practice, and far from what a log's numbers can hold."""
+"""Upper bound of times in ms (35 years) and of counts. No limit in practice, and far below 64 bits."""
 FEATURE_LEVEL = 2
-"""The newest feature level that this code writes and reads. A decision of a higher level stops a reader.
+"""The newest feature level that this version writes and reads. A decision of a higher level stops a reader.
 
 =====  ===========================================================================================================
-level  what is new in it
+level  what it adds
 =====  ===========================================================================================================
-1      the first one
-2      *term opened* says from where its leader observed, so that a decision can be taken again; the policy may say
-       who may ask for what; the level is raised by an event
+1      the first level
+2      *term opened* has the first offsets that the leader observed, so that decisions can be audited; the policy may
+       have intent rights; an event raises the level
 =====  ===========================================================================================================
 
-A new log begins at the newest level that its first leader supports; from then on only an operator raises it.
+A new log begins at the newest level that its first leader supports. From then on only an operator raises it.
 """
 
 
 class HashFunction(Enum):
-    """How a key becomes a slot (SOFARegistry's ``registry.data.slot.func``)."""
+    """The hash function from a key to a slot (SOFARegistry's ``registry.data.slot.func``)."""
 
     CRC32C = "crc32c"
     MD5 = "md5"
 
 
 class ZoneRule(Enum):
-    """What zones (failure domains) mean to the slot table. A node without a zone shares none with anybody."""
+    """The effect of zones (failure domains) on the slot table. A node without a zone is alone in its zone."""
 
     IGNORED = "ignored"
-    """Nothing."""
+    """Zones have no effect."""
     SOFT = "soft"
-    """No more than ``replicas_per_zone`` replicas of a slot in a zone, as far as balance allows."""
+    """At most ``replicas_per_zone`` replicas of a slot in a zone, as far as balance allows."""
     HARD = "hard"
-    """Never more; a slot rather has fewer replicas."""
+    """Never more than ``replicas_per_zone`` replicas; a slot has fewer replicas where necessary."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormerSilenceLimit:
-    """A longer silence limit that was shortened: whoever is cut off from the table may still serve under it.
+    """A silence limit that was shortened. A node that is cut off from the table may still serve under it.
 
     Attributes:
-        limit_ms: it goes on to fence until so much log time, and a margin, has passed.
-        since_offset: next offset of ``heartbeats`` partition 0 when it was shortened; the time counts from there.
+        limit_ms: the former limit. It stays in force for this log time plus :data:`SILENCE_MARGIN_MS`.
+        since_offset: next offset of ``heartbeats`` partition 0 when it was shortened. The time counts from there.
     """
 
     limit_ms: int
@@ -67,29 +67,30 @@ class FormerSilenceLimit:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
-    """How the cluster decides.
+    """The settings by which the controllers of a cluster decide.
 
     Attributes:
-        slot_count: number of hash slots; a power of two, or crc32c would leave slots unused.
-        replica_count: copies of a slot, the slot leader included.
-        hash_function: how a key becomes a slot.
+        slot_count: number of hash slots; a power of two, because crc32c would leave slots unused otherwise.
+        replica_count: number of replicas of a slot, including the slot leader.
+        hash_function: the hash function from a key to a slot.
         silence_limit_ms: log time without a heartbeat after which a node is fenced.
-        join_linger_ms: log time that a join waits for others so that a burst of joins becomes one epoch.
+        join_linger_ms: log time that a join waits for others, so that a burst of joins becomes one epoch.
         positions_interval_ms: log time after which a quiet cluster writes its positions.
-        protected_ratio: when more than this part of the active nodes would expire within ``protection_window_ms``
-            the cluster suspects itself and freezes evictions (Eureka's self-preservation).
+        protected_ratio: if more than this part of the active nodes would expire within ``protection_window_ms``,
+            evictions are frozen, because the fault is then probably not the nodes' (Eureka's self-preservation).
         protection_window_ms: log time over which expiries are counted together.
-        bundles_per_namespace: equal hash ranges that a new namespace gets (Pulsar's default is 4).
-        slot_policy: the name of the slot policy, which decides who holds and leads which slot.
-        slot_policy_options: what the slot policy lets an operator choose, by name; the policy says what it knows.
+        bundles_per_namespace: number of equal hash ranges of a new namespace (Pulsar's default is 4).
+        slot_policy: name of the slot policy, which decides the holders and the leader of each slot.
+        slot_policy_options: options of the slot policy by name; which ones exist depends on the slot policy.
         zone_rule: see :class:`ZoneRule`.
-        replicas_per_zone: how many replicas of a slot a zone may hold.
-        tolerance_percent: how far from its share of slots a node may be, in percent of the share.
-        moves_in_flight: replicas that may be on the move at once for the sake of balance or of an order, and no slot
-            moves again before its holders are ready; 0 means no limit.
-        cool_down_ms: log time after a plan was made before any of it is carried out but emergencies and orders.
-        return_window_ms: log time for which balancing does not bring back a replica that it took from a node.
-        intent_rights: who may ask for what, see :mod:`~controlplane.core.intents.rights`; empty: everybody anything.
+        replicas_per_zone: greatest number of replicas of a slot in a zone.
+        tolerance_percent: greatest distance of a node from its share of slots, in percent of the share.
+        moves_in_flight: greatest number of replicas that may move at the same time for balance or an order. With a
+            limit, a slot moves again only after its holders are ready. 0 means no limit.
+        cool_down_ms: log time after a plan was made during which only its emergencies and orders are carried out.
+        return_window_ms: log time during which balancing does not return a replica to a node that it took it from.
+        intent_rights: see :mod:`~controlplane.core.intents.rights`; empty means that every principal may ask for every
+            intent.
     """
 
     slot_count: int = 256
@@ -112,7 +113,11 @@ class ClusterPolicy:
     intent_rights: Mapping[str, str] = field(default_factory=dict, metadata=later(since_level=2))
 
     def __post_init__(self) -> None:
-        """Refuse values under which the cluster could not work."""
+        """Refuse invalid values.
+
+        Raises:
+            ConfigurationError: a value is out of range; the message names each of them.
+        """
         broken = [sentence for holds, sentence in self._rules() if not holds]
         if broken:
             message = "policy: " + "; ".join(broken)
@@ -126,7 +131,7 @@ class ClusterPolicy:
             ),
             (1 <= self.replica_count <= 5, f"replica_count is {self.replica_count}, expected 1 to 5"),  # noqa: PLR2004
             (
-                500 <= self.silence_limit_ms <= 20_000,  # noqa: PLR2004 - ticks are remembered for 25 s of log time
+                500 <= self.silence_limit_ms <= 20_000,  # noqa: PLR2004 - heartbeats are kept for 25 s of log time
                 f"silence_limit_ms is {self.silence_limit_ms}, expected 500 to 20,000",
             ),
             (
@@ -173,5 +178,5 @@ class ClusterPolicy:
         ]
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that name these contents; decisions carry them."""
+        """16 hexadecimal digits that identify the policy's contents; decisions carry them."""
         return digest_hex(self)[:16]

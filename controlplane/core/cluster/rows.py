@@ -16,11 +16,14 @@ SETTINGS_ID: Final = "settings"
 @union_member
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """What routers and nodes follow of the cluster's policy.
+    """The settings of the cluster's policy that clients and nodes use.
 
     Attributes:
-        slot_count, replica_count, hash_function: what turns a key into a slot's holders.
-        silence_limit_ms: when a node that is cut off from the log has to have stopped serving.
+        slot_count: number of hash slots.
+        replica_count: number of replicas of a slot, including the slot leader.
+        hash_function: the hash function from a key to a slot.
+        silence_limit_ms: log time without a heartbeat after which a node is fenced. A node that is cut off from the log
+            has to stop serving before that.
     """
 
     slot_count: int
@@ -45,4 +48,4 @@ SETTINGS_ROWS: Final = RowKind(
     id_of=lambda _: SETTINGS_ID,
     id_in_key=lambda text: text if text == SETTINGS_ID else None,
 )
-"""The row of the cluster's settings, ``main/table/settings``: a log has it from its first term on."""
+"""The row of the cluster's settings, ``main/table/settings``. It exists from the first term on."""
