@@ -57,7 +57,7 @@ class FeatureLevelRaised:
 @event(calls_for=CallsFor.PLAN)
 @dataclass(frozen=True, slots=True)
 class PolicyChanged:
-    """The policy changes. If its silence limit is shortened, ``former_silence_limit`` is the one that stays in force."""
+    """The policy changes. If its silence limit is shortened, the former limit stays in force for a time."""
 
     policy: ClusterPolicy
     former_silence_limit: FormerSilenceLimit | None

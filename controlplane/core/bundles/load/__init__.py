@@ -1,6 +1,6 @@
-"""Rules about load: averages over reports, resource usage, which bundles to split and which to shed.
+"""Load rules: averages over reports, resource usage, and the choice of bundles to split and to shed.
 
-Pure functions over plain values. The pipeline, replay and the tests call the same ones, so they cannot disagree. They
-are the rules of Pulsar's modular load manager (4.x) and answer bit for bit alike; where Pulsar walks a hash
-map, the order of the argument is the order, so the caller decides how ties are broken.
+They are the rules of Pulsar's modular load manager (4.x) as pure functions, with results equal to the bit. The
+pipeline, replay and the tests call the same functions. Where Pulsar iterates over a hash map, the order of the argument
+counts, so that the caller decides how ties are broken.
 """

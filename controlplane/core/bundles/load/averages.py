@@ -1,6 +1,7 @@
-"""Short and long averages of a bundle's load, one sample a report (Pulsar's TimeAverageMessageData, BundleData).
+"""Short- and long-term averages of a bundle's load (Pulsar's TimeAverageMessageData, BundleData).
 
-A running mean over at most ``max_samples`` samples: exact while there are fewer, exponential afterwards.
+Each load report is a sample. An average is the arithmetic mean of the first ``max_samples`` samples, and from then on
+an exponential moving average.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,11 +16,11 @@ LONG_TERM_SAMPLES: Final = 1_000
 
 UNSEEN_MESSAGE_RATE_PER_S: Final = 50.0
 UNSEEN_THROUGHPUT_BYTES_PER_S: Final = 50_000.0
-"""What a bundle that nobody has reported yet is taken for, in each direction."""
+"""Assumed load, in each direction, of a bundle without a report."""
 
 
 class MessageLoad(NamedTuple):
-    """Traffic in both directions: of one sample, of an average, or of a sum."""
+    """Traffic in both directions: a sample, an average or a sum."""
 
     throughput_in_bytes_per_s: float
     throughput_out_bytes_per_s: float
@@ -48,7 +49,7 @@ UNSEEN_LOAD: Final = MessageLoad(
 
 
 class MessageLoadSource(Protocol):
-    """Whatever carries the four figures, for example :class:`controlplane.core.bundles.reports.BundleLoad`."""
+    """An object with the four figures, for example :class:`controlplane.core.bundles.reports.BundleLoad`."""
 
     @property
     def throughput_in_bytes_per_s(self) -> float:
@@ -96,18 +97,16 @@ class TimeAverage:
     load: MessageLoad
 
     def __post_init__(self) -> None:
-        """Refuse what no fold of samples can lead to."""
+        """Refuse counts that adding samples cannot produce."""
         if not 0 <= self.sample_count <= self.max_samples or self.max_samples < 1:
-            message = (
-                f"{self.sample_count} samples of at most {self.max_samples} cannot be: both come from our own fold"
-            )
+            message = f"an average cannot have {self.sample_count} samples of at most {self.max_samples}"
             raise InvariantViolationError(message)
 
     def add(self, sample: MessageLoad) -> "TimeAverage":
         """The mean with one more sample; the first one replaces the default.
 
-        ``n = min(n + 1, max); mean = ((n - 1) * mean + sample) / n`` for each field, in this order of operations: Spark
-        does the same, and both have to give the same bits.
+        ``n = min(n + 1, max); mean = ((n - 1) * mean + sample) / n`` for each field, in this order of operations. Spark
+        computes the same, and the results have to be equal to the bit.
         """
         count = min(self.sample_count + 1, self.max_samples)
         mean = (((count - 1) * old + new) / count for old, new in zip(self.load, sample, strict=True))
@@ -116,7 +115,7 @@ class TimeAverage:
 
 @dataclass(frozen=True, slots=True)
 class BundleAverages:
-    """Short and long average of one bundle (Pulsar's BundleData)."""
+    """The short- and long-term averages of a bundle (Pulsar's BundleData)."""
 
     short_term: TimeAverage
     long_term: TimeAverage
@@ -132,16 +131,17 @@ UNSEEN_BUNDLE: Final = BundleAverages(
 
 
 class BrokerAverages(NamedTuple):
-    """The sums of a node's bundles' averages (Pulsar's TimeAverageBrokerData; its broker is our node)."""
+    """The sums of the averages of a node's bundles (Pulsar's TimeAverageBrokerData; a broker there is a node here)."""
 
     short_term: MessageLoad
     long_term: MessageLoad
 
 
 def broker_averages(bundle_ids: Iterable[str], averages: Mapping[str, BundleAverages]) -> BrokerAverages:
-    """Sum the averages of a node's bundles, in the order given; a bundle without averages counts as unseen.
+    """The sums of the averages of a node's bundles, added in the given order.
 
-    Floating-point sums depend on the order: the pipeline gives bundles in ascending order of their ids.
+    A bundle without averages counts as :data:`UNSEEN_BUNDLE`. Floating-point sums depend on the order, so the pipeline
+    passes the ids in ascending order.
     """
     short_term = long_term = NO_LOAD
     for bundle_id in bundle_ids:

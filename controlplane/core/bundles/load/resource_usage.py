@@ -1,4 +1,4 @@
-"""How busy a node is, from the usage and limit of its resources (Pulsar's ResourceUsage and LocalBrokerData)."""
+"""The weighted usage of a node's resources (Pulsar's ResourceUsage and LocalBrokerData)."""
 
 import ctypes
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _GREATEST_FLOAT32: Final = (2 - 2**-23) * 2.0**127
 
 
 class NodeResources(Protocol):
-    """The four resources that count, as :class:`controlplane.core.bundles.reports.LoadReport` has them."""
+    """The resources that count, for example of a :class:`controlplane.core.bundles.reports.LoadReport`."""
 
     @property
     def cpu(self) -> ResourceUsage:
@@ -37,11 +37,11 @@ class NodeResources(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ResourceWeights:
-    """How much each resource counts; the defaults are Pulsar's.
+    """Weights of the resources. The defaults are Pulsar's.
 
     Attributes:
         cpu: loadBalancerCPUResourceWeight.
-        direct_memory: loadBalancerDirectMemoryResourceWeight; 0 leaves it out.
+        direct_memory: loadBalancerDirectMemoryResourceWeight; 0 excludes it.
         bandwidth_in: loadBalancerBandwidthInResourceWeight.
         bandwidth_out: loadBalancerBandwidthOutResourceWeight.
     """
@@ -52,21 +52,21 @@ class ResourceWeights:
     bandwidth_out: float = 1.0
 
     def __post_init__(self) -> None:
-        """A negative weight would call the busiest node idle."""
+        """Refuse negative weights: with them the busiest node would count as idle."""
         if not all(weight >= 0 for weight in (self.cpu, self.direct_memory, self.bandwidth_in, self.bandwidth_out)):
             message = f"resource weights have to be 0 or greater, not {self}"
             raise ConfigurationError(message)
 
 
 def _to_float32(value: float) -> float:
-    # Saturates where 32 bits would say infinity: a usage that is not finite would never leave a node's smoothed usage.
+    # Saturates instead of returning infinity, because an infinite usage would stay in a node's smoothed usage forever.
     return max(-_GREATEST_FLOAT32, min(ctypes.c_float(value).value, _GREATEST_FLOAT32))
 
 
 def percent_usage(resource: ResourceUsage) -> float:
     """Usage in percent of the limit, with the precision of a 32-bit float; 0 if the limit is unknown.
 
-    The published rule computes this one figure in 32 bits, and comparisons with thresholds see the difference.
+    Pulsar computes this figure in 32 bits, and the difference to 64 bits can change a comparison with a threshold.
     """
     limit = _to_float32(resource.limit)
     if limit <= 0:  # also where the limit is smaller than every 32-bit number
@@ -76,9 +76,10 @@ def percent_usage(resource: ResourceUsage) -> float:
 
 
 def weighted_usage(node: NodeResources, weights: ResourceWeights) -> float:
-    """The greatest weighted usage of a node's resources, 1.0 for 100 percent; heap memory does not count.
+    """The greatest weighted usage of a node's resources; 1.0 means 100 percent.
 
-    (Pulsar's ``getMaxResourceUsageWithWeight``: memory is left out because a garbage-collected heap is always full.)
+    It is Pulsar's ``getMaxResourceUsageWithWeight``. Heap memory does not count, because a garbage-collected heap is
+    always full.
     """
     weighted = (
         percent_usage(node.cpu) * weights.cpu,

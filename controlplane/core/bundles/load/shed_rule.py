@@ -1,7 +1,7 @@
-"""Which bundles an overloaded node should give away (Pulsar's ThresholdShedder).
+"""The choice of bundles that overloaded nodes should shed (Pulsar's ThresholdShedder).
 
-Each node's usage is smoothed, one update a tick. A node that is above the mean of all by the threshold gives away its
-busiest bundles until what it gives away would bring it back into the band.
+Each run smooths the usage of each node. A node whose usage exceeds the mean of all nodes by the threshold sheds its
+busiest bundles, until their throughput is its excess share of the node's throughput.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,24 +14,25 @@ from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "pulsar-threshold-shedder"
 _MARGIN: Final = 0.05
-"""Give away this much more of the traffic than the excess, so that the node does not stand at the edge again."""
+"""Share of the throughput to shed beyond the excess, so that the node does not end at the threshold again."""
 _LOWER_BOUNDARY_FACTOR: Final = 0.5
 _MIN_BUNDLES: Final = 2
-"""A node with one bundle cannot give it away and be better off."""
+"""A node with one bundle sheds nothing, because the load would only move to another node."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShedSettings:
-    """When and how much to shed; the defaults are Pulsar's.
+    """Settings of the rule. The defaults are Pulsar's.
 
     Attributes:
-        threshold_percent: loadBalancerBrokerThresholdShedderPercentage: how far above the mean usage, in percentage
-            points, a node may be.
-        history_weight: loadBalancerHistoryResourcePercentage: how much of the former smoothed usage stays at a tick.
-        min_throughput_mib_per_s: loadBalancerBundleUnloadMinThroughputThreshold: less than this is not worth a move.
-        lower_boundary_enabled: lowerBoundarySheddingEnabled: when no node is above the band but one is below it, let
-            the busiest node give something away.
-        weights: how much each resource counts.
+        threshold_percent: loadBalancerBrokerThresholdShedderPercentage: greatest distance of a node's usage above the
+            mean, in percentage points.
+        history_weight: loadBalancerHistoryResourcePercentage: weight of the former smoothed usage, 0 to 1.
+        min_throughput_mib_per_s: loadBalancerBundleUnloadMinThroughputThreshold: a node that should shed less than this
+            sheds nothing.
+        lower_boundary_enabled: lowerBoundarySheddingEnabled: if no node sheds by the threshold, but the usage of one is
+            below the mean by more than the threshold, the busiest node sheds.
+        weights: weights of the resources.
     """
 
     threshold_percent: float = 10
@@ -41,28 +42,32 @@ class ShedSettings:
     weights: ResourceWeights = field(default_factory=ResourceWeights)
 
     def __post_init__(self) -> None:
-        """Refuse values that would turn the rule upside down."""
+        """Refuse invalid values.
+
+        Raises:
+            ConfigurationError: a value is negative, or ``history_weight`` is greater than 1.
+        """
         if self.threshold_percent < 0 or self.min_throughput_mib_per_s < 0 or not 0 <= self.history_weight <= 1:
             message = f"threshold and throughput have to be 0 or greater, history_weight in [0, 1], not {self}"
             raise ConfigurationError(message)
 
 
 class ShedBundle(NamedTuple):
-    """A bundle with its short-term average throughput, in plus out."""
+    """A bundle and its short-term average throughput, in plus out."""
 
     bundle_id: str
     throughput_bytes_per_s: float
 
 
 class LoadedNode(NamedTuple):
-    """A node as the rule sees it.
+    """A node as an input of the rule.
 
     Attributes:
         node_id: its name.
-        usage: weighted usage of the latest report, 1.0 for 100 percent.
-        throughput_bytes_per_s: of the latest report, in plus out, all bundles.
-        bundle_count: bundles of the latest report, those without averages included.
-        bundles: those that have averages; among equal throughputs the first is taken first.
+        usage: weighted usage in the latest report; 1.0 means 100 percent.
+        throughput_bytes_per_s: throughput of all bundles in the latest report, in plus out.
+        bundle_count: number of bundles in the latest report, including those without averages.
+        bundles: the bundles that have averages. Of bundles with equal throughput the first is chosen first.
     """
 
     node_id: str
@@ -73,14 +78,14 @@ class LoadedNode(NamedTuple):
 
 
 class ShedChoice(NamedTuple):
-    """A bundle to be given away, with the evidence.
+    """A bundle to shed, with the evidence.
 
     Attributes:
-        node_id: who should give it away.
-        bundle: which, and its short-term throughput.
-        smoothed_usage: the node's, 1.0 for 100 percent.
-        mean_usage: of all nodes.
-        target_bytes_per_s: how much the node should give away in all.
+        node_id: the node that should shed it.
+        bundle: the bundle and its short-term throughput.
+        smoothed_usage: smoothed usage of the node; 1.0 means 100 percent.
+        mean_usage: mean of the smoothed usages of all nodes.
+        target_bytes_per_s: throughput that the node should shed in total.
     """
 
     node_id: str
@@ -91,7 +96,7 @@ class ShedChoice(NamedTuple):
 
 
 class ShedPlan(NamedTuple):
-    """One tick's outcome: the smoothed usages, which the next tick starts from, and what to give away."""
+    """The result of one run: the smoothed usages, which the next run starts from, and the bundles to shed."""
 
     smoothed_usages: Mapping[str, float]
     mean_usage: float
@@ -104,13 +109,13 @@ def plan_shedding(
     recently_unloaded: AbstractSet[str],
     settings: ShedSettings,
 ) -> ShedPlan:
-    """Carry out one tick.
+    """The result of one run of the rule.
 
     Args:
-        nodes: every living node; the order decides the order of the sum and of the choices, ours is by name.
-        former_usages: the smoothed usages after the former tick; a node that is not in it starts with its own usage.
-        recently_unloaded: bundles that moved lately and are left alone.
-        settings: the thresholds.
+        nodes: every living node. Sums and choices have this order; the pipeline sorts by name.
+        former_usages: the smoothed usages after the previous run; a node without one starts with its usage.
+        recently_unloaded: ids of bundles that moved recently and are not chosen.
+        settings: the settings of the rule.
     """
     smoothed = _smooth(nodes, former_usages, settings)
     mean = _mean(smoothed)
@@ -126,7 +131,7 @@ def plan_shedding(
         choices += _choose(node, share, (usage, mean), recently_unloaded, settings)
     if choices or not settings.lower_boundary_enabled:
         return ShedPlan(smoothed, mean, tuple(choices))
-    # The published rule smooths a second time before it tries the lower boundary.
+    # Pulsar smooths a second time before it applies the lower boundary.
     smoothed = _smooth(nodes, smoothed, settings)
     mean = _mean(smoothed)
     return ShedPlan(smoothed, mean, tuple(_below_lower_boundary(nodes, smoothed, mean, recently_unloaded, settings)))
@@ -144,7 +149,7 @@ def _smooth(nodes: Sequence[LoadedNode], former: Mapping[str, float], settings: 
 
 def _mean(usages: Mapping[str, float]) -> float:
     total = 0.0
-    for usage in usages.values():  # not sum(): its compensated summation in newer Pythons gives other bits
+    for usage in usages.values():  # not sum(): newer Pythons compensate rounding there, with other results
         total += usage
     return total / len(usages) if usages else 0.0
 
@@ -177,7 +182,7 @@ def _choose(
     recently_unloaded: AbstractSet[str],
     settings: ShedSettings,
 ) -> list[ShedChoice]:
-    """Busiest bundles first, at least one, until their throughput reaches the share of the node's throughput."""
+    """The busiest bundles, at least one, until their throughput reaches ``share`` of the node's throughput."""
     target = node.throughput_bytes_per_s * share
     if target < settings.min_throughput_mib_per_s * BYTES_PER_MIB or node.bundle_count < _MIN_BUNDLES:
         return []

@@ -1,4 +1,4 @@
-"""Which bundles are too big for one node and should be split (Pulsar's BundleSplitterTask)."""
+"""The choice of bundles that are too big for one node and should be split (Pulsar's BundleSplitterTask)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "pulsar-modular-split"
 _MIN_TOPICS: Final = 2
-"""A bundle of one topic cannot become smaller."""
+"""A bundle of one topic cannot be split further."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitSettings:
-    """Limits of one bundle; the defaults are Pulsar's.
+    """Limits of a bundle. The defaults are Pulsar's.
 
     Attributes:
         max_topics: loadBalancerNamespaceBundleMaxTopics.
-        max_sessions: loadBalancerNamespaceBundleMaxSessions, producers and consumers; 0 or less: no limit.
+        max_sessions: loadBalancerNamespaceBundleMaxSessions, producers plus consumers; 0 or less means no limit.
         max_message_rate_per_s: loadBalancerNamespaceBundleMaxMsgRate, in plus out, long-term average.
         max_bandwidth_mib_per_s: loadBalancerNamespaceBundleMaxBandwidthMbytes, in plus out, long-term average.
-        max_bundles_per_namespace: loadBalancerNamespaceMaximumBundles; a namespace that has as many is not split.
-        min_nodes: with fewer nodes there is nobody to take the other half.
+        max_bundles_per_namespace: loadBalancerNamespaceMaximumBundles; no bundle of a namespace with as many is split.
+        min_nodes: least number of nodes; with fewer, no other node could take a half.
     """
 
     max_topics: int = 1_000
@@ -34,7 +34,7 @@ class SplitSettings:
     min_nodes: int = 2
 
     def __post_init__(self) -> None:
-        """Negative limits would call every bundle too big."""
+        """Refuse negative limits: with them every bundle would be too big."""
         limits = (self.max_topics, self.max_message_rate_per_s, self.max_bandwidth_mib_per_s)
         if not all(limit >= 0 for limit in (*limits, self.max_bundles_per_namespace)):
             message = f"split limits have to be 0 or greater (only max_sessions may be negative), not {self}"
@@ -42,7 +42,7 @@ class SplitSettings:
 
 
 class SplitLimit(Enum):
-    """The limits that a bundle can exceed, in the order in which they are named as reasons."""
+    """The limits that a bundle can exceed, in the order in which evidence names them."""
 
     TOPICS = "topics"
     SESSIONS = "sessions"
@@ -51,7 +51,7 @@ class SplitLimit(Enum):
 
 
 class ExceededLimit(NamedTuple):
-    """Evidence: what was measured and what would have been allowed, in the limit's unit."""
+    """Evidence: the measured and the allowed value, in the unit of the limit."""
 
     limit: SplitLimit
     measured: float
@@ -59,14 +59,14 @@ class ExceededLimit(NamedTuple):
 
 
 class MeasuredBundle(NamedTuple):
-    """One bundle as the rule sees it.
+    """A bundle as an input of the rule.
 
     Attributes:
-        bundle_id: which bundle.
-        namespace: whose bundle.
+        bundle_id: id of the bundle.
+        namespace: its namespace.
         node_id: the owner that reported it.
-        topic_count: of the latest report.
-        session_count: producers and consumers of the latest report.
+        topic_count: number of topics in the latest report.
+        session_count: number of producers plus consumers in the latest report.
         message_rate_per_s: long-term average, in plus out; 0 for a bundle without averages.
         throughput_bytes_per_s: long-term average, in plus out; 0 for a bundle without averages.
     """
@@ -81,14 +81,14 @@ class MeasuredBundle(NamedTuple):
 
 
 class SplitChoice(NamedTuple):
-    """A bundle to be split, with every limit that it exceeds; never empty."""
+    """A bundle to split, with the limits that it exceeds, at least one."""
 
     bundle: MeasuredBundle
     exceeded: tuple[ExceededLimit, ...]
 
 
 def exceeded_limits(bundle: MeasuredBundle, settings: SplitSettings) -> tuple[ExceededLimit, ...]:
-    """The limits that a bundle exceeds (is strictly above), in the order of :class:`SplitLimit`."""
+    """The limits that a bundle exceeds strictly, in the order of :class:`SplitLimit`."""
     if bundle.topic_count < _MIN_TOPICS:
         return ()
     measured = (
@@ -112,9 +112,10 @@ def choose_splits(
     """The bundles that should be split.
 
     Args:
-        bundles: in the order in which a namespace's last free places are given away; ours is by node, then by id.
-        bundle_counts: how many bundles each namespace has; one that is not named here is left alone.
-        node_count: how many nodes there are.
+        bundles: the bundles. If a namespace is near its greatest number of bundles, the first ones are chosen; the
+            pipeline sorts by node, then by id.
+        bundle_counts: number of bundles by namespace. Bundles of other namespaces are not chosen.
+        node_count: number of nodes.
         settings: the limits.
     """
     if node_count < settings.min_nodes:
