@@ -1,1 +1,1 @@
-"""The routing table as readers see it: rows, hashing of keys, and a reader's replica."""
+"""The routing table as readers see it: its rows, the hashing of keys, and the reader's copy of the table."""

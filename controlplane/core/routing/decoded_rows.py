@@ -1,4 +1,4 @@
-"""The rows of the routing table that a reader has decoded so far, whole table or not."""
+"""The rows of the routing table that a reader has decoded so far. They need not be a whole table."""
 
 from typing import Any, TypeVar, cast
 
@@ -15,20 +15,20 @@ RowT = TypeVar("RowT")
 
 
 class DecodedRows:
-    """The last row of each key, by kind. What it gives away is a copy: a table that was shown never changes.
+    """The last row of each key, by kind. Methods return copies, so that a table that was shown never changes.
 
     Attributes:
-        unreadable: keys of known kinds whose live records are no row that this version can read, with the reason.
+        unreadable: keys of known kinds whose live records this version cannot read as rows, with the reason.
     """
 
     def __init__(self) -> None:
-        """No row."""
+        """Create an empty collection."""
         self.unreadable: dict[str, str] = {}
         self._rows: dict[AnyRowKind, dict[Any, TableRow]] = {kind: {} for kind in ROW_KINDS}
         self._changed_kinds: set[AnyRowKind] = set()
 
     def put(self, name: str, row: TableRow | UnreadableRow | None) -> None:
-        """Take what stands under a key now; None removes it. Keys of unknown kinds hold nothing."""
+        """Set the row of a key; None removes it. Keys of unknown kinds are ignored."""
         kind_name, text = split_key(name)
         kind = KINDS.get(kind_name)
         if kind is None:
@@ -49,7 +49,7 @@ class DecodedRows:
             self.unreadable[name] = row.problem
 
     def take_changed_kinds(self) -> set[AnyRowKind]:
-        """The kinds of the rows that were put since the last call."""
+        """The kinds of the rows that changed since the last call."""
         changed, self._changed_kinds = self._changed_kinds, set()
         return changed
 
@@ -59,10 +59,10 @@ class DecodedRows:
         return self._live(SETTINGS_ROWS).get(SETTINGS_ID)
 
     def slots(self, count: int) -> tuple[Slot, ...]:
-        """One slot for each number below ``count``; those without a row have no replicas.
+        """The slots 0 to ``count`` - 1. A slot without a row has no replicas.
 
         Raises:
-            InvariantViolationError: there is a row for a slot beyond the count.
+            InvariantViolationError: there is a row of a slot beyond ``count``.
         """
         live = self._live(SLOT_ROWS)
         beyond = [slot_id for slot_id in live if not 0 <= slot_id < count]

@@ -1,7 +1,7 @@
-"""From a key to its slot, and from a key to its place in a namespace's hash space.
+"""The hash functions from a key to its slot, and from a key to its hash in a namespace.
 
-These functions are part of the wire contract: a client in any language computes the same numbers. The slot functions
-are SOFARegistry's, to the bit (``Crc32cSlotFunction``, ``MD5SlotFunction``); the bundle hash is Pulsar's.
+They are part of the protocol: a client in any language has to compute the same numbers. The slot functions equal
+SOFARegistry's to the bit (``Crc32cSlotFunction``, ``MD5SlotFunction``). The bundle hash is Pulsar's.
 """
 
 import hashlib
@@ -19,21 +19,20 @@ _MD5_PREFIX_BYTES = 4
 
 
 def slot_of(key: str, slot_count: int, function: HashFunction) -> SlotId:
-    """The hash slot of a key: 0 to ``slot_count`` - 1.
+    """The slot of a key: 0 to ``slot_count`` - 1.
 
     ``crc32c``: the checksum (Castagnoli) as a signed 32-bit number, its absolute value, masked with ``slot_count`` - 1.
-    The absolute value is taken before the mask, so about half of the keys land elsewhere than by the mask alone.
-    A ``slot_count`` that is no power of two leaves some slots unused, as in SOFARegistry.
+    The absolute value comes before the mask, so that about half of the keys have another slot than by the mask alone.
+    A ``slot_count`` that is not a power of two leaves some slots unused, as in SOFARegistry.
 
     ``md5``: the first four bytes of the digest as a little-endian signed number, its absolute value, modulo
     ``slot_count``.
 
-    Java's ``Math.abs`` of the smallest integer is that negative number itself. Under the mask, and modulo a power of
-    two, it gives slot 0 with or without the sign; modulo any other count Java's answer would be a negative slot, so
-    here the true absolute value, 2^31, is taken: equal wherever Java's answer is a slot at all.
+    The absolute value of -2^31 is 2^31. Java's ``Math.abs`` returns -2^31 itself. With the mask, and modulo a power of
+    two, both give slot 0. Modulo any other count Java's result is negative and thus not a slot.
 
     Raises:
-        ConfigurationError: ``slot_count`` is under 1.
+        ConfigurationError: ``slot_count`` is less than 1.
     """
     if slot_count < 1:
         raise ConfigurationError(f"slot_count is {slot_count}: a table needs at least one slot")
@@ -42,7 +41,7 @@ def slot_of(key: str, slot_count: int, function: HashFunction) -> SlotId:
 
 
 def slot_hash(key: str, function: HashFunction) -> int:
-    """The signed 32-bit number of a key whose absolute value :func:`slot_of` takes."""
+    """The signed 32-bit hash of a key, of which :func:`slot_of` uses the absolute value."""
     if function is HashFunction.CRC32C:
         unsigned: int = google_crc32c.value(_java_utf8(key))
     else:
@@ -52,14 +51,14 @@ def slot_hash(key: str, function: HashFunction) -> int:
 
 
 def bundle_hash(key: str) -> int:
-    """A key's place in its namespace's hash space, 0 to 2^32 - 1: the CRC-32 of its UTF-8, as Pulsar hashes topics."""
+    """The hash of a key in a namespace, 0 to 2^32 - 1: the CRC-32 of its UTF-8 bytes, as Pulsar hashes topics."""
     return zlib.crc32(_java_utf8(key))
 
 
 def _java_utf8(key: str) -> bytes:
-    """The UTF-8 bytes that Java writes for the same string: a surrogate without its partner becomes ``?``.
+    """The UTF-8 bytes of a string as Java encodes it: an unpaired surrogate becomes ``?``.
 
-    Python may hold the two halves of a pair as two characters; Java cannot tell those from the one that they encode.
+    Python may hold a surrogate pair as two characters. Like Java, this function encodes a pair as one character.
     """
     try:
         return key.encode()

@@ -1,9 +1,9 @@
-"""Whether the topic of the table shows what was committed, and how often the table may be written again.
+"""The leader's check that ``routing-table`` holds what it committed, and the rate limit of repairs.
 
-Anything that can write to the topic can overwrite a row. Repairs are paced, so that a flood of foreign records gives a
-bounded number of epochs. While one repair follows another, the next one waits for 1 s, 2 s, 4 s and so on up to 64 s.
-The first one after 64 s without damage does not wait. That is seven repairs in the first 64 s of a flood, and one in
-64 s from then on.
+Every client that may write to the topic can overwrite a row. Repairs are rate-limited, so that a flood of foreign
+records leads to a bounded number of epochs. While one repair follows another, the next one waits for 1 s, 2 s, 4 s and
+so on up to 64 s. The first repair after 64 s without damage does not wait. A flood thus causes seven repairs in its
+first 64 s, and one per 64 s from then on.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ _SHOWN: Final = 80
 
 
 class TableDamage(NamedTuple):
-    """What is wrong with the topic.
+    """The difference between the topic and the committed table.
 
     Attributes:
-        keys: those that do not hold what was committed, sorted.
-        image: what the topic holds.
+        keys: the keys that do not hold the committed row, sorted.
+        image: the contents of the topic.
     """
 
     keys: Sequence[str]
@@ -31,7 +31,7 @@ class TableDamage(NamedTuple):
 
     @property
     def evidence(self) -> str:
-        """A sentence for the decision that repairs it."""
+        """A description of the damage for the decision that repairs it."""
         overwritten = ["the epoch marker was written over"] if self.image.marker_is_overwritten else []
         named = ", ".join(f"{key!r:.{_SHOWN}}" for key in self.keys[:_MOST_NAMED])
         beyond = f" and {len(self.keys) - _MOST_NAMED} more" if len(self.keys) > _MOST_NAMED else ""
@@ -40,43 +40,43 @@ class TableDamage(NamedTuple):
 
 
 class OwnEpoch(Enum):
-    """Where the last epoch of a leader is, in what it reads of the topic."""
+    """The state of a leader's last epoch in the topic, as far as the leader has read it."""
 
     SHOWN = "shown"
-    """Its marker was read; every row of it stands before that."""
+    """Its marker was read. All its rows precede the marker."""
     AWAITED = "awaited"
-    """It was committed and not read yet, and the topic still moves, or did so lately."""
+    """It was committed but not read yet, and records of the topic still arrive or did recently."""
     OVERDUE = "overdue"
-    """It does not come. The reader may be at fault, so the topic is to be read anew with another one."""
+    """It did not arrive in time. The reader may be the cause, so the topic has to be read again with a new one."""
     MISSING = "missing"
-    """It does not come, and the topic was read anew to its end."""
+    """It did not arrive although the topic was read again to its end."""
 
 
 class OwnEpochWatch:
-    """Whether a leader's epochs come back when it reads the topic. Times are monotonic."""
+    """Watches whether a leader reads its own epochs back from the topic. Times are monotonic."""
 
     def __init__(self, now_ms: int, stall_limit_ms: int) -> None:
-        """Begin now.
+        """Begin to watch.
 
         Args:
-            now_ms: from when on the topic is read.
-            stall_limit_ms: how long it may stand still before an epoch is overdue.
+            now_ms: time at which reading the topic begins.
+            stall_limit_ms: time without a new record after which an epoch is overdue.
         """
         self._stall_limit_ms = stall_limit_ms
         self._moved_at_ms = now_ms
         self._was_read_anew = False
 
     def look(self, now_ms: int, *, is_shown: bool, has_moved: bool, is_at_end: bool) -> OwnEpoch:
-        """Where the last epoch is; after ``OVERDUE`` the topic has to be read anew.
+        """The state of the last epoch. After ``OVERDUE`` the topic has to be read again from its start.
 
         Args:
-            now_ms: when the topic was last read.
+            now_ms: time of the last reading.
             is_shown: whether the last marker of the topic is that of the leader's last epoch.
-            has_moved: whether a record was read.
+            has_moved: whether the last reading returned a record.
             is_at_end: whether the topic was read to its end.
         """
         if has_moved or is_shown:
-            # Once it is shown, what comes behind is not the leader's, however long the topic goes on.
+            # While the last epoch is shown, the time limit for the next one does not run.
             self._moved_at_ms = now_ms
         if is_shown:
             self._was_read_anew = False
@@ -90,20 +90,20 @@ class OwnEpochWatch:
 
 
 class RepairPace:
-    """How often the table may be repaired. Times are monotonic."""
+    """The rate limit of repairs. Times are monotonic."""
 
     def __init__(self) -> None:
-        """Nothing was damaged so far."""
+        """Create a rate limit that allows the first repair immediately."""
         self._wait_ms = 0
         self._repaired_at_ms = 0
         self._damaged_at_ms: int | None = None
 
     def continues(self) -> None:
-        """Note that the repair that was allowed last removes a part of the damage: the next one waits for 1 s."""
+        """Note that the last repair removes only a part of the damage: the next one waits for 1 s."""
         self._wait_ms = _FIRST_WAIT_MS
 
     def allows(self, now_ms: int) -> bool:
-        """Whether to repair the table now, which is damaged; if so, this counts as a repair."""
+        """Whether the damaged table may be repaired now. If so, the call counts as a repair."""
         known_since_ms = self._damaged_at_ms
         self._damaged_at_ms = now_ms
         if known_since_ms is None or now_ms - known_since_ms >= _LONGEST_WAIT_MS:

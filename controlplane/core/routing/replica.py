@@ -1,13 +1,14 @@
-"""A reader's copy of the routing table: rows in the order of the topic become whole tables, one an epoch.
+"""A reader's copy of the routing table. It turns the records of the topic into whole tables, one per epoch.
 
-The topic is compacted, so the rows that a reader meets on its way need not be the rows of any one epoch. The
-marker's digest decides: where it fits, the rows are a table that was committed, and it is shown; where it does not,
-compaction may have taken older rows away, and the reader reads on. Only at the end of the topic a mismatch means that
-something is wrong. Either a tombstone is missing that is no longer kept: reading from the start again mends that. Or a
-foreign record stands where a row was: the last table stays, and the leader writes the table again.
+The topic is compacted, so the rows read so far need not be those of one epoch. The digest of each marker decides. If it
+fits, the rows are a committed table, and the table is shown. If not, compaction may have removed older rows, and the
+reader continues. Only at the end of the topic a mismatch is an error. There are two causes:
 
-Records that cannot be read count in the digest like all others. Where the digest fits all the same, a leader of a newer
-version wrote them: an unknown kind of row is passed by, and a key of a known kind has no route.
+- The reader missed a tombstone that is no longer kept. Reading the topic again from its start corrects that.
+- A foreign record has replaced a row. The last table stays in use until the leader repairs the topic.
+
+Unreadable records count in the digest like all others. If the digest fits, a leader of a newer version wrote them. Rows
+of unknown kinds are then ignored, and keys of known kinds are unroutable.
 """
 
 from bisect import bisect_right
@@ -42,20 +43,20 @@ from controlplane.errors import InvariantViolationError, LogContinuityError, NoR
 
 @dataclass(frozen=True)
 class RoutingTable:
-    """One epoch of the routing table; it never changes, and shares what did not change with the epoch before.
+    """The routing table of one epoch. It is immutable, and shares unchanged parts with the previous epoch.
 
     Attributes:
-        term: the leadership that committed it.
-        epoch: its number.
-        seq: of the decision that made it.
-        log_id: the decision log that it belongs to.
-        settings: how keys become slots.
-        slots: one per slot, ascending; a slot without a row yet has no replicas.
-        nodes: members by name; nodes that left are not there.
-        bundles: by bundle id.
-        namespaces: by name.
-        digest: over all rows, 16 hexadecimal digits.
-        unreadable: keys of known kinds whose rows a newer version wrote, with the reason: looking them up is an error.
+        term: term of the leader that committed it.
+        epoch: its epoch.
+        seq: seq of the decision that committed it.
+        log_id: id of its decision log.
+        settings: the settings from which keys get their slots.
+        slots: one per slot, ascending; a slot without a row has no replicas.
+        nodes: nodes by name, without those that left.
+        bundles: bundles by bundle id.
+        namespaces: namespaces by name.
+        digest: digest of all rows, 16 hexadecimal digits.
+        unreadable: keys of known kinds whose rows a newer version wrote, with the reason. They are unroutable.
     """
 
     term: Term
@@ -71,7 +72,7 @@ class RoutingTable:
     unreadable: Mapping[str, str] = field(default_factory=dict)
 
     def slot_for(self, key: bytes | str) -> Slot:
-        """The slot that a key belongs to; bytes are taken as UTF-8.
+        """The slot of a key; bytes are decoded as UTF-8.
 
         Raises:
             NoRouteError: a newer version wrote the slot's row.
@@ -82,11 +83,11 @@ class RoutingTable:
         return slot
 
     def bundle_for(self, namespace: NamespaceName, key: bytes | str) -> Bundle:
-        """The bundle of a namespace that a key belongs to; bytes are taken as UTF-8.
+        """The bundle of a namespace that covers a key; bytes are decoded as UTF-8.
 
         Raises:
             NoRouteError: the namespace is not in this table, or a newer version wrote the bundle's row.
-            InvariantViolationError: no bundle holds the key, or several do.
+            InvariantViolationError: no bundle covers the key, or several do.
         """
         ranges = self._ranges.get(namespace)
         if ranges is None:
@@ -134,7 +135,7 @@ class RoutingTable:
 
     @cached_property
     def _reaches(self) -> dict[NamespaceName, list[int]]:
-        """How far the bundles before each one reach: not beyond where it begins, or two of them hold the same hash."""
+        """The greatest upper bound of the bundles before each bundle. Hashes below it are covered twice."""
         return {
             name: [0, *accumulate((bundle.upper for bundle in ranges[:-1]), max)]
             for name, ranges in self._ranges.items()
@@ -142,26 +143,26 @@ class RoutingTable:
 
 
 class ReplicaStanding(Enum):
-    """What a replica is worth when its reader has reached the end of the topic."""
+    """The state of a reader's copy at the end of the topic."""
 
     WHOLE = "whole"
     """The last table shown is the newest one."""
     EMPTY = "empty"
-    """The topic holds nothing: no table was ever committed."""
+    """The topic is empty: no table was ever committed."""
     MUST_REBUILD = "must_rebuild"
-    """Rows and marker do not fit: reading from the start again, into a new replica, may mend that."""
+    """Rows and marker do not fit. Reading again from the start, into a new copy, may correct that."""
     UNCONFIRMED = "unconfirmed"
-    """Reading again cannot help: no marker confirms the rows, or this version cannot read the table's settings."""
+    """No marker confirms the rows, or this version cannot read the table's settings. Reading again does not help."""
 
 
 class TableReplica:
     """Folds the records of ``routing-table``, in order and in read_committed, into tables. Not thread-safe.
 
     Args:
-        known: the last table that the reader showed before it began again. Older tables are then passed by in silence,
-            and an end before ``known`` or another log's whole table is an error: the topic went back or was recreated.
-        log_id: the decision log whose table is wanted, where the reader was told; empty: that of ``known``, or of the
-            first table that the topic holds.
+        known: the table in use, if the reader begins again. Older tables are then not shown. A topic that ends
+            before ``known``, or with the whole table of another log, is an error: it was truncated or recreated.
+        log_id: id of the decision log whose table is followed. If empty, that of ``known``, or of the first table in
+            the topic.
     """
 
     def __init__(self, known: RoutingTable | None = None, log_id: str = "") -> None:
@@ -172,7 +173,7 @@ class TableReplica:
 
     @property
     def row_hashes(self) -> Mapping[str, int]:
-        """Each live row's share in the digest, by key (a live view)."""
+        """The share of each live row in the digest, by key (a live view)."""
         return self._image.row_hashes
 
     @property
@@ -182,12 +183,12 @@ class TableReplica:
 
     @property
     def log_id(self) -> str:
-        """The decision log whose table is followed; empty before a marker has confirmed rows."""
+        """The id of the decision log that is followed; empty before a marker has confirmed rows."""
         return self._image.log_id
 
     @property
     def last_marker(self) -> EpochMarker | None:
-        """The last marker of this log that was folded, whether the rows fitted it or not."""
+        """The last marker of this log that was folded, even if the rows did not fit it."""
         return self._image.last_marker
 
     @property
@@ -198,16 +199,16 @@ class TableReplica:
     def fold(
         self, key: bytes, value: bytes | None, row: TableRow | EpochMarker | UnreadableRow | None
     ) -> RoutingTable | None:
-        """Take the next record; the new table if it closed an epoch whose digest fits.
+        """Fold the next record. Returns the new table if the record closes an epoch whose digest fits, else None.
 
         Args:
-            key: as it stands in the topic.
-            value: as it stands in the topic; None removes the row.
+            key: key of the record.
+            value: value of the record; None for a tombstone, which removes the row.
             row: the decoded value; None for a tombstone.
 
         Raises:
-            LogContinuityError: a term, epoch or seq of this log falls: no leader that Kafka lets write does that.
-            InvariantViolationError: the digest fits and yet the rows are no table.
+            LogContinuityError: term, epoch or seq of this log fall, which no leader writes.
+            InvariantViolationError: the digest fits, but the rows are not a valid table.
         """
         name = key_text(key)
         if isinstance(row, EpochMarker) and name == MARKER_KEY:
@@ -223,11 +224,10 @@ class TableReplica:
         return None
 
     def at_end(self) -> ReplicaStanding:
-        """What the replica is worth now that its reader is at the end of the topic.
+        """The state of the copy, called when its reader is at the end of the topic.
 
         Raises:
-            LogContinuityError: the end comes before the table that the reader has shown already, or the topic holds
-                another log's table.
+            LogContinuityError: the topic ends before the table in use, or with another log's table.
         """
         image, last = self._image, self._image.last_marker
         known = self._known
@@ -249,7 +249,7 @@ class TableReplica:
         return max(tables, default=Epoch(0))
 
     def _refuse_another_topic(self, known: RoutingTable) -> None:
-        """Refuse a topic in which the known table does not stand, unless foreign records may hide it."""
+        """Refuse a topic that ends before the known table, unless foreign records may hide that table."""
         image, last = self._image, self._image.last_marker
         self._refuse_another_log()
         if (image.row_hashes or image.marker_is_overwritten) and not image.is_confirmed:
@@ -262,7 +262,7 @@ class TableReplica:
         raise LogContinuityError(message)
 
     def _refuse_another_log(self) -> None:
-        """Refuse a topic that ends with the whole table of another log than the one that is followed."""
+        """Refuse a topic that ends with the whole table of another log."""
         other = self._image.other_table
         if other is not None:
             message = (
@@ -290,7 +290,7 @@ class TableReplica:
         return table
 
     def _table(self, marker: EpochMarker) -> RoutingTable | None:
-        """The rows as a table; None where this version cannot read the settings, without which there is no route."""
+        """The rows as a table; None if this version cannot read the settings, without which nothing is routable."""
         before, rows, settings = self._shown, self._rows, self._rows.settings
         if settings is None:
             return None

@@ -1,12 +1,12 @@
-"""The hashes of the rows that stand in a routing table, from which its digest follows."""
+"""The hashes of the rows of a routing table, from which its digest follows."""
 
 from controlplane.core.values.entries import Entries
 
 
 class RowHashes(Entries[str, int]):
-    """The :func:`controlplane.core.values.digests.row_hash` of every live row, by key; their digest is the table's."""
+    """The :func:`controlplane.core.values.digests.row_hash` of each live row, by key. Their digest is the table's."""
 
     __slots__ = ()
 
-    def _share(self, key: str, value: int) -> int:  # noqa: ARG002 - the hash is over the key as well
+    def _share(self, key: str, value: int) -> int:  # noqa: ARG002 - the hash includes the key
         return value

@@ -1,7 +1,7 @@
-"""The rows of the routing table as readers see them, their keys, and the table's digest.
+"""The rows of the routing table, their keys, and the epoch marker.
 
-The topic ``routing-table`` is compacted: the last value of a key is the row, a missing value removes it. Keys are
-``<table>/<kind>/<id>``; only the id may contain a slash. The epoch marker closes each epoch and is not a row.
+The topic ``routing-table`` is compacted: the last value of a key is the row, and a tombstone removes it. Keys have the
+form ``<table>/<kind>/<id>``; only the id may contain a slash. The epoch marker closes an epoch and is not a row.
 """
 
 from collections.abc import Mapping
@@ -25,16 +25,16 @@ MARKER_KEY: Final = f"{TABLE_ID}/epoch/marker"
 @union_member
 @dataclass(frozen=True, slots=True)
 class EpochMarker:
-    """Closes an epoch: swap to it when the rows read so far have this digest.
+    """The record that closes an epoch. A reader shows the table of the epoch if its rows have this digest.
 
     Attributes:
-        term: the leadership that committed it.
-        epoch: +1 each, no gaps.
-        seq: of the decision in the same transaction.
-        log_id: the decision log that it belongs to.
-        row_count: live rows, the marker not counted.
-        cause: why, for people.
-        digest: see :func:`controlplane.core.values.digests.row_hash`; 16 hexadecimal digits.
+        term: term of the leader that committed the epoch.
+        epoch: the epoch.
+        seq: seq of the decision in the same transaction.
+        log_id: id of the decision log.
+        row_count: number of live rows, without the marker.
+        cause: cause of the change, for display.
+        digest: sum of :func:`controlplane.core.values.digests.row_hash` over the live rows; 16 hexadecimal digits.
     """
 
     term: Term
@@ -48,10 +48,10 @@ class EpochMarker:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRow:
-    """A live record that this version cannot read: it counts in the digest and is passed by.
+    """A live record that this version cannot read as a row. It counts in the digest.
 
     Attributes:
-        problem: why, for people.
+        problem: the reason, for messages.
     """
 
     problem: str
@@ -61,10 +61,10 @@ TableRow: TypeAlias = TableSettings | Slot | NodeRow | Namespace | Bundle
 TableValue: TypeAlias = TableRow | EpochMarker
 
 ROW_KINDS: Final[tuple[AnyRowKind, ...]] = (SETTINGS_ROWS, SLOT_ROWS, NODE_ROWS, NAMESPACE_ROWS, BUNDLE_ROWS)
-"""Every kind of rows that this version knows, each as its subject declares it. Rows are written in this order."""
+"""The kinds of rows that this version knows, as their subjects declare them. Rows are written in this order."""
 
 KINDS: Final[Mapping[str, AnyRowKind]] = MappingProxyType({kind.name: kind for kind in ROW_KINDS})
-"""The same by their names in keys."""
+"""The kinds of rows by their names in keys."""
 
 _KIND_OF_RECORD: Final = {kind.record: kind for kind in ROW_KINDS}
 
@@ -89,19 +89,19 @@ def key_of(value: TableValue) -> str:
 
 
 def key_text(key: bytes) -> str:
-    """A key as text, whatever its bytes are; :func:`key_bytes` gives the same bytes back."""
+    """A key as text. It accepts any bytes, and :func:`key_bytes` returns the same bytes."""
     return key.decode("utf-8", "surrogateescape")
 
 
 def key_bytes(name: str) -> bytes:
-    """The bytes of a key that :func:`key_text` made into text."""
+    """The bytes of a key that :func:`key_text` converted to text."""
     return name.encode("utf-8", "surrogateescape")
 
 
 def split_key(name: str) -> tuple[str, str]:
-    """Kind and identifier in a key of the table, of a known kind or not: ``slot`` and ``17`` of ``main/slot/17``.
+    """Kind and identifier in a key of the table: ``slot`` and ``17`` in ``main/slot/17``.
 
-    Both are empty for any other key.
+    The kind may be unknown. Both are empty if the key has another form.
     """
     table_id, _, rest = name.partition("/")
     kind, _, identifier = rest.partition("/")

@@ -1,7 +1,7 @@
-"""What the records of ``routing-table`` add up to as bytes: the live rows' shares in the digest, and the last marker.
+"""The contents of ``routing-table`` as bytes: the shares of the live rows in the digest, and the last marker.
 
-Nothing is decoded here but the epoch marker. So a leader can compare the topic with what it has committed at the cost
-of a hash a record, and every reader counts rows that it cannot read like all others.
+Only the epoch marker is decoded. So a leader compares the topic with its committed table at the cost of one hash per
+record, and every reader counts unreadable rows like all others.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ REMEDY_FOR_FORGED_MARKER: Final = (
     "topic and create it again ('controlplane topics apply'), then start controllers and readers: the next leader "
     "writes the whole table"
 )
-"""What to do about a marker of the cluster's own log that no leader wrote."""
+"""What an operator has to do if a marker of the cluster's own log was forged."""
 
 
 class _Numbered(Protocol):
-    """A marker, or a table that one confirmed."""
+    """A marker, or a table that a marker confirmed."""
 
     @property
     def term(self) -> Term: ...
@@ -36,30 +36,30 @@ class _Numbered(Protocol):
 
 
 class MarkerOutcome(Enum):
-    """What an epoch marker means at its place in the topic."""
+    """The meaning of an epoch marker at its place in the topic."""
 
     CONFIRMS = "confirms"
     """The live rows are the table that this marker closes."""
     DIFFERS = "differs"
-    """They are not: compaction took older rows away, or a row is foreign."""
+    """The live rows are another table: compaction removed older rows, or a record is foreign."""
     FOREIGN = "foreign"
-    """It belongs to another decision log than the one that is followed."""
+    """The marker belongs to another decision log than the one that is followed."""
 
 
 class TopicImage:
-    """Folds keys and values, in order and in read_committed. Not thread-safe.
+    """Folds the records of ``routing-table``, in order and in read_committed. Not thread-safe.
 
-    The first marker that confirms rows says which decision log is followed, unless the caller knows it. From then on
-    markers of other logs are foreign.
+    Unless the caller names a decision log, the first marker that confirms rows determines the log that is followed.
+    From then on markers of other logs are foreign.
 
     Args:
-        log_id: the decision log whose table is followed; empty if it is not known yet.
+        log_id: id of the decision log that is followed; empty if it is not known yet.
 
     Attributes:
-        log_id: as above, once it is known.
-        last_marker: the last marker of the log that is followed; before that log is known, the last one of any.
-        is_confirmed: whether the rows at ``last_marker`` were the ones that it counts.
-        other_table: the marker of another log, if the rows as they are now are exactly the ones that it counts.
+        log_id: id of the decision log that is followed; empty until it is known.
+        last_marker: the last marker of that log; until the log is known, the last marker of any log.
+        is_confirmed: whether the rows at ``last_marker`` fitted it.
+        other_table: the last marker of another log, if the rows fitted it and did not change since.
     """
 
     def __init__(self, log_id: str = "") -> None:
@@ -67,7 +67,7 @@ class TopicImage:
         self.last_marker: EpochMarker | None = None
         self.is_confirmed = False
         self.other_table: EpochMarker | None = None
-        # A plain dict, not RowHashes: nothing keeps an older image, and reading a record would take half as long again.
+        # A dict, not RowHashes: older images are not needed, and RowHashes would make reading 50 percent slower.
         self._hashes: dict[str, int] = {}
         self._digest = 0
         self._has_rows_since_marker = False
@@ -75,7 +75,7 @@ class TopicImage:
 
     @property
     def row_hashes(self) -> Mapping[str, int]:
-        """Each live row's share in the digest, by key as :func:`key_text` writes it (a live view)."""
+        """The share of each live row in the digest, by key as text of :func:`key_text` (a live view)."""
         return MappingProxyType(self._hashes)
 
     @property
@@ -85,20 +85,20 @@ class TopicImage:
 
     @property
     def marker_is_overwritten(self) -> bool:
-        """Whether the marker's key was written by something else since ``last_marker``."""
+        """Whether the marker's key received another record after ``last_marker``."""
         return self._marker_is_overwritten
 
     @property
     def may_lack_marker(self) -> bool:
-        """Whether rows came after ``last_marker`` whose own marker can have been overwritten and compacted away.
+        """Whether the marker of rows after ``last_marker`` may have been overwritten and compacted away.
 
-        Rows that come after the last marker while its key was left alone are no leader's: a leader writes rows and
-        marker in one transaction.
+        If rows follow the last marker and its key received no other record, then no leader wrote these rows: a leader
+        writes rows and marker in one transaction.
         """
         return self._has_rows_since_marker and self._marker_is_overwritten
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        """Take a record; None removes what the key held. The marker's key is no row: see :meth:`overwrite_marker`."""
+        """Fold a row, or a tombstone (None). For the marker's key see :meth:`mark` and :meth:`overwrite_marker`."""
         name = key_text(key)
         removed = self._hashes.pop(name, 0)
         added = 0
@@ -109,16 +109,16 @@ class TopicImage:
         self.other_table = None
 
     def overwrite_marker(self) -> None:
-        """Take a record under the marker's key that is no marker."""
+        """Fold a record under the marker's key that is not a marker."""
         self._marker_is_overwritten = True
 
     def mark(self, marker: EpochMarker) -> MarkerOutcome:
-        """Take a marker.
+        """Fold a marker.
 
         Raises:
-            LogContinuityError: the term, epoch or seq of the log that is followed falls, or an epoch has two digests.
+            LogContinuityError: term, epoch or seq of the followed log fall, or an epoch has two digests.
         """
-        # A table has its settings at least: a marker that does not count them confirms nothing.
+        # Every table has a settings row, so that a marker cannot confirm rows without one.
         is_counted = marker.row_count == len(self._hashes) and marker.digest == self.digest
         confirms = is_counted and SETTINGS_KEY in self._hashes
         if self.log_id not in {"", marker.log_id}:
@@ -138,10 +138,10 @@ class TopicImage:
 
 
 def check_order(before: _Numbered, after: EpochMarker) -> None:
-    """Refuse a marker that cannot follow another one of the same log.
+    """Refuse a marker that cannot follow another marker of the same log.
 
     Raises:
-        LogContinuityError: its term, epoch or seq falls, or its epoch has another digest.
+        LogContinuityError: term, epoch or seq fall, or the epoch is the same and the digest is not.
     """
     for word, earlier, later in (
         ("term", before.term, after.term),
