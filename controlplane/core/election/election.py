@@ -60,7 +60,7 @@ class GivingBack:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The controller holds the lease since ``since_ms``. Unless renewed, the lease expires at ``deadline_ms``."""
+    """The controller has held the lease since ``since_ms``. Unless renewed, the lease expires at ``deadline_ms``."""
 
     term: Term
     deadline_ms: int

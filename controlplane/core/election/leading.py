@@ -30,7 +30,7 @@ from controlplane.core.values.machine import Output
 from controlplane.errors import InvariantViolationError
 
 UNANSWERED_LIMIT_MS: Final = 15_000
-"""Time without an answer to a commit after which the leader steps down. The log then shows the outcome."""
+"""Time without an answer to a commit after which the controller steps down. The log then shows the outcome."""
 _READ_GRACE_FACTOR: Final = 3
 """Limit for reading nothing, as a multiple of the limit for writing. After a broker's failure clients reconnect one by
 one, and a leader that cannot read for a moment commits nothing wrong."""

@@ -86,13 +86,13 @@ class InsertAnswered:
 class QuitElection:
     """Only observe from now on (``PUT meta/leader/quit/election``).
 
-    Only the conformance tests send this event. A controller that only observes is started as an observer.
+    Only tests send this event. A controller that only observes is started as an observer.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class JoinElection:
-    """Stand for election again. Only the conformance tests send this event, as :class:`QuitElection`."""
+    """Stand for election again. Only tests send this event, as :class:`QuitElection`."""
 
 
 SofaElectionEvent: TypeAlias = (

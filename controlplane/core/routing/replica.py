@@ -135,7 +135,7 @@ class RoutingTable:
 
     @cached_property
     def _reaches(self) -> dict[NamespaceName, list[int]]:
-        """The greatest upper bound of the bundles before each bundle. Hashes below it are covered twice."""
+        """The greatest upper bound of the bundles before each bundle: its hashes below that are covered twice."""
         return {
             name: [0, *accumulate((bundle.upper for bundle in ranges[:-1]), max)]
             for name, ranges in self._ranges.items()

@@ -134,7 +134,7 @@ def test_a_follower_takes_over_what_has_run_out_by_the_stores_time() -> None:
 def test_the_table_is_total_over_what_can_happen() -> None:
     """An answer to something that was not asked is a defect of the driver, named as such."""
     machine = SofaElection("a", CONFIG)
-    with pytest.raises(InvariantViolationError, match="resting: silence"):
+    with pytest.raises(InvariantViolationError, match="phase resting has no transition for silence"):
         machine.on_event(LocalTime(0, 0), StoreSilent())
     assert {phase for phase, _ in TRANSITIONS} == set(Phase)
     assert {finding for _, finding in TRANSITIONS} == set(Finding)
