@@ -13,7 +13,7 @@ from typing import Any, Final
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import Image, State
-from controlplane.core.values.canonical import canonical_bytes, from_canonical
+from controlplane.core.values.canonical import canonical_bytes, from_canonical, later_defaults
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.errors import ConfigurationError, InvalidInputError
@@ -38,9 +38,13 @@ def pieces_of(value: Any) -> Iterator[bytes]:  # noqa: ANN401 - a state, or anyt
     """The canonical form of a state, in pieces to be joined."""
     if isinstance(value, State | Image):
         opening = b"{"
+        later = later_defaults(type(value))  # type: ignore[arg-type]  # classes are hashable
         for name in sorted(field.name for field in fields(value)):
+            item = getattr(value, name)
+            if name in later and item == later[name]:
+                continue
             yield opening + canonical_bytes(name) + b":"
-            yield from pieces_of(getattr(value, name))
+            yield from pieces_of(item)
             opening = b","
         yield b"}"
     elif isinstance(value, Entries):
