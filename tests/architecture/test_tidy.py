@@ -4,6 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from tests.architecture import tidy
 
 
@@ -65,6 +67,14 @@ def test_no_file_names_a_registry_or_one_machine() -> None:
     """Where packages come from, and where a checkout lies, is the machine's business."""
     offenders = {_name(path): tidy.foreign_names(path.read_text(encoding="utf-8")) for path in tidy.text_files()}
     assert {name: found for name, found in offenders.items() if found} == {}
+
+
+def test_what_git_keeps_in_a_worktree_is_no_file_of_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There ``.git`` is a file with a path of this machine; a checkout has a folder in its place."""
+    (tmp_path / ".git").write_text("gitdir: elsewhere\n", encoding="utf-8")
+    (tmp_path / "Makefile").write_text("", encoding="utf-8")
+    monkeypatch.setattr(tidy, "ROOT", tmp_path)
+    assert [path.name for path in tidy.text_files()] == ["Makefile"]
 
 
 def test_imports_are_found_wherever_they_stand() -> None:

@@ -55,12 +55,15 @@ _MACHINE_PATH = re.compile(r"(?<![\w.$}-])/(?:" + "|".join(("wo" + "rk", "ro" + 
 
 
 def text_files() -> Iterator[Path]:
-    """Every text file of the tree, build products and environments left out."""
+    """Every text file of the tree, build products and environments left out.
+
+    In a worktree of git ``.git`` is a file, which names the folder of the repository.
+    """
     for folder, folders, names in os.walk(ROOT):
         folders[:] = sorted(name for name in folders if _is_ours(name))
         for name in sorted(names):
             path = Path(folder) / name
-            if path.suffix in _TEXT_SUFFIXES and path.is_file():
+            if name != ".git" and path.suffix in _TEXT_SUFFIXES and path.is_file():
                 yield path
 
 
