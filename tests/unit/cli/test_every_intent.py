@@ -14,12 +14,16 @@ from typing import NamedTuple, cast
 import pytest
 
 from controlplane.cli.table.suppositions import parse_supposition
+from controlplane.codec.needed_level import needed_level
+from controlplane.core.cluster.events import PolicyChanged
 from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.deciding.what_if import what_if
 from controlplane.core.intents.events import IntentAnswered, IntentOutcome
 from controlplane.core.intents.intent import REASON, Intent, IntentKind
 from controlplane.core.intents.rights import check_kinds
+from controlplane.core.log.draft import Draft
 from controlplane.core.operations import registry
+from controlplane.core.operations.answers import Answer, done
 from controlplane.core.operations.argument_checks import check_arguments
 from controlplane.core.operations.arguments import any_text
 from controlplane.core.operations.intent_conflicts import Goals, no_goals
@@ -277,6 +281,15 @@ def check_its_feature_level_is_kept(kind: Enum, _: Walk) -> None:
         assert (answer.outcome, f"needs feature level {level}" in answer.detail) == (REFUSED, True)
 
 
+def check_its_events_are_of_its_feature_level(kind: Enum, _: Walk) -> None:
+    """No log of the level lacks what they need: otherwise every leader of an older log would stop at such an intent."""
+    level, world = level_of(kind), world_for(kind)
+    world.ask(kind.value, **sample_of(kind).intent.arguments)
+    decision = world.decisions[-1]
+    needed = needed_level(decision)
+    assert needed <= decision.feature_level, f"feature_level of {kind.value} is {level}, its events need level {needed}"
+
+
 def check_the_reference_has_it(kind: Enum, _: Walk) -> None:
     """``docs/reference/intents.md`` is drawn from the declarations."""
     page = (ROOT / "docs" / "reference" / "intents.md").read_text(encoding="utf-8")
@@ -294,6 +307,7 @@ CHECKS: tuple[Callable[[Enum, Walk], None], ...] = (
     check_its_command_sends_it,
     check_its_supposition_is_understood,
     check_its_feature_level_is_kept,
+    check_its_events_are_of_its_feature_level,
     check_the_reference_has_it,
 )
 
@@ -352,3 +366,20 @@ def test_what_a_made_up_kind_lacks_is_named(
     said = list(missing_of(MadeUp.FLY, walk))
     assert any("'controlplane table fly' is no command that asks for fly" in each for each in said)
     assert any("no intent of tests/golden/samples.py contradicts fly: add one" in each for each in said)
+
+
+def test_an_intent_whose_events_need_a_later_level_is_named(
+    cluster_command: RunCommand, world: PublishedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The level is said twice, of the event and of the intent, and only the first one is seen in what is written."""
+
+    def give_rights(draft: Draft, *_: object) -> Answer:
+        draft.add(PolicyChanged(replace(draft.state.cluster.policy, intent_rights={"*": "*"}), None))
+        return done("")
+
+    pause = IntentKind.PAUSE_RECONCILIATION
+    declared = replace(registry.OPERATIONS[pause], carry_out=give_rights)
+    monkeypatch.setitem(cast("dict[Enum, Operation]", registry.OPERATIONS), pause, declared)
+    monkeypatch.setitem(cast("dict[str, Operation]", registry._BY_NAME), pause.value, declared)  # noqa: SLF001 - as above
+    with pytest.raises(AssertionError, match="is 1, its events need level 2"):
+        check_its_events_are_of_its_feature_level(pause, Walk(cluster_command, world))
