@@ -84,8 +84,9 @@ class WaitingReader:
 class RunningController:
     """A controller in a thread; what ended it is kept."""
 
-    def __init__(self, controller: Controller) -> None:
-        """Start it."""
+    def __init__(self, controller: Controller, registry: CollectorRegistry) -> None:
+        """Start it; ``registry`` has its metrics."""
+        self._registry = registry
         self.stop = threading.Event()
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(controller,), daemon=True)
@@ -101,6 +102,10 @@ class RunningController:
     def alive(self) -> bool:
         """Whether it still runs."""
         return self._thread.is_alive()
+
+    def metric(self, name: str, **labels: str) -> float | None:
+        """What one of its metrics shows; None if there is none of these labels."""
+        return self._registry.get_sample_value(name, labels)
 
     def end(self) -> None:
         """Stop it and wait."""
@@ -179,13 +184,14 @@ class MemoryCluster:
             None if sofa_lease is None else MemoryLockStore(self.locks, sofa_lease.data_center, sofa_lease.lock_name)
         )
         process = f"process {len(self.controllers)}"
+        registry = CollectorRegistry()
         controller = compose_controller(
             config,
             self.policy,
             slot_policies=slot_policies,
             clock=self.clock,
             threads=SystemThreads(),
-            metrics=ControllerMetrics(CollectorRegistry()),
+            metrics=ControllerMetrics(registry),
             lease_stores=(MemoryLeaseStore(self.leases, process), MemoryLeaseStore(self.leases, process)),
             lock_store=lock_store,
             open_reader=self.reader,
@@ -197,7 +203,7 @@ class MemoryCluster:
             ),
             random_source=random.Random(controller_id),
         )
-        running = RunningController(controller)
+        running = RunningController(controller, registry)
         self.controllers.append(running)
         return running
 

@@ -14,7 +14,7 @@ from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.election.steps import TRANSITIONS, ControllerAction, ControllerPhase
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.membership.inputs import NodeJoined
-from controlplane.core.membership.node import NodeRole
+from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.errors import LogContinuityError, LogUnavailableError
@@ -317,6 +317,29 @@ def test_a_standby_that_cannot_read_the_log_listens_as_well() -> None:
         world.wait_until(lambda: any(each["event"] == "no take-over, letting others try" for each in logs))
         polled.clear()
         world.wait_until(lambda: min(polled["letters"], polled["a reader"]) > 2)
+
+
+def test_leader_and_standby_show_the_state_in_their_metrics() -> None:
+    """Alerts on a gauge that nobody sets would never come."""
+    with MemoryCluster() as world:
+        controllers = [world.start("c1"), world.start("c2")]
+        world.join("n1", "n2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
+        world.intent("drain", "drain_node", node="n2")
+        world.intent("pause", "pause_reconciliation")
+
+        def shown(each: RunningController) -> dict[str, float | None]:
+            names = ("seq", "epoch", "term", "reconciliation_paused", "evictions_frozen")
+            nodes = {status.value: each.metric("controlplane_nodes", status=status.value) for status in NodeStatus}
+            return nodes | {name: each.metric(f"controlplane_{name}") for name in names}
+
+        def expected() -> dict[str, float | None]:
+            last = world.decisions()[-1]
+            state = {"seq": last.seq, "epoch": last.epoch, "term": last.term, "reconciliation_paused": 1}
+            return {"active": 1, "draining": 1, "fenced": 0, "left": 0, "evictions_frozen": 0, **state}
+
+        world.wait_until(lambda: [shown(each) for each in controllers] == [expected()] * 2)
+        assert sorted(each.metric("controlplane_leading") or 0 for each in controllers) == [0, 1]
 
 
 def test_the_metric_names_every_reason_to_step_down() -> None:
