@@ -27,7 +27,8 @@ def test_records_that_name_their_type_are_listed() -> None:
     """C3: a reader that leaves one member out, or adds one, computes another digest."""
     texts = [case["canonical"] for case in rewrite.read("decision_digests")]
     tagged = {name for text in texts for name in re.findall(r'"type":"(\w+)"', text)}
-    assert tagged == {kind.__name__ for kind in (*typing.get_args(Event), Slot, Bundle, Namespace)}
+    kinds = {kind.__name__ for kind in (*typing.get_args(Event), Slot, Bundle, Namespace)}
+    assert tagged == kinds, "rewrite schemas/vectors from tests/golden/samples.py: python -m tests.vectors.rewrite"
     assert "Every event, and every Slot, Bundle and Namespace" in PAGE
 
 

@@ -98,15 +98,15 @@ def test_decision_digests(case: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize("case", cases("decision_logs"))
 def test_decision_logs(case: Mapping[str, Any]) -> None:
     """A whole log is followed to its end, and an altered one to the place where it was altered."""
-    state, found, outcome = State(), [], "whole"
+    state, found, outcome, reason = State(), [], "whole", ""
     try:
         for logged in read_decisions(source_of(decision_reader(case["records"]))):
             state = apply_decision(state, logged.decision)
             found.append({name: getattr(state, name) for name in ("seq", "term", "epoch")})
             found[-1]["digest"] = state.last_digest
-    except StopError:
-        outcome = "refused"
-    assert {"outcome": outcome, "decisions": found} == case["expected"]
+    except StopError as error:
+        outcome, reason = "refused", str(error)
+    assert {"outcome": outcome, "decisions": found} == case["expected"], reason
 
 
 @pytest.mark.parametrize("script", cases("reader_scripts"))
