@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane.codec.inputs import decode_input
-from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.config import HEARTBEATS
 from controlplane.core.audit.log_audit import Difference, LogAudit
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.deciding.decide import follow_up
 from controlplane.core.deciding.observations import Observations, observe
 from controlplane.core.log.decision import Decision
+from controlplane.core.log.inputs import INPUT_TOPICS
 from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.values.inputs import InputRecord
 from controlplane.core.values.positions import place_of, position_key
@@ -25,8 +26,6 @@ from controlplane.inspection.source import LogSource
 from controlplane.ports import RawRecord
 from controlplane.topic_reading.deadlines import StallWatch
 
-INPUT_TOPICS: Final = (HEARTBEATS, MEMBERSHIP, INTENTS)
-"""What decisions are taken from."""
 _BATCH: Final = 2_000
 _POLL_MS: Final = 200
 _MOST_READ_AHEAD: Final = 200_000

@@ -10,9 +10,10 @@ import structlog
 
 from controlplane.codec.framing import Framing
 from controlplane.codec.inputs import decode_input
-from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP
+from controlplane.config import HEARTBEATS
 from controlplane.core.deciding.decide import DecideResult, follow_up, is_written
 from controlplane.core.deciding.observations import Observations, observe, skip_to_recorded
+from controlplane.core.log.inputs import DECIDED_TOPICS, INPUT_TOPICS
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Coordinates, Seq, TopicPartition
 from controlplane.core.values.inputs import InputRecord, Refusal
@@ -84,10 +85,10 @@ class InputReader:
         reader = self._open_reader()
         since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.cluster.silence_limit_ms
         firsts = reader.offsets_at_time(HEARTBEATS, since_ms, only_answering=True)
-        for topic in (MEMBERSHIP, INTENTS):
+        for topic in DECIDED_TOPICS:
             firsts |= reader.start_offsets(topic, only_answering=True)
         positions = {}
-        for place in _partitions(reader, HEARTBEATS, MEMBERSHIP, INTENTS):
+        for place in _partitions(reader, *INPUT_TOPICS):
             wanted = state.positions.get(position_key(place), 0)
             first = firsts.get(place)
             if first is None:

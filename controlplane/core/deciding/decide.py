@@ -17,6 +17,7 @@ from controlplane.core.deciding.observations import Observations, PolicyAsked, o
 from controlplane.core.deciding.planning import plan_what_is_due
 from controlplane.core.log.decision import CauseKind
 from controlplane.core.log.draft import Draft, SealedDecision
+from controlplane.core.log.inputs import DECIDED_TOPICS
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.operations.intent_effects import overrides_self_preservation, take_intents
@@ -26,6 +27,7 @@ from controlplane.core.values.canonical import later_levels
 from controlplane.core.values.identifiers import ControllerId, NodeId, Term, TopicPartition
 from controlplane.core.values.inputs import InputRecord, Refusal
 from controlplane.core.values.positions import position_key
+from controlplane.errors import InvariantViolationError
 
 _OBSERVED_FROM_LEVEL: Final = later_levels(TermOpened)["observed_from"]
 """The feature level from which *term opened* records where its leader began to observe, and its positions."""
@@ -197,20 +199,29 @@ def _may_linger(state: State, pending: tuple[InputRecord, ...], now_ms: int) -> 
 def _take_pending(
     draft: Draft, observations: Observations, silent: dict[NodeId, int], policies: SlotPolicies, now_ms: int
 ) -> list[Refusal]:
+    pending = _by_topic(observations.pending)
     overridden = any(
-        overrides_self_preservation(record, draft.state.intents, draft.before.cluster)
-        for record in observations.pending
+        overrides_self_preservation(record, draft.state.intents, draft.before.cluster) for record in pending[INTENTS]
     )
-    refusals = [
-        take_membership(draft, record, observations, now_ms)
-        for record in observations.pending
-        if record.coordinates.topic == MEMBERSHIP
-    ]
+    refusals = [take_membership(draft, record, observations, now_ms) for record in pending[MEMBERSHIP]]
     if silent or draft.state.membership.evictions_frozen:
         take_expiries(draft, silent, now_ms, overridden=overridden)
-    asked = [record for record in observations.pending if record.coordinates.topic == INTENTS]
-    intents = take_intents(draft, asked, operation_context(observations, policies, now_ms))
+    intents = take_intents(draft, pending[INTENTS], operation_context(observations, policies, now_ms))
     return [*(refusal for refusal in refusals if refusal is not None), *intents]
+
+
+def _by_topic(pending: tuple[InputRecord, ...]) -> dict[str, list[InputRecord]]:
+    """Pending inputs by topic, in order.
+
+    Raises:
+        InvariantViolationError: no rule takes up the inputs of a topic. Positions would pass them without an effect.
+    """
+    inputs: dict[str, list[InputRecord]] = {topic: [] for topic in DECIDED_TOPICS}
+    for record in pending:
+        if record.coordinates.topic not in inputs:
+            raise InvariantViolationError(f"no rule of decide takes up an input of topic {record.coordinates.topic}")
+        inputs[record.coordinates.topic].append(record)
+    return inputs
 
 
 def _positions(observations: Observations) -> dict[TopicPartition, int]:
