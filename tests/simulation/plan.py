@@ -70,11 +70,11 @@ def choose_plan(seed: str, only: Collection[int] | None = None) -> tuple[Item, .
     def add(kind: FaultKind | WorkKind, at_ms: int, step: ControllerPhase | None = None) -> None:
         items.append(Item(len(items), at_ms, kind, step, f"{seed}/{len(items)}"))
 
-    for kind in faults:
+    for fault in faults:
         step = choose.choice(list(ControllerPhase)) if choose.random() < 0.6 else None
-        add(kind, choose.randint(FIRST_MS, _WAITS_SINCE_MS if step in _TAKING_OVER else LAST_MS), step)
-    for kind in work:
-        add(kind, choose.randint(FIRST_MS, LAST_MS))
+        add(fault, choose.randint(FIRST_MS, _WAITS_SINCE_MS if step in _TAKING_OVER else LAST_MS), step)
+    for task in work:
+        add(task, choose.randint(FIRST_MS, LAST_MS))
     if any(item.step in _TAKING_OVER for item in items):
         add(choose.choice(_UNSEATING), choose.randint(_WAITS_SINCE_MS, LAST_MS))
     if any(item.step is ControllerPhase.AWAITING_ANSWER for item in items):

@@ -1,7 +1,7 @@
 """Lets things happen in a cluster that is well; the seed chooses them."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from controlplane.codec.inputs import encode_input
@@ -11,6 +11,7 @@ from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
+from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.values.identifiers import Epoch, Incarnation
 from tests.simulation.setting import CONTROLLERS, NODES, SPARE_NODES
 from tests.simulation.work_kinds import WorkKind
@@ -118,7 +119,11 @@ class Workload:
     def _standing(self, kind: WorkKind, choose: random.Random) -> Mapping[str, str]:
         """A pin or an exclusion that stands, for what takes one back; slots by chance hardly ever hit one."""
         slots = self._state().slots
-        standing = {WorkKind.UNPIN: slots.pins, WorkKind.INCLUDE_SLOTS: slots.exclusions}.get(kind, ())
+        orders: Mapping[WorkKind, Sequence[Pin | Exclusion]] = {
+            WorkKind.UNPIN: slots.pins,
+            WorkKind.INCLUDE_SLOTS: slots.exclusions,
+        }
+        standing = orders.get(kind, ())
         if not standing:
             return {}
         chosen = choose.choice(standing)

@@ -8,6 +8,7 @@ import pytest
 from controlplane.bootstrap import members
 from controlplane.core.values.addresses import Address
 from controlplane.errors import ConfigurationError
+from controlplane.node.description import NodeDescription
 
 PROGRAM = """
 import logging
@@ -50,7 +51,7 @@ def test_a_structlog_that_is_configured_stays_as_it_is() -> None:
 
 def addresses_of(monkeypatch: pytest.MonkeyPatch, **addresses: object) -> tuple[Address, ...]:
     """Where a node would say that it serves; no connection is opened."""
-    told: list[members.NodeDescription] = []
+    told: list[NodeDescription] = []
     for name in ("KafkaEventWriter", "KafkaLogReader"):
         monkeypatch.setattr(members, name, lambda *_: None)
     monkeypatch.setattr(members, "NodeAgent", lambda *, node, **_: told.append(node))

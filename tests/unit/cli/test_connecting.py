@@ -3,6 +3,7 @@
 import fcntl
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from controlplane.errors import ConfigurationError, LogUnavailableError
 
 def test_answer_after_some_attempts_is_taken() -> None:
     """A broker that is starting is waited for."""
-    answers = iter([LogUnavailableError("starting"), LogUnavailableError("starting"), 7])
+    answers: Iterator[int | Exception] = iter([LogUnavailableError("starting"), LogUnavailableError("starting"), 7])
 
     def attempt() -> int:
         answer = next(answers)

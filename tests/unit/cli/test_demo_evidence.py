@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_whole_log_has_no_broken_chain(killed: PublishedWorld) -> None:
         ({"previous_digest": "0" * 64}, "does not continue"),
     ],
 )
-def test_gap_in_the_log_is_found(killed: PublishedWorld, changes: dict[str, object], words: str) -> None:
+def test_gap_in_the_log_is_found(killed: PublishedWorld, changes: dict[str, Any], words: str) -> None:
     """Each promise of the log is looked at."""
     decisions = decisions_of(killed)
     decisions[-1] = replace(decisions[-1], decision=replace(decisions[-1].decision, **changes))

@@ -230,7 +230,7 @@ def check_a_contradiction_supersedes_it(kind: Enum, _: Walk) -> None:
 def check_the_same_id_counts_once(kind: Enum, _: Walk) -> None:
     """Sent twice at once, and once more after its answer."""
     world, arguments = world_for(kind), sample_of(kind).intent.arguments
-    for _ in range(2):
+    for _attempt in range(2):
         world.intent("same", kind.value, **arguments)
     world.run(100)
     answered, seq = world.answers()["same"], world.state.seq

@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,9 @@ def world(fleet: SofaFleet) -> PublishedWorld:
     return fleet.world
 
 
-def status(command: RunCommand) -> dict[str, object]:
+def status(command: RunCommand) -> dict[str, Any]:
     """The status as a program reads it."""
-    found: dict[str, object] = json.loads(command("table", "status", "--format", "json").out)
+    found: dict[str, Any] = json.loads(command("table", "status", "--format", "json").out)
     return found
 
 
@@ -51,7 +52,7 @@ def test_balance_and_the_gate_are_sofaregistrys(cluster_command: RunCommand, fle
     assert shown["stable"]
     assert (shown["leaders_balanced"], shown["followers_balanced"]) == (True, True)
     assert shown["policy_says"] == "balance: nothing has to move"
-    nodes = {row["node"]: row for row in shown["nodes"]}  # type: ignore[attr-defined]
+    nodes = {row["node"]: row for row in shown["nodes"]}
     assert sum(row["leads"] for row in nodes.values()) == sum(row["follows"] for row in nodes.values()) == 16
     assert shown["epoch"] == fleet.world.state.epoch
 
@@ -66,7 +67,7 @@ def test_protection_and_the_dead_are_shown(cluster_command: RunCommand, fleet: S
     shown = status(cluster_command)
     assert (shown["protected"], shown["stable"], shown["refusal"]) == (True, False, "")
     assert str(shown["policy_says"]).startswith("protect: ")
-    assert {row["node"] for row in shown["nodes"]} == {"a", "b"}  # type: ignore[attr-defined]
+    assert {row["node"] for row in shown["nodes"]} == {"a", "b"}
 
 
 def test_text_shows_every_property_and_node(cluster_command: RunCommand, fleet: SofaFleet) -> None:
@@ -127,7 +128,7 @@ class TestPaced:
         shown = status(cluster_command)
         assert (shown["plan_in_flight"], shown["plan_age_ms"]) == (world.decisions[-1].seq, world.now_ms - made_at_ms)
         assert world.now_ms - made_at_ms >= 700
-        waiting = {row["slot"]: row["for"] for row in shown["waiting"]}  # type: ignore[attr-defined]
+        waiting = {row["slot"]: row["for"] for row in shown["waiting"]}
         rest_s = (made_at_ms + 60_000 - world.now_ms) // 1_000
         reason = f"cool_down_ms is 60,000, {rest_s} s left"
         assert waiting == dict.fromkeys(world.state.slots.planned, reason)
@@ -167,7 +168,7 @@ class TestWhatIsMissing:
         world.admit("n1", "n2")
         shown = status(cluster_command)
         assert (shown["replicas_missing"], shown["slots_without_a_node"]) == (16, 0)
-        (shortfall,) = shown["shortfalls"]  # type: ignore[misc]
+        (shortfall,) = shown["shortfalls"]
         assert "16 slots have 2 of 3 replicas" in str(shortfall)
         text = cluster_command("table", "status").out
         assert "replicas missing" in text
@@ -184,5 +185,5 @@ class TestWhatIsMissing:
         world.admit("n1", "n2", "n3")
         world.ask("drain_node", node="n1")
         world.ask("exclude_node", node="n2")
-        nodes = {row["node"]: row["status"] for row in status(cluster_command)["nodes"]}  # type: ignore[attr-defined]
+        nodes = {row["node"]: row["status"] for row in status(cluster_command)["nodes"]}
         assert nodes == {"n1": "draining", "n2": "active, excluded", "n3": "active"}
