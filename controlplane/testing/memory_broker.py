@@ -1,7 +1,8 @@
 """Kafka in memory: topics, append times from a virtual clock, transactions, fencing, and faults on demand.
 
-It keeps the promises that the system relies on and nothing more. Time passes only when the clock is advanced; what
-falls due meanwhile (delayed records, transactions that time out) is settled by the next call of anybody.
+It implements the guarantees that the control plane relies on, and nothing more. Time passes only when the clock is
+advanced. Whatever becomes due meanwhile (delayed records, transactions that time out) happens at the next call of any
+client.
 """
 
 import threading
@@ -16,21 +17,21 @@ from controlplane.testing.memory_partition import MemoryPartition, MemoryTransac
 
 
 class CommitFault(Enum):
-    """What becomes of the next commit instead of success; see :meth:`MemoryBroker.fail_next_commit`."""
+    """A fault that replaces the success of the next commit; see :meth:`MemoryBroker.fail_next_commit`."""
 
     ANSWER_LOST_AFTER_COMMIT = "answer_lost_after_commit"
-    """It is committed, and the writer is not told."""
+    """The transaction is committed, and the writer gets no answer."""
     ANSWER_LOST_BEFORE_COMMIT = "answer_lost_before_commit"
-    """The records are appended and the transaction stays open, and the writer is not told."""
+    """The records are appended, the transaction stays open, and the writer gets no answer."""
     ABORTED = "aborted"
-    """The records are appended and aborted; the writer may go on."""
+    """The records are appended and aborted; the writer may continue."""
     FENCED = "fenced"
-    """The transaction timed out at the broker: it is aborted and its writer fenced, without any rival."""
+    """The transaction times out at the broker: it is aborted and its writer fenced, without another writer."""
 
 
 @dataclass(slots=True)
 class _Producer:
-    """What the transaction coordinator keeps of one transactional id."""
+    """The transaction coordinator's record of one transactional id."""
 
     epoch: int = 0
     timeout_ms: int = 0
@@ -39,7 +40,7 @@ class _Producer:
 
 @dataclass(slots=True)
 class PendingSend:
-    """A record that a writer has queued and the broker has not appended yet; times are the clock's monotonic ones."""
+    """A record that a writer has queued and the broker has not appended yet; times are in ms of the monotonic clock."""
 
     topic: str
     partition: int
@@ -57,10 +58,10 @@ class _Topic:
 
 
 class MemoryBroker:
-    """A Kafka cluster of one broker in memory; thread-safe. Topic names carry the cluster's prefix here.
+    """A Kafka cluster of one broker in memory. Thread-safe. Topic names include the cluster's prefix.
 
     Attributes:
-        delivery_delay_ms: how long a single record travels before it is appended.
+        delivery_delay_ms: time between the sending of a single record and its append.
         on_change: called with the name of a topic in which there may be something new to read.
         while_open: called while a commit's records are appended and its transaction is not ended yet.
     """
@@ -86,7 +87,7 @@ class MemoryBroker:
 
     @property
     def available(self) -> bool:
-        """False while the broker is away: nobody gets an answer, nothing is appended, nothing is lost."""
+        """False while the broker is unreachable: no client gets an answer, nothing is appended, nothing is lost."""
         return self._available
 
     @available.setter
@@ -95,12 +96,12 @@ class MemoryBroker:
         self._available = value
 
     def create_topic(self, name: str, partition_count: int = 1) -> None:
-        """Create an empty topic, in place of one with that name: deleted and recreated, offsets begin at 0 again."""
+        """Create an empty topic; one with that name is deleted before, so that offsets begin at 0 again."""
         with self.lock:
             self._topics[name] = _Topic([MemoryPartition() for _ in range(partition_count)])
 
     def add_partitions(self, topic: str, partition_count: int) -> None:
-        """Give a topic so many partitions; the new ones are empty, and keys go elsewhere from now on."""
+        """Increase a topic to this many partitions; the new ones are empty, and the partition of a key may change."""
         with self.lock:
             partitions = self.partitions(topic)
             partitions.extend(MemoryPartition() for _ in range(partition_count - len(partitions)))
@@ -113,27 +114,27 @@ class MemoryBroker:
                 partition.compact(active_from=active_from, drop_tombstones=drop_tombstones)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
-        """Drop a partition's records before an offset, as retention does."""
+        """Delete a partition's records before an offset, as retention does."""
         with self.lock:
             self.partitions(topic)[partition].delete_before(offset)
 
     def fail_next_commit(self, fault: CommitFault) -> None:
-        """Let the next commit that reaches the broker end in this way; several queue up."""
+        """Let the next commit that reaches the broker end with this fault; several faults are queued."""
         self._faults.append(fault)
 
     def lose_leader(self, topic: str, partition: int) -> None:
-        """A partition has no leader: nobody reads it or gets an answer about it, and single records for it wait."""
+        """Leave a partition without a leader: requests for it get no answer, and single records for it wait."""
         self.settle()
         self._leaderless.add((topic, partition))
 
     def elect_leader(self, topic: str, partition: int) -> None:
-        """A partition has a leader again."""
+        """Give a partition a leader again."""
         self.settle()
         self._leaderless.discard((topic, partition))
         self.on_change(topic)
 
     def lose_next_acks(self, count: int) -> None:
-        """Append the next single records, and let their writers hear in the end that they were given up."""
+        """Append the next single records, but report them to their writers as given up in the end."""
         self._acks_to_lose += count
 
     def double_next_sends(self, count: int) -> None:
@@ -167,11 +168,11 @@ class MemoryBroker:
         return found.partitions[number] if found is not None and number < len(found.partitions) else None
 
     def has_leader(self, topic: str, partition: int) -> bool:
-        """Whether anybody answers for a partition."""
+        """Whether requests for a partition are answered."""
         return self._available and (topic, partition) not in self._leaderless
 
     def settle(self) -> None:
-        """Do what has fallen due: append delayed records, give up expired ones, abort transactions that timed out."""
+        """Do what has become due: append delayed records, give up expired ones, abort transactions that timed out."""
         if not (self._pending or self._unacknowledged or any(each.transaction for each in self._producers.values())):
             return
         with self.lock:
@@ -202,7 +203,7 @@ class MemoryBroker:
     def append_in_transaction(
         self, transactional_id: str, epoch: int, records: Sequence[tuple[str, int, bytes, bytes | None]]
     ) -> MemoryTransaction:
-        """Open a transaction and append its records ``(topic, partition, key, value)``; they stay hidden.
+        """Open a transaction and append its records ``(topic, partition, key, value)``; they stay invisible.
 
         Raises:
             FencedError: another producer has this transactional id.
@@ -220,7 +221,7 @@ class MemoryBroker:
             return transaction
 
     def end_transaction(self, transactional_id: str, transaction: MemoryTransaction, state: TransactionState) -> None:
-        """Commit or abort; repeating the request that succeeded is harmless, as in Kafka.
+        """Commit or abort; repeating a request that has succeeded is harmless, as in Kafka.
 
         Raises:
             FencedError: another producer has this transactional id, or the transaction timed out.
@@ -229,7 +230,7 @@ class MemoryBroker:
             self._end(self._producer(transactional_id, transaction.producer_epoch), transaction, state)
 
     def take_fault(self) -> CommitFault | None:
-        """The fault that was ordered for this commit, if any."""
+        """Remove and return the fault that was requested for this commit, if any."""
         return self._faults.popleft() if self._faults else None
 
     def time_out_transaction(self, transactional_id: str) -> None:
@@ -274,7 +275,7 @@ class MemoryBroker:
         for send in self._pending:
             if not (self.has_leader(send.topic, send.partition) and send.is_connected()):
                 if send.expires_ms <= now_ms:
-                    send.complete(_given_up(send, "the broker was away for longer than the message timeout"))
+                    send.complete(_given_up(send, "the broker was unreachable for longer than the message timeout"))
                     continue
                 send.due_ms = max(send.due_ms, now_ms)
                 waiting.append(send)
@@ -289,7 +290,7 @@ class MemoryBroker:
     def _append(self, send: PendingSend, append_time_ms: int) -> None:
         topic = self._topics.get(send.topic)
         if topic is None or send.partition >= len(topic.partitions):
-            send.complete(_given_up(send, "there is no such topic or partition any more"))
+            send.complete(_given_up(send, "the topic or partition does not exist any more"))
             return
         partition = topic.partitions[send.partition]
         offset = partition.append(send.key, send.value, append_time_ms)
@@ -312,11 +313,11 @@ class MemoryBroker:
 
 
 def _nobody_waits(_: str) -> None:
-    """Nobody waits for changes."""
+    """Ignore changes."""
 
 
 def _nobody_looks() -> None:
-    """Nobody looks at open transactions."""
+    """Ignore open transactions."""
 
 
 def _given_up(send: PendingSend, reason: str) -> Delivery:

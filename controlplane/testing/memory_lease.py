@@ -1,4 +1,4 @@
-"""A lease store in memory: the same rules as the Lua scripts, by a virtual clock, with faults on demand."""
+"""A lease store in memory: the same rules as the Lua scripts, on a virtual clock, with faults on demand."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from controlplane.testing.memory_server import MemoryClient, MemoryServer
 
 
 class MemoryLeaseServer(MemoryServer):
-    """The lease of one cluster."""
+    """The server that holds the lease of one cluster."""
 
     def _forget(self) -> None:
         self.lease = Lease()
@@ -30,7 +30,7 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
     """Implements :class:`controlplane.ports.LeaseStore` on a :class:`MemoryLeaseServer`."""
 
     def __init__(self, server: MemoryLeaseServer, process: ProcessId = "") -> None:
-        """Connect to the shared server; ``process`` tells apart those that ask in one name."""
+        """Connect to the shared server; ``process`` distinguishes the processes that use one name."""
         super().__init__(server)
         self._process = process
 
@@ -54,7 +54,7 @@ class MemoryLeaseStore(MemoryClient[MemoryLeaseServer]):
             return LeaseGranted(after.term)
 
     def renew(self, owner: ControllerId, term: Term, duration_ms: int, priority: int = 0) -> RenewOutcome:
-        """See :meth:`controlplane.ports.LeaseStore.renew`; a lease that ran out is missing, even for its last owner."""
+        """See :meth:`controlplane.ports.LeaseStore.renew`; an expired lease counts as missing, also for its owner."""
         with self._request() as now_ms:
             after = self._server.lease.renewed(now_ms, owner, self._process, term, duration_ms)
             if after is None:

@@ -1,4 +1,4 @@
-"""SOFARegistry's ``distribute_lock`` in memory: the same rules as the Lua scripts, by a virtual clock, with faults."""
+"""SOFARegistry's ``distribute_lock`` in memory: the rules of the Lua scripts, on a virtual clock, with faults."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from controlplane.testing.memory_server import MemoryClient, MemoryServer
 
 
 class MemoryLockServer(MemoryServer):
-    """The records of one cluster."""
+    """The server that holds the records of one cluster."""
 
     def _forget(self) -> None:
         self.records: dict[tuple[str, str], LockRecord] = {}
@@ -19,7 +19,7 @@ class MemoryLockStore(MemoryClient[MemoryLockServer]):
     """Implements :class:`controlplane.ports.LockStore` on a :class:`MemoryLockServer`."""
 
     def __init__(self, server: MemoryLockServer, data_center: str, lock_name: str) -> None:
-        """Connect to the shared server; this store is about one record."""
+        """Connect to the shared server for the record of one data centre and lock name."""
         super().__init__(server)
         self._key = data_center, lock_name
 

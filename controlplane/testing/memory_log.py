@@ -1,7 +1,7 @@
-"""The three clients of the in-memory broker: the fakes of :mod:`controlplane.adapters.kafka_log`.
+"""The three clients of the in-memory broker, counterparts of :mod:`controlplane.adapters.kafka_log`.
 
-They never wait: with nothing to read or deliver they return at once, because only the test moves time. Each can be cut
-off from the broker on its own by ``connected = False``.
+They never wait: without anything to read or deliver they return at once, because only the test advances time. Setting
+``connected = False`` cuts one client off from the broker.
 """
 
 import threading
@@ -33,7 +33,7 @@ class MemoryLogReader:
 
     Attributes:
         connected: False cuts this client off, and no other one.
-        held_back: partitions of which nothing arrives here for now, while the others go on.
+        held_back: partitions from which this reader gets nothing for now.
     """
 
     def __init__(self, cluster: ClusterConfig, broker: MemoryBroker) -> None:
@@ -86,14 +86,14 @@ class MemoryLogReader:
         return PolledBatch(records, frozenset(ended))
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release everything."""
         self.connected = False
         self._positions = {}
 
     def _read(self, place: TopicPartition, room: int, records: list[RawRecord], ended: set[TopicPartition]) -> None:
-        """Read one partition from its position; tell its end, once, where nothing more follows.
+        """Read one partition from its position; report its end, once, if nothing follows.
 
-        As with Kafka, a poll that brings records of the partition tells no end: only one that finds nothing does.
+        As with Kafka, only a poll that finds no record of the partition reports its end.
         """
         if self._has_nothing_new(place):
             return
@@ -111,14 +111,14 @@ class MemoryLogReader:
             ended.add(place)
 
     def _has_nothing_new(self, place: TopicPartition) -> bool:
-        """Whether the end was told and nothing has come since: most polls find no more than that."""
+        """Whether the end was reported and nothing was appended since, the most frequent case."""
         partition = self._broker.find_partition(self._names[place.topic], place.partition)
         return partition is not None and self._positions[
             place
         ] == partition.last_stable_offset == self._end_told_at.get(place)
 
     def _partition_at(self, place: TopicPartition) -> MemoryPartition | None:
-        """The partition to read on, or None while nobody answers for it: Kafka's client is silent about that, too."""
+        """The partition to read from; None if it has no leader, which Kafka's client does not report either."""
         name = self._names[place.topic]
         if place in self.held_back or not self._broker.has_leader(name, place.partition):
             return None
@@ -129,7 +129,7 @@ class MemoryLogReader:
         if not partition.is_in_range(position):
             raise LogContinuityError(
                 f"{name}[{place.partition}]@{position} is not there: it keeps {partition.start_offset} to "
-                f"{partition.end_offset}; what was there is deleted, or the topic was recreated"
+                f"{partition.end_offset}; the records were deleted, or the topic was recreated"
             )
         return partition
 
@@ -157,14 +157,14 @@ class MemoryLogReader:
 class MemoryTransactionalWriter:
     """Implements :class:`controlplane.ports.TransactionalWriter`.
 
-    A commit while the broker is away is ``UNKNOWN`` and appends nothing yet; resolving sends it once the broker is
-    back, or finds the writer fenced if that took longer than the transaction's time limit.
+    A commit while the broker is unreachable returns ``UNKNOWN`` and appends nothing yet. Resolving it sends the records
+    once the broker is back, or reports the writer as fenced if that took longer than the transaction timeout.
     """
 
     def __init__(
         self, cluster: ClusterConfig, broker: MemoryBroker, transaction_timeout_ms: int = _TRANSACTION_TIMEOUT_MS
     ) -> None:
-        """Prepare; :meth:`open` comes first."""
+        """Set up; :meth:`open` has to follow."""
         self.connected = True
         self._cluster = cluster
         self._broker = broker
@@ -184,7 +184,7 @@ class MemoryTransactionalWriter:
         """See :meth:`controlplane.ports.TransactionalWriter.commit`.
 
         Raises:
-            InvariantViolationError: not open, nothing to commit, or the former commit is not resolved.
+            InvariantViolationError: the writer is not open, there are no records, or the last commit is unresolved.
         """
         if not self._epoch or not records or self._transaction or self._unsent:
             raise InvariantViolationError(
@@ -202,7 +202,7 @@ class MemoryTransactionalWriter:
         """See :meth:`controlplane.ports.TransactionalWriter.resolve`; never waits.
 
         Raises:
-            InvariantViolationError: no commit is unknown.
+            InvariantViolationError: the outcome of no commit is unknown.
         """
         if self._transaction is None and self._unsent is None:
             raise InvariantViolationError("there is no unknown commit to resolve")
@@ -219,7 +219,7 @@ class MemoryTransactionalWriter:
             return self._fenced()
 
     def close(self) -> None:
-        """Give everything back; an open transaction is left to the broker to abort."""
+        """Release everything; the broker aborts an open transaction after its timeout."""
         self.connected = False
 
     @property
@@ -228,7 +228,7 @@ class MemoryTransactionalWriter:
         return self.connected and self._broker.available
 
     def _send(self, records: Sequence[OutgoingRecord]) -> CommitOutcome:
-        """Append the records and end the transaction, with the fault that was ordered for it."""
+        """Append the records and end the transaction, with the fault that was requested for it, if any."""
         transactional_id = self._cluster.transactional_id
         self._transaction = self._broker.append_in_transaction(
             transactional_id, self._epoch, [self._placed(record) for record in records]
@@ -276,8 +276,8 @@ class MemoryEventWriter:
     """Implements :class:`controlplane.ports.EventWriter`.
 
     Args:
-        message_timeout_ms: after this long without the broker a record is given up.
-        queue_limit: the most records that may wait.
+        message_timeout_ms: time without the broker after which a record is given up.
+        queue_limit: the greatest number of queued records.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class MemoryEventWriter:
         with self._lock:
             if self._waiting >= self._queue_limit:
                 raise LogUnavailableError(
-                    f"{self._waiting} records wait for the broker, the most that may: try again when it is back"
+                    f"the queue is full: {self._waiting} records wait for the broker; try again when it is back"
                 )
             self._waiting += 1
         name = self._cluster.topic(record.topic)
@@ -364,13 +364,13 @@ class MemoryEventWriter:
         return len(self._broker.partitions(self._cluster.topic(topic)))
 
     def close(self) -> None:
-        """Flush and give everything back."""
+        """Flush and release everything."""
         self.flush(0)
         self.connected = False
 
 
 def _refuse_too_large(record: OutgoingRecord) -> None:
-    """Kafka's default limit; the few bytes that Kafka adds to a record are not counted."""
+    """Apply Kafka's default limit; the few bytes that Kafka adds to a record are not counted."""
     size_bytes = len(record.key) + len(record.value or b"")
     if size_bytes > _RECORD_LIMIT_BYTES:
         raise ConfigurationError(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class TransactionState(Enum):
-    """Where a transaction stands; its records are visible in read_committed only when it is committed."""
+    """The state of a transaction; its records are visible in read_committed only if it is committed."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -17,7 +17,7 @@ class TransactionState(Enum):
 
 @dataclass(slots=True, eq=False)
 class MemoryTransaction:
-    """One transaction of one producer epoch; identity is what tells two apart."""
+    """One transaction of one producer epoch. Two are compared by identity."""
 
     producer_epoch: int
     opened_at_ms: int
@@ -37,14 +37,14 @@ class StoredRecord:
 
     @property
     def is_visible(self) -> bool:
-        """Whether a read_committed reader gets it; meaningful below the last stable offset only."""
+        """Whether a read_committed reader gets this record; defined below the last stable offset only."""
         if self.is_control:
             return False
         return self.transaction is None or self.transaction.state is TransactionState.COMMITTED
 
 
 class Slice(NamedTuple):
-    """What a read brought: visible records, and the offset to go on from (it may be past hidden records)."""
+    """The result of a read: visible records, and the offset to continue from, which may be after hidden records."""
 
     records: list[StoredRecord]
     next_offset: int
@@ -54,11 +54,11 @@ _OFFSET = attrgetter("offset")
 
 
 class MemoryPartition:
-    """Kafka's rules for one partition, without its files.
+    """One partition by Kafka's rules, kept in memory.
 
     Attributes:
         start_offset: the first offset that is kept.
-        end_offset: the offset that the next record gets (Kafka's high watermark).
+        end_offset: the offset of the next record (Kafka's high watermark).
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class MemoryPartition:
         return self.end_offset - 1
 
     def end_transaction(self, transaction: MemoryTransaction, append_time_ms: int) -> bool:
-        """Write the transaction's control record, which takes up one offset, as in Kafka; False if it is not here."""
+        """Write the transaction's control record, which takes up one offset; False if the transaction is not here."""
         if self._open_transactions.pop(transaction, None) is None:
             return False
         self._records.append(
@@ -94,11 +94,11 @@ class MemoryPartition:
         return True
 
     def is_in_range(self, offset: int) -> bool:
-        """Whether a reader may stand at this offset; elsewhere Kafka answers "offset out of range"."""
+        """Whether a reader's position may be this offset; for others Kafka answers "offset out of range"."""
         return self.start_offset <= offset <= self.end_offset
 
     def read(self, offset: int, max_records: int) -> Slice:
-        """Visible records from an offset on, up to the last stable offset."""
+        """Return visible records from an offset on, up to the last stable offset."""
         found: list[StoredRecord] = []
         stable = self.last_stable_offset
         if offset >= stable:
@@ -115,7 +115,7 @@ class MemoryPartition:
         return Slice(found, stable)
 
     def offset_at_time(self, time_ms: int) -> int:
-        """The first offset appended at or after the time; the last stable offset where there is none."""
+        """The first offset appended at or after the time; the last stable offset if there is none."""
         stable = self.last_stable_offset
         for record in self._records:
             if record.offset >= stable:
@@ -125,17 +125,17 @@ class MemoryPartition:
         return stable
 
     def delete_before(self, offset: int) -> None:
-        """Drop what stands before an offset, as retention does."""
+        """Delete the records before an offset, as retention does."""
         self.start_offset = max(self.start_offset, min(offset, self.end_offset))
         del self._records[: self._index_of(self.start_offset)]
 
     def compact(self, *, active_from: int | None, drop_tombstones: bool) -> None:
-        """Keep each key's last record, offsets unchanged; aborted records go, control records stay.
+        """Keep the last record of each key, with its offset. Aborted records are removed, control records are kept.
 
         Args:
             active_from: the offset at which the active segment begins, which Kafka never compacts; None compacts
                 everything up to the last stable offset.
-            drop_tombstones: also drop tombstones, as Kafka does once ``delete.retention.ms`` has passed.
+            drop_tombstones: also remove tombstones, as Kafka does once ``delete.retention.ms`` has passed.
         """
         limit = self.last_stable_offset if active_from is None else min(active_from, self.last_stable_offset)
         cleanable = self._records[: self._index_of(limit)]

@@ -1,4 +1,4 @@
-"""What the fakes of the lease and of the lock share: a server with a time of its own that can fail its clients."""
+"""The common part of the in-memory lease and lock: a server with its own time that can fail its clients."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -11,11 +11,11 @@ from controlplane.ports import Clock
 
 
 class MemoryServer(ABC):
-    """What is shared by the stores that the controllers of one cluster hold.
+    """A server that the stores of a cluster's controllers share.
 
     Attributes:
-        available: False makes every request of every store fail, as a dead Redis does; the data stays.
-        refusal: where it says something, every request is refused with it, as by a Redis whose users were changed.
+        available: False makes every request of every store fail, as a Redis that is down does; the data is kept.
+        refusal: if not empty, every request is refused with this message, as by a Redis with changed users.
         clock: the server's own time.
         lock: held while a request is answered.
     """
@@ -29,20 +29,20 @@ class MemoryServer(ABC):
         self._forget()
 
     def lose_data(self) -> None:
-        """Forget everything, as a Redis that was restarted without persistence."""
+        """Delete all data, like a Redis that was restarted without persistence."""
         with self.lock:
             self._forget()
 
     @abstractmethod
     def _forget(self) -> None:
-        """Be as a server that was never asked for anything."""
+        """Set all data to that of a new server."""
 
 
 ServerT = TypeVar("ServerT", bound=MemoryServer)
 
 
 class MemoryClient(Generic[ServerT]):
-    """A store's connection to its server.
+    """The connection of one store to its server.
 
     Attributes:
         connected: False cuts this client off, and no other one.
@@ -54,15 +54,15 @@ class MemoryClient(Generic[ServerT]):
         self._server = server
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self.connected = False
 
     @contextmanager
     def _request(self) -> Iterator[int]:
-        """Meanwhile nobody else's request is answered; begins with the server's time in ms.
+        """Hold the server's lock for one request; yields the server's time in ms.
 
         Raises:
-            LeaseStoreUnavailableError: the server, or the way to it, was made unavailable.
+            LeaseStoreUnavailableError: the server was made unavailable, or this client was cut off.
             ConfigurationError: the server refuses every request.
         """
         if not (self.connected and self._server.available):

@@ -1,4 +1,4 @@
-"""A clock that goes only when it is told to: time in simulations and tests is an input."""
+"""A clock that moves only when a test or a simulation advances it."""
 
 import threading
 
@@ -8,11 +8,11 @@ _FIRST_WALL_MS = 1_700_000_000_000
 
 
 class VirtualClock:
-    """Implements :class:`controlplane.ports.Clock`; thread-safe.
+    """Implements :class:`controlplane.ports.Clock`. Thread-safe.
 
     Args:
-        monotonic_ms: where the monotonic clock begins.
-        wall_ms: where the wall clock begins, in milliseconds since 1970. :meth:`step_wall` moves it alone, as an
+        monotonic_ms: the first time of the monotonic clock.
+        wall_ms: the first time of the wall clock, in ms since 1970. :meth:`step_wall` moves this clock alone, as an
             operator or a time daemon would.
     """
 
@@ -23,7 +23,7 @@ class VirtualClock:
         self._wall_ms = wall_ms
 
     def monotonic_ms(self) -> int:
-        """Milliseconds since an arbitrary start; never goes back."""
+        """Milliseconds since an arbitrary start; never decreases."""
         return self._monotonic_ms
 
     def wall_ms(self) -> int:
@@ -31,10 +31,10 @@ class VirtualClock:
         return self._wall_ms
 
     def advance(self, milliseconds: int) -> None:
-        """Let both clocks go on.
+        """Move both clocks forward.
 
         Raises:
-            InvariantViolationError: the amount is negative; monotonic time never goes back.
+            InvariantViolationError: the amount is negative; monotonic time never decreases.
         """
         if milliseconds < 0:
             raise InvariantViolationError(f"time cannot go back by {-milliseconds} ms: advance by zero or more")
@@ -43,6 +43,6 @@ class VirtualClock:
             self._wall_ms += milliseconds
 
     def step_wall(self, milliseconds: int) -> None:
-        """Set the wall clock forward or back, as an adjusted system clock does; monotonic time is not touched."""
+        """Move the wall clock forward or back, like a corrected system clock; monotonic time does not change."""
         with self._lock:
             self._wall_ms += milliseconds
