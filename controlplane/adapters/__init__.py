@@ -1,5 +1,5 @@
-"""The outside world behind the ports: Kafka, Redis, the system's clock and threads.
+"""The adapters of the ports to the outside world: Kafka, Redis, and the system's clock and threads.
 
 Every adapter passes the same contract suite as its counterpart in :mod:`controlplane.testing` (``tests/contracts``).
-Only ``kafka_*`` import confluent_kafka, only ``redis_lease`` imports redis.
+Only ``kafka_*`` import confluent_kafka, and only ``redis_*`` import redis.
 """

@@ -1,4 +1,4 @@
-"""Granting and checking the rights of a cluster's principals, as ``infra/kafka/acls.toml`` wants them."""
+"""Grants and checks the rights of a cluster's principals, as defined in ``infra/kafka/acls.toml``."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,16 +42,16 @@ _KINDS: Final[Mapping[ResourceType, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AclEntry:
-    """One access control entry: who may do what with which thing.
+    """One access control entry: a principal may, or must not, perform an operation on a resource.
 
     Attributes:
         principal: as Kafka writes it.
-        operation: Kafka's, in small letters.
-        kind: what the thing is, in words.
-        name: its name in Kafka, or how the names begin.
-        host: from where; ``*`` is everywhere.
-        prefixed: the entry is about everything whose name begins so.
-        denies: the entry takes the operation away.
+        operation: Kafka's name of the operation, in lower case.
+        kind: the kind of the resource, in words.
+        name: the resource's name in Kafka, or the beginning of the names.
+        host: the host from which; ``*`` stands for every host.
+        prefixed: whether the entry applies to every resource whose name begins with ``name``.
+        denies: whether the entry denies the operation.
     """
 
     principal: str
@@ -65,13 +65,13 @@ class AclEntry:
 
 @dataclass(frozen=True, slots=True)
 class AclsReport:
-    """What was found and done.
+    """The result of applying or verifying grants.
 
     Attributes:
-        created: the entries that were missing and are there now.
-        verified: the entries that were there.
-        missing: the entries that are not there; empty after applying.
-        advice: one sentence for each entry in Kafka that gives more than the roles need, or takes something away.
+        created: the entries that were missing and exist now.
+        verified: the entries that existed before.
+        missing: the entries that do not exist; empty after applying.
+        advice: one sentence for each entry in Kafka that grants more than the roles need, or denies something.
     """
 
     created: tuple[AclEntry, ...]
@@ -83,16 +83,16 @@ class AclsReport:
 def apply_acls(
     bootstrap_servers: str, cluster: str, grants: Sequence[Grant], security: Mapping[str, str]
 ) -> AclsReport:
-    """Create the entries that are missing; existing ones are never changed or taken away.
+    """Create the entries that are missing; existing ones are never changed or removed.
 
     Args:
         bootstrap_servers: ``host:port`` list, comma separated.
         cluster: the cluster's name, the prefix of its topics and transactional ids.
-        grants: which principals have which roles.
+        grants: which principals have which access roles.
         security: further librdkafka settings for TLS and SASL.
 
     Raises:
-        ConfigurationError: this user may not grant rights, or Kafka has no authorizer.
+        ConfigurationError: this user has no right to grant rights, or Kafka has no authorizer.
         LogUnavailableError: Kafka did not answer in time.
     """
     admin = KafkaAdmin(cluster, bootstrap_servers, security)
@@ -103,7 +103,7 @@ def apply_acls(
     deadline = time.monotonic() + CHANGE_VISIBLE_DEADLINE_S
     while not there.issuperset(missing):
         if time.monotonic() > deadline:
-            message = f"Kafka took the rights of cluster {cluster}, but does not show all of them: try again"
+            message = f"Kafka accepted the rights of cluster {cluster}, but does not show all of them: try again"
             raise LogUnavailableError(message)
         time.sleep(CHANGE_VISIBLE_POLL_S)
         there = _there(admin)
@@ -114,16 +114,16 @@ def apply_acls(
 def verify_acls(
     bootstrap_servers: str, cluster: str, grants: Sequence[Grant], security: Mapping[str, str]
 ) -> AclsReport:
-    """Look which entries are there; changes nothing.
+    """Check which entries exist; change nothing.
 
     Args:
         bootstrap_servers: ``host:port`` list, comma separated.
         cluster: the cluster's name, the prefix of its topics and transactional ids.
-        grants: which principals have which roles.
+        grants: which principals have which access roles.
         security: further librdkafka settings for TLS and SASL.
 
     Raises:
-        ConfigurationError: this user may not look at rights, or Kafka has no authorizer.
+        ConfigurationError: this user has no right to describe access control entries, or Kafka has no authorizer.
         LogUnavailableError: Kafka did not answer in time.
     """
     admin = KafkaAdmin(cluster, bootstrap_servers, security)
@@ -140,7 +140,7 @@ def verify_acls(
 
 
 def binding_of(cluster: str, right: Right, principal: str) -> AclBinding:
-    """The access control entry by which a principal has a right, as Kafka's client takes it."""
+    """The access control entry that gives a principal a right, in the form of Kafka's client."""
     return AclBinding(
         _RESOURCE_TYPES[right.kind],
         right.full_name(cluster),
@@ -153,7 +153,7 @@ def binding_of(cluster: str, right: Right, principal: str) -> AclBinding:
 
 
 def _wanted(cluster: str, grants: Sequence[Grant]) -> dict[AclEntry, AclBinding]:
-    """In the order of the grants, none twice: roles of one principal overlap."""
+    """The entries of all grants in their order, without duplicates: the roles of one principal may overlap."""
     bindings = [binding_of(cluster, right, grant.principal) for grant in grants for right in grant.role.rights]
     return {_entry(binding): binding for binding in bindings}
 
@@ -178,10 +178,10 @@ def _there(admin: KafkaAdmin) -> set[AclEntry]:
 
 
 def _require_sight(admin: KafkaAdmin) -> None:
-    """To a client that may not look, confluent_kafka shows no entries at all, and no error.
+    """Check that this client may describe entries; otherwise confluent_kafka returns no entries and no error.
 
     Raises:
-        ConfigurationError: this user may not look at access control entries.
+        ConfigurationError: this user has no right to describe access control entries.
     """
     asked = admin.client.describe_cluster(include_authorized_operations=True, request_timeout=REQUEST_TIMEOUT_S)
     try:
@@ -193,10 +193,10 @@ def _require_sight(admin: KafkaAdmin) -> None:
 
 
 def _require_authorizer(admin: KafkaAdmin) -> None:
-    """Of a Kafka that looks at no access control entries, confluent_kafka shows none, and no error.
+    """Check that Kafka has an authorizer; without one, confluent_kafka returns no entries and no error.
 
     Raises:
-        ConfigurationError: this is one.
+        ConfigurationError: Kafka has none.
     """
     try:
         broker = min(admin.client.list_topics(timeout=REQUEST_TIMEOUT_S).brokers)
@@ -232,7 +232,7 @@ def _failure(admin: KafkaAdmin, failed: KafkaException | TimeoutError, operation
 
 def _no_authorizer() -> ConfigurationError:
     return ConfigurationError(
-        f"this Kafka has no authorizer: it allows everything to everybody. Set {_AUTHORIZER} "
+        f"this Kafka has no authorizer, so every client may do everything. Set {_AUTHORIZER} "
         "on every broker and controller (org.apache.kafka.metadata.authorizer.StandardAuthorizer)"
     )
 
@@ -240,27 +240,27 @@ def _no_authorizer() -> ConfigurationError:
 def _denial(admin: KafkaAdmin, operation: str) -> ConfigurationError:
     return ConfigurationError(
         f"Kafka does not allow {admin.principal} to {operation} access control entries: "
-        "be a super user of Kafka, or one that may describe and alter the Kafka cluster"
+        "log in as a super user of Kafka, or as a user who may describe and alter the Kafka cluster"
     )
 
 
 def _advice(cluster: str, grants: Sequence[Grant], wanted: Collection[AclEntry], there: set[AclEntry]) -> Iterator[str]:
-    """What of the cluster's things somebody has beyond these grants, or is denied in spite of them."""
+    """Sentences about the cluster's entries that exist beyond these grants: further rights, and denials."""
     principals = {grant.principal for grant in grants} | {_EVERYBODY}
     for entry in sorted(there.difference(wanted), key=astuple):
         about = _about(entry, topic_name(cluster, ""))
         if about is None or entry.principal not in principals:
             continue
         if entry.denies:
-            yield f"{entry.principal} is denied to {entry.operation} {about}: a denial counts more than every right"
+            yield f"{entry.principal} is denied to {entry.operation} {about}: a denial overrides every right"
         elif entry.principal == _EVERYBODY:
-            yield f"everybody ({_EVERYBODY}) may {entry.operation} {about}"
+            yield f"every principal ({_EVERYBODY}) may {entry.operation} {about}"
         else:
             yield f"{entry.principal} may {entry.operation} {about}, which its roles do not need"
 
 
 def _about(entry: AclEntry, prefix: str) -> str | None:
-    """What an entry is about, in words; None if that is nothing of the cluster's."""
+    """The resource of an entry, in words; None if it is not one of the cluster's."""
     if entry.kind not in _KINDS.values():
         return None
     if entry.kind == _KINDS[ResourceType.BROKER]:

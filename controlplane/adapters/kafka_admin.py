@@ -1,4 +1,4 @@
-"""Creating and checking the topics of one cluster, as ``infra/kafka/topics.toml`` wants them."""
+"""Creates and checks the topics of one cluster, as defined in ``infra/kafka/topics.toml``."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ from controlplane.errors import ConfigurationError, LogUnavailableError, Prerequ
 
 @dataclass(frozen=True, slots=True)
 class TopicsReport:
-    """What was found and done; all names are full names in Kafka.
+    """The result of applying or verifying topics; all names are full names in Kafka.
 
     Attributes:
-        created: the topics that were missing and are there now.
-        verified: the topics that were there and keep every promise.
+        created: the topics that were missing and exist now.
+        verified: the topics that existed before and keep every promise.
         advice: one sentence for each difference from the file that breaks no promise.
     """
 
@@ -64,7 +64,7 @@ def apply_topics(
             raise LogUnavailableError(message)
         time.sleep(CHANGE_VISIBLE_POLL_S)
         brokers, there = _describe(admin, cluster, specs)
-    # Checked again: another process may have created some of them meanwhile, otherwise than we would have.
+    # Checked again, because another process may have created some of them meanwhile with other settings.
     _refuse_broken(cluster, specs, there)
     verified = tuple(name for name in there if name not in created)
     return TopicsReport(created, verified, _advice(cluster, specs, there, brokers))
@@ -73,7 +73,7 @@ def apply_topics(
 def verify_topics(
     bootstrap_servers: str, cluster: str, specs: Sequence[TopicSpec], security: Mapping[str, str]
 ) -> TopicsReport:
-    """Check that every topic is there and keeps every promise; changes nothing.
+    """Check that every topic exists and keeps every promise; change nothing.
 
     Args:
         bootstrap_servers: ``host:port`` list, comma separated.
@@ -101,7 +101,7 @@ def verify_topics(
 
 
 def _describe(admin: KafkaAdmin, cluster: str, specs: Sequence[TopicSpec]) -> tuple[int, dict[str, ActualTopic]]:
-    """The number of brokers, and the wanted topics that are there, by full name in the file's order."""
+    """The number of brokers, and the wanted topics that exist, by full name in the file's order."""
     try:
         metadata = admin.client.list_topics(timeout=REQUEST_TIMEOUT_S)
     except KafkaException as error:
@@ -127,10 +127,10 @@ def _describe(admin: KafkaAdmin, cluster: str, specs: Sequence[TopicSpec]) -> tu
 
 
 def _refuse_hidden(admin: KafkaAdmin, missing: Sequence[str]) -> None:
-    """A topic that this client may not see looks like one that is not there, until Kafka is asked for it by name.
+    """Check that missing topics are missing: one that this client may not describe is reported only if asked by name.
 
     Raises:
-        ConfigurationError: there is one.
+        ConfigurationError: one of them is hidden from this client.
     """
     for name in missing:
         try:
@@ -152,7 +152,7 @@ def _describe_settings(admin: KafkaAdmin, names: Sequence[str]) -> dict[str, dic
             entries = answer.result(REQUEST_TIMEOUT_S)
         except (KafkaException, TimeoutError) as error:
             if isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                # A topic that is just being created or deleted: one broker shows it, another does not yet.
+                # The topic is being created or deleted: one broker shows it, another does not.
                 continue
             raise admin.failure(error, "describe_configs", f"topic {resource.name}") from error
         settings[resource.name] = {name: entry.value for name, entry in entries.items() if entry.value is not None}

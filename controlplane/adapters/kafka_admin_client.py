@@ -27,15 +27,15 @@ class KafkaAdmin:
         security: further librdkafka settings for TLS and SASL.
 
     Raises:
-        ConfigurationError: one of them is wrong.
+        ConfigurationError: one of these settings is wrong.
 
     Attributes:
-        client: confluent_kafka's.
+        client: confluent_kafka's client.
         principal: the principal as which Kafka authenticates this client.
     """
 
     def __init__(self, cluster: str, bootstrap_servers: str, security: Mapping[str, str]) -> None:
-        """Prepare; connections are made when they are needed."""
+        """Create the client; connections are opened when they are needed."""
         self.principal = principal_of(security)
         self._listener = LogListener("admin", cluster)
         settings: dict[str, Any] = {
@@ -44,7 +44,7 @@ class KafkaAdmin:
             "socket.timeout.ms": SOCKET_TIMEOUT_MS,
             "reconnect.backoff.max.ms": RECONNECT_BACKOFF_MAX_MS,
             "error_cb": self._listener.on_error,
-            # Failures are raised; librdkafka's own log lines would only stand between the lines of a command.
+            # Failures are raised. Log lines of librdkafka would only disturb the output of a command.
             "log_level": 2,
         }
         self.client = new_client(AdminClient, settings)
@@ -55,9 +55,9 @@ class KafkaAdmin:
         """The error to raise when a request failed.
 
         Args:
-            failed: how.
-            operation: the verb of what was asked, such as ``create``.
-            what: its object.
+            failed: the client's error.
+            operation: the verb of the request, such as ``create``.
+            what: the object of the request.
         """
         self.client.poll(0)  # the callback that reports a refused login runs only here
         if isinstance(failed, TimeoutError):

@@ -1,4 +1,4 @@
-"""How every librdkafka client of ours is made and closed: explicit settings, and wrong ones named in a sentence."""
+"""Makes and closes every librdkafka client: explicit settings, and an error that names a wrong setting."""
 
 import os
 import threading
@@ -15,7 +15,7 @@ from controlplane.errors import ConfigurationError
 
 _Client = TypeVar("_Client")
 
-# A broker that comes back has to be found within half a second: nodes prove by it that they are alive.
+# A broker that is back has to be found within half a second, because nodes prove to it that they are alive.
 RECONNECT_BACKOFF_MAX_MS: Final = 500
 SOCKET_TIMEOUT_MS: Final = 10_000
 
@@ -33,7 +33,7 @@ _COMMON_SETTINGS: Mapping[str, str | int | bool] = MappingProxyType(
         "socket.nagle.disable": True,
         "topic.metadata.refresh.fast.interval.ms": 100,
         "topic.metadata.refresh.interval.ms": 60_000,
-        # A missing topic is a mistake of the operator: report it soon, not after librdkafka's 30 s.
+        # A missing topic is an operator's mistake: report it earlier than librdkafka's 30 s.
         "topic.metadata.propagation.max.ms": 5_000,
     }
 )
@@ -49,11 +49,11 @@ PRODUCER_SETTINGS: Mapping[str, object] = MappingProxyType(
         "queue.buffering.max.messages": 100_000,
     }
 )
-"""What single records and transactions have in common: order per key, acknowledged by all in-sync copies."""
+"""The settings that producers of single records and of transactions share: order per key, all in-sync replicas."""
 
 _WRONG_SETTING = KafkaError._INVALID_ARG  # noqa: SLF001 - librdkafka's own codes begin with an underscore
 _PROBED = "probe"
-"""The ``ssl.ca.location`` that is no file: librdkafka looks for the system's certificates."""
+"""The value of ``ssl.ca.location`` that is not a file: librdkafka then looks for the system's certificates."""
 
 
 def client_settings(
@@ -61,13 +61,13 @@ def client_settings(
 ) -> dict[str, object]:
     """The whole configuration of one client.
 
-    The user's security settings come first and are overridden by all others, so that they cannot weaken the settings
-    on which the system's guarantees rest.
+    The user's security settings come first, and all others override them, so that they cannot weaken the settings on
+    which the system's guarantees rest.
 
     Args:
         cluster: its name is part of the client id, which brokers log.
-        kafka: where to connect, and how.
-        listener: receives logs and errors.
+        kafka: the servers, and the user's settings.
+        listener: receives log lines and errors.
         role: the client's role, such as ``reader``.
         own: the settings that this kind of client needs.
     """
@@ -83,21 +83,21 @@ def client_settings(
 
 
 def close_in_background(consumer: Consumer) -> None:
-    """Close a consumer in a thread: closing takes seconds while the client resolves a host name."""
+    """Close a consumer in a thread, because closing takes seconds while the client resolves a host name."""
     threading.Thread(target=consumer.close, name="kafka-close", daemon=True).start()
 
 
 def new_client(make: Callable[[dict[str, Any]], _Client], settings: dict[str, Any]) -> _Client:
-    """A client of librdkafka with these settings.
+    """Make a client of librdkafka with these settings.
 
     Raises:
-        ConfigurationError: a setting is unknown, does not take its value, or names a file that is missing, unreadable
-            or of the wrong kind.
+        ConfigurationError: a setting is unknown, has an invalid value, or names a file that is missing, unreadable or
+            of the wrong kind.
     """
     files = {name: path for name, path in settings.items() if _is_file(name) and path and path != _PROBED}
     for name, path in files.items():
         if not os.access(path, os.R_OK):
-            raise ConfigurationError(f"the security setting {name}={path}: this file cannot be read")
+            raise ConfigurationError(f"the file of the security setting {name}={path} cannot be read")
     try:
         return make(settings)
     except KafkaException as exception:

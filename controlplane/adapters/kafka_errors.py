@@ -1,7 +1,7 @@
-"""Translates librdkafka's errors into the control plane's; nothing else does.
+"""Translates librdkafka's errors into the control plane's; no other module does.
 
-librdkafka marks an error of a transaction as ``fatal`` (the producer can do nothing more), ``txn_requires_abort`` (the
-transaction has to be aborted) or ``retriable`` (the call has to be repeated). Its code counts only without a mark.
+librdkafka marks an error of a transaction as ``fatal`` (the producer is unusable from then on), ``txn_requires_abort``
+(the transaction has to be aborted) or ``retriable`` (the call has to be repeated). Its code counts only without a mark.
 """
 
 from typing import NamedTuple
@@ -70,10 +70,10 @@ _FENCED = frozenset(
 
 
 class Access(NamedTuple):
-    """Which principal wants to do what, for the message that Kafka does not allow it.
+    """The principal and the operation of a request, for the message about a denial.
 
     Attributes:
-        principal: as Kafka writes it, or a description where only Kafka knows it.
+        principal: as Kafka writes it, or a description if only Kafka knows it.
         operation: the verb, such as ``read``.
     """
 
@@ -88,22 +88,22 @@ def error_of(exception: KafkaException) -> KafkaError:
 
 
 def in_words(error: KafkaError) -> str:
-    """An error for messages: librdkafka's sentence and the error's name."""
+    """The text of an error for messages: librdkafka's sentence and the error's name."""
     return f"{error.str()} ({error.name()})"
 
 
 def is_fencing(error: KafkaError) -> bool:
-    """Whether a transactional producer can do nothing more: another one took over, or its transaction timed out."""
+    """Whether a transactional producer cannot be used any more: another one took over, or its transaction timed out."""
     return error.fatal() or error.code() in _FENCED
 
 
 def is_denied(error: KafkaError) -> bool:
-    """Whether Kafka does not allow the client to do that."""
+    """Whether the error is a missing right of this client."""
     return error.code() in _DENIED
 
 
 def is_purged(error: KafkaError) -> bool:
-    """Whether the record was given up by purging its producer."""
+    """Whether the record was given up because its producer was purged."""
     return error.code() in _PURGED
 
 
@@ -118,7 +118,7 @@ def is_missing(error: KafkaError) -> bool:
 
 
 def denial_error(error: KafkaError, what: str, access: Access) -> ControlPlaneError:
-    """The error to raise when Kafka does not allow something: which principal lacks which right, how to grant it."""
+    """The error to raise for a missing right: it names the principal and the right, and how to grant it."""
     return NotAllowedError(access.principal, access.operation, what, error.name())
 
 
@@ -128,37 +128,37 @@ def request_error(
     """The error to raise when a request about ``what`` (a topic, a transactional id) failed.
 
     Args:
-        error: how the request failed.
-        what: for the message.
-        last_error: the last error of the client's connections, which says more than "timed out".
+        error: the error of the request.
+        what: the object of the request, for the message.
+        last_error: the last error of the client's connections, which is more specific than "timed out".
         access: the principal and the operation.
         login_refused: whether that last error was a refused login.
     """
     access = access or Access()
     if error.code() in _MISSING:
         return PrerequisiteError(
-            f"Kafka knows no {what}: {in_words(error)}; create the cluster's topics with 'controlplane topics apply'"
+            f"Kafka has no {what}: {in_words(error)}; create the cluster's topics with 'controlplane topics apply'"
         )
     if error.code() in _DENIED:
         return denial_error(error, what, access)
     if is_fencing(error):
-        return FencedError(f"Kafka fenced this writer at {what}: {in_words(error)}; another one took over")
+        return FencedError(f"Kafka fenced this writer at {what}: {in_words(error)}; another writer took over")
     if login_refused or is_refused_login(error):
         trouble = in_words(error) if is_refused_login(error) or not last_error else last_error
         return ConfigurationError(
             f"Kafka refuses the login of {access.principal}: {trouble}; check user, password and sasl.mechanism "
             "in the security settings"
         )
-    cause = f"; last trouble of the connection: {last_error}" if last_error else ""
+    cause = f"; last error of the connection: {last_error}" if last_error else ""
     return LogUnavailableError(f"no usable answer from Kafka about {what}: {in_words(error)}{cause}")
 
 
 def refusal_error(error: KafkaError, place: str, access: Access | None = None) -> ControlPlaneError | None:
-    """The error to raise when a record was refused for good, or None when sending it again may succeed.
+    """The error to raise when a record was refused permanently; None if sending it again may succeed.
 
     Args:
-        error: what became of the record.
-        place: its topic and key, for the message.
+        error: the error of the delivery.
+        place: the record's topic and key, for the message.
         access: the principal and the operation.
     """
     if error.code() in _TOO_LARGE:
@@ -173,7 +173,7 @@ def refusal_error(error: KafkaError, place: str, access: Access | None = None) -
 
 
 def reading_error(error: KafkaError, place: str, access: Access | None = None) -> ControlPlaneError | None:
-    """The error to raise when a partition cannot be read on, or None when the client goes on by itself.
+    """The error to raise when a partition cannot be read any further; None if the client continues by itself.
 
     Args:
         error: what the client reported instead of a record.
@@ -181,11 +181,11 @@ def reading_error(error: KafkaError, place: str, access: Access | None = None) -
         access: the principal and the operation.
     """
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-        # librdkafka asks for the coordinator of every consumer's group; our consumers do not use their groups.
+        # librdkafka asks for the coordinator of every consumer's group, but our consumers do not use their groups.
         return None
     if error.code() in _NOT_CONTINUED:
         return LogContinuityError(
-            f"{place} cannot be read: {in_words(error)}; what was there is deleted, or the topic was recreated. "
+            f"{place} cannot be read: {in_words(error)}; its records were deleted, or the topic was recreated. "
             "Nothing is skipped: begin again from an offset that is kept, or find out who changed the topic"
         )
     if error.code() in _CORRUPT:

@@ -1,13 +1,13 @@
 """Appends single records to Kafka: implements the port :class:`controlplane.ports.EventWriter`.
 
-Heartbeats, ticks, load reports, intents and dead letters are written this way. What the port promises, and what keeps
-it:
+Heartbeats, ticks, load reports, intents and dead letters are written this way. The guarantees of the port are
+implemented as follows:
 
 - Idempotent and in order per key, within one producer: ``enable.idempotence=true``. A record that was given up with
   its producer may be appended after later ones of the same key.
-- Acknowledged by all in-sync copies: ``acks=all``.
-- Each record that was taken is reported once, with its place or the reason why it was given up:
-  :class:`ReplaceableProducer` reports also those of producers that it replaced.
+- Acknowledged by all in-sync replicas: ``acks=all``.
+- Each accepted record is reported once, with its place or the reason why it was given up.
+  :class:`ReplaceableProducer` reports also the records of producers that it replaced.
 """
 
 from collections.abc import Callable
@@ -32,11 +32,11 @@ class KafkaEventWriter:
     """Implements :class:`controlplane.ports.EventWriter`. Thread-safe; callbacks run in the thread that polls.
 
     Args:
-        cluster: prefix of the topics.
-        kafka: where the log is.
-        message_timeout_ms: after this long without an acknowledgement a record is given up, and its delivery says so.
-            A record that was already transmitted may still be appended later.
-        request_timeout_ms: how long a query about topics may take.
+        cluster: determines the prefix of the topics.
+        kafka: the servers, and the user's settings.
+        message_timeout_ms: time without an acknowledgement after which a record is reported as given up. A record that
+            was transmitted before may still be appended later.
+        request_timeout_ms: time limit of a query about topics.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class KafkaEventWriter:
         *,
         request_timeout_ms: int = 5_000,
     ) -> None:
-        """Prepare; connections are made when they are needed."""
+        """Create the producer; connections are opened when they are needed."""
         self._cluster = cluster
         self._request_timeout_s = request_timeout_ms / 1_000
         self._access = Access(kafka.principal, "write")
@@ -116,7 +116,7 @@ class KafkaEventWriter:
             error = error_of(exception)
             translated = self._producer.listener.request_error(error, f"topic {name}", self._access)
             if isinstance(translated, LogUnavailableError):
-                # With nothing to send, nothing else would show that this producer is broken.
+                # Without records to send, nothing else shows that this producer is broken.
                 self._producer.replace_unanswered(asked, error)
             raise translated from exception
 
@@ -125,7 +125,7 @@ class KafkaEventWriter:
         self._producer.close()
 
     def _delivery(self, topic: str, error: KafkaError | None, message: Message) -> Delivery:
-        """A delivery report as a value; a record that was given up has no place."""
+        """Convert a delivery report; a record that was given up has no place."""
         partition, offset = message.partition(), message.offset()
         if error is None and partition is not None and offset is not None:
             return Delivery(topic, partition, offset, message.timestamp()[1], None)
@@ -146,7 +146,7 @@ def _new_producer(
         "message.timeout.ms": message_timeout_ms,
         "request.timeout.ms": message_timeout_ms,
         "socket.timeout.ms": SOCKET_TIMEOUT_MS,
-        # A heartbeat or a tick is sent at once: silence is counted from its append.
+        # A heartbeat or a tick is sent at once, because silence is counted from its append time.
         "linger.ms": 0,
     }
     return new_client(Producer, client_settings(cluster, kafka, listener, _ROLE, own))

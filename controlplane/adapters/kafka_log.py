@@ -1,4 +1,4 @@
-"""The log on Kafka: the three clients that implement the ports, each in a file of its own."""
+"""The log on Kafka: the three clients that implement the ports, each in a module of its own."""
 
 from controlplane.adapters.kafka_events import KafkaEventWriter
 from controlplane.adapters.kafka_reader import KafkaLogReader

@@ -1,4 +1,4 @@
-"""Receives what librdkafka reports outside of calls: log lines and errors of a client's connections."""
+"""Receives what librdkafka reports outside of calls: log lines, and errors of a client's connections."""
 
 import re
 import threading
@@ -21,9 +21,9 @@ _VARYING_PARTS = re.compile(r"\(after .*|\d+")
 
 
 class _RepetitionLimit:
-    """Passes the first line of a kind at once, then one every few seconds with the number of lines suppressed.
+    """Passes the first line of a kind at once, then one every five seconds with the number of lines suppressed.
 
-    Lines that differ only in numbers and durations are of one kind. While a broker is down each client reconnects
+    Lines that differ only in numbers and durations are of one kind. While a broker is down, each client reconnects
     about ten times a second and logs the same line each time.
     """
 
@@ -33,7 +33,7 @@ class _RepetitionLimit:
         self._last_passed: dict[str, tuple[float, int]] = {}
 
     def suppressed_before(self, text: str) -> int | None:
-        """How many lines of this kind were suppressed before this one; None if this one is suppressed as well."""
+        """The number of suppressed lines of this kind before this one; None if this line is suppressed as well."""
         kind = _VARYING_PARTS.sub("#", text)
         now_s = self._now_s()
         with self._lock:
@@ -48,12 +48,11 @@ class _RepetitionLimit:
 
 
 class LogListener:
-    """Listens to one client: log lines go to structlog, errors are counted, and the last error is kept for messages.
+    """The listener of one client: passes log lines to structlog, counts errors, and keeps the last error for messages.
 
-    A repeated line is logged at once and then every five seconds. librdkafka logs as "error" what it retries by itself,
-    so its errors are warnings here; errors that the caller has to handle are raised or returned by the call concerned.
-
-    Thread-safe.
+    A repeated line is logged at once and then every five seconds. librdkafka logs at level "error" what it retries by
+    itself, so these lines are warnings here. Errors that the caller has to handle are raised or returned by the call
+    concerned. Thread-safe.
 
     Attributes:
         last_error: the latest error in words, empty if there was none.
@@ -65,7 +64,7 @@ class LogListener:
 
         Args:
             role: names the client in logs and metrics.
-            cluster: the cluster's name, in log lines: one process may have clients of several clusters.
+            cluster: the cluster's name, for log lines: one process may have clients of several clusters.
             now_s: the clock for repetitions, in seconds.
         """
         self.last_error = ""
@@ -95,5 +94,5 @@ class LogListener:
         CLIENT_ERRORS.labels(self._role, error.name()).inc()
 
     def request_error(self, error: KafkaError, what: str, access: Access) -> ControlPlaneError:
-        """The error to raise when a request of this client about ``what`` failed; it quotes the last error heard."""
+        """The error to raise when a request of this client about ``what`` failed; it quotes the last error received."""
         return request_error(error, what, self.last_error, access, login_refused=self.login_refused)

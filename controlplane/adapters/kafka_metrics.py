@@ -1,7 +1,7 @@
 """The metrics of every Kafka client in this process, in Prometheus' default registry.
 
-They are the only state that clients share, and counts for each role of client: two clients of the same role, of one
-cluster or of several, add to the same sample.
+They are the only state that clients share. Counts are per role: two clients of the same role, of one cluster or of
+several, add to the same sample.
 """
 
 from prometheus_client import Counter

@@ -1,4 +1,4 @@
-"""Asks Kafka through a new client, where another client receives nothing: is Kafka away, or is that client broken?"""
+"""Probes Kafka through a new client when another client receives nothing, to find out which of the two has failed."""
 
 import random
 import threading
@@ -14,24 +14,24 @@ from confluent_kafka import TopicPartition as KafkaPosition
 from controlplane.errors import ConfigurationError
 
 _PROBE_TIMEOUT_S = 5.0
-"""A login over a slow link takes some round trips; the caller does not wait for them."""
+"""A login over a slow link takes some round trips; the caller does not wait for the probe."""
 _LEADER_TIMEOUT_MIN_S = 1.0
-"""For each leader, while time remains: a silent one must not use up the time of the others."""
+"""Least timeout for each leader while time remains, so that a silent leader does not use up the time of the others."""
 _DOUBTED_TIMEOUT_S = 1.0
-"""The doubted client has its connections, unless it has lost the address of every broker."""
+"""Short, because the doubted client has its connections already, unless it has lost the address of every broker."""
 
 Place = tuple[str, int]
 """A topic's full name and a partition."""
 ANY_PARTITION = -1
-"""In a place: the partition was not chosen yet, by a client that knew none. Stands for all of the topic."""
+"""The partition of a place that a client without metadata has not chosen yet; stands for all partitions."""
 
 
 class ProbeOutcome(NamedTuple):
-    """How a probe ended.
+    """The result of a probe.
 
     Attributes:
         leader_answered: whether the leader of one of the places answered the new client.
-        doubted_answered: whether the doubted producer was told the leader of one of the places.
+        doubted_answered: whether the doubted producer learned the leader of one of the places.
     """
 
     leader_answered: bool
@@ -39,14 +39,14 @@ class ProbeOutcome(NamedTuple):
 
 
 class Probe:
-    """One query to the leaders of some places, asked in a thread of its own.
+    """One query to the leaders of some places, made in a thread of its own.
 
     Args:
-        make: makes the client to ask through; it is closed afterwards.
-        places: whose leaders are asked; one that answers is enough.
+        make: makes the client to query with; it is closed afterwards.
+        places: the places whose leaders are asked; one that answers is enough.
         logger: of the client that is doubted.
-        doubted: a producer, which is asked for the leaders as well: it may wait for acknowledgements that a leader
-            cannot give yet. (A doubted consumer needs no query: it asks its leaders all the time.)
+        doubted: a producer, which is asked for the leaders as well, because it may be waiting for acknowledgements that
+            a leader cannot give yet. (A doubted consumer needs no query: it asks its leaders all the time.)
 
     Attributes:
         outcome: None until the probe is over.
@@ -59,7 +59,7 @@ class Probe:
         logger: structlog.typing.FilteringBoundLogger,
         doubted: Producer | None = None,
     ) -> None:
-        """Begin to ask."""
+        """Start the query."""
         self.outcome: ProbeOutcome | None = None
         self._logger = logger
         threading.Thread(target=self._ask, args=(make, places, doubted), name="kafka-probe", daemon=True).start()
@@ -74,10 +74,10 @@ class Probe:
                 doubted_answered = bool(_with_leader(doubted, places, time.monotonic() + _DOUBTED_TIMEOUT_S))
         except (ConfigurationError, KafkaException) as error:
             self._logger.warning(
-                "a Kafka client receives nothing, and no client can be made to probe with", error=str(error)
+                "a Kafka client receives nothing, and no new client can be made to probe Kafka with", error=str(error)
             )
         finally:
-            # Before closing, which can take seconds while the client resolves a host name.
+            # Set before closing, which can take seconds while the client resolves a host name.
             self.outcome = ProbeOutcome(leader_answered, doubted_answered)
             if asking is not None:
                 asking.close()
@@ -104,7 +104,7 @@ def leader_answers(asking: Consumer, places: AbstractSet[Place], timeout_s: floa
 
 
 def _with_leader(asking: Consumer | Producer, places: AbstractSet[Place], deadline_s: float) -> list[Place]:
-    """The places that have a leader, as far as this client is told before the deadline."""
+    """The places that have a leader, as far as this client learns it before the deadline."""
     led: list[Place] = []
     for name in sorted({name for name, _ in places}):
         try:

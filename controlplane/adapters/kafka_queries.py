@@ -1,7 +1,7 @@
-"""Queries of a reader to Kafka: how many partitions a topic has, and which offsets they begin, end or go on with.
+"""A reader's queries to Kafka about partitions and offsets.
 
-Every query is repeated until it is answered or its time is over. A client that has not answered in time is not asked
-again: it may have lost the address of every broker (decision 0014).
+Every query is repeated until it is answered or its timeout has passed. A client that has not answered by then is not
+asked again, because it may have lost the address of every broker (decision 0014).
 """
 
 import time
@@ -23,22 +23,22 @@ _Answer = TypeVar("_Answer")
 
 _RETRY_PAUSE_S: Final = 0.05
 _ELECTION_TIMEOUT_S: Final = 1.0
-"""An election usually takes less; a partition that has no leader after it is left out where the caller allows it."""
+"""Usual elections take less time. A partition without a leader after it is left out if the caller allows that."""
 
 
 class KafkaQueries:
-    """Asks Kafka on behalf of one reader. One thread only.
+    """Asks Kafka on behalf of one reader. Not thread-safe.
 
-    While the reader has nothing assigned, its own consumer is asked: a consumer whose first call is ``assign`` often
-    takes a second until it fetches, one that has asked before does not (measured: 10 of 24, and 0 of 24). Afterwards
-    queries would queue up behind an open fetch, so a second consumer is asked.
+    While the reader has nothing assigned, its own consumer is asked. A consumer whose first call is ``assign`` often
+    takes a second until it fetches; one that has made a query before does not (measured: 10 of 24, and 0 of 24).
+    Afterwards a second consumer is asked, because queries would queue behind the reader's open fetch.
 
     Args:
-        cluster: prefix of the topics.
+        cluster: determines the prefix of the topics.
         reading: the reader's own consumer.
-        make: makes the second one.
-        access: who asks, for messages.
-        timeout_s: how long a query may take in all.
+        make: makes the second consumer.
+        access: the principal and the operation, for messages.
+        timeout_s: the time limit of a query, including its repetitions.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class KafkaQueries:
         access: Access,
         timeout_s: float,
     ) -> None:
-        """Prepare; the second consumer is made when it is needed."""
+        """Set up; the second consumer is made when it is needed."""
         self._cluster = cluster
         self._reading = reading
         self._make = make
@@ -58,22 +58,22 @@ class KafkaQueries:
         self._second: Consumer | None = None
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions the topic has.
+        """The number of partitions of the topic.
 
         Raises:
             LogUnavailableError: no answer in time.
             PrerequisiteError: there is no such topic.
-            ConfigurationError: Kafka refuses the login, or does not let this user see the topic.
+            ConfigurationError: Kafka refuses the login, or denies this user to describe the topic.
         """
         name = self._cluster.topic(topic)
         return len(self._ask(name, lambda asked, remaining_s: partition_leaders(asked, name, remaining_s)))
 
     def offsets_at_time(self, topic: str, time_ms: int, *, only_answering: bool) -> dict[TopicPartition, int]:
         """For each partition the first offset appended at or after the time, or its end; raises as the former."""
-        # The end is asked for first: what is appended in between belongs after it and must not be left out.
+        # The end is asked for first, because records that are appended in between must not be left out.
         ends = self.end_offsets(topic, only_answering=only_answering)
         found = self._offsets(topic, time_ms, only_answering=only_answering)
-        # A partition can get a leader, or lose it, between the two.
+        # A partition can get a leader, or lose it, between the two queries.
         answered = [place for place in found if place in ends or not only_answering]
         return {place: found[place] if found[place] >= 0 else ends[place] for place in answered}
 
@@ -86,13 +86,13 @@ class KafkaQueries:
         return self._offsets(topic, OFFSET_END, only_answering=only_answering)
 
     def serve(self) -> None:
-        """Run the callbacks of consumers that bring no records: what librdkafka reports would accumulate in them."""
+        """Run the callbacks of consumers that bring no records, because librdkafka's reports accumulate until then."""
         self._reading.serve_idle()
         if self._second is not None:
             self._second.poll(0)
 
     def close(self) -> None:
-        """Close the second consumer; the reader's own stays."""
+        """Close the second consumer; the reader's own stays open."""
         if self._second is not None:
             self._second.close()
             self._second = None
@@ -119,7 +119,7 @@ class KafkaQueries:
         return self._ask(name, ask)
 
     def _ask(self, name: str, query: Callable[[Consumer, float], _Answer]) -> _Answer:
-        """Ask until there is an answer or the time is over; leaders may be unknown for a moment after a start."""
+        """Ask until there is an answer or the timeout has passed; leaders may be unknown for a moment after a start."""
         asked = self._consumer_to_ask()
         deadline_s = time.monotonic() + self._timeout_s
         while True:
@@ -129,7 +129,7 @@ class KafkaQueries:
             except KafkaException as exception:
                 error = error_of(exception)
                 translated = self._reading.listener.request_error(error, f"topic {name}", self._access)
-                # A topic whose partitions were counted a moment ago can still be unknown to another part of the client.
+                # One part of the client may not know a topic yet whose partitions another part has counted.
                 may_pass = isinstance(translated, LogUnavailableError | PrerequisiteError)
                 if not may_pass or remaining_s <= _RETRY_PAUSE_S:
                     if isinstance(translated, LogUnavailableError):

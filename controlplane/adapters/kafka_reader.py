@@ -1,11 +1,11 @@
 """Reads topics of Kafka: implements the port :class:`controlplane.ports.LogReader`.
 
-What the port promises, and what keeps it:
+The guarantees of the port are implemented as follows:
 
-- Positions are the caller's: partitions are assigned by hand, nothing is committed, and no group is joined.
-- Only committed records, as of the last stable offset: ``isolation.level=read_committed``.
-- Nothing is skipped in silence: ``auto.offset.reset=error``. Once a partition cannot be read on, every poll raises the
-  error until the next assignment.
+- Positions are the caller's: partitions are assigned manually, nothing is committed, and no group is joined.
+- Only committed records, up to the last stable offset: ``isolation.level=read_committed``.
+- No record is skipped silently: ``auto.offset.reset=error``. Once a partition cannot be read any further, every poll
+  raises the error until the next assignment.
 - An end is reported after the records before it, and may be reported again.
 - The reader reconnects by itself: :class:`ReplaceableConsumer` replaces a consumer that receives nothing.
 """
@@ -34,30 +34,30 @@ _ROLE = "reader"
 _END_OF_PARTITION = KafkaError._PARTITION_EOF  # noqa: SLF001 - librdkafka's own codes begin with an underscore
 _MOST_PER_CONSUME = 1_000_000
 _FETCH_WAIT_MS = 100
-"""How long the broker keeps an idle fetch open. Records come at once whatever it is (measured: 2 ms after a commit);
-the end of a partition is noticed after it, and an idle reader asks that often."""
+"""Time for which the broker keeps an idle fetch open, and so the interval of an idle reader's fetches. Records come at
+once in any case (measured: 2 ms after a commit); the end of a partition is noticed after this time."""
 _IDLE_REASSIGN_S = 10.0
-"""A reader at the end of a partition is assigned anew after this long, so that the end has to be reported again: a
-consumer that receives nothing any more cannot be told from a partition without new records otherwise."""
+"""Time after which a reader at the end of a partition is assigned again, so that the end has to be reported again.
+Otherwise a consumer that receives nothing any more could not be told from a partition without new records."""
 _MAX_GAP_COUNTED_S = 1.0
-"""Of the time between two polls, no more than the timeout and this counts as waiting: the caller may have been doing
-something else, or its process may have been stopped."""
+"""Of the time between two polls, at most the timeout and this counts as waiting: the caller may have done something
+else, or its process may have been stopped."""
 
 
 class KafkaLogReader:
-    """Implements :class:`controlplane.ports.LogReader`. One thread only.
+    """Implements :class:`controlplane.ports.LogReader`. Not thread-safe.
 
-    A partition that does not exist is no error of :meth:`assign` or :meth:`poll`, which report nothing of it: ask
+    For a partition that does not exist, :meth:`assign` and :meth:`poll` raise no error and report nothing: ask
     :meth:`partition_count` first.
 
     Args:
-        cluster: prefix of the topics.
-        kafka: where the log is.
-        request_timeout_ms: how long a query about topics or offsets may take in all.
+        cluster: determines the prefix of the topics.
+        kafka: the servers, and the user's settings.
+        request_timeout_ms: time limit of a query about topics or offsets, including its repetitions.
     """
 
     def __init__(self, cluster: ClusterConfig, kafka: KafkaConfig, *, request_timeout_ms: int = 5_000) -> None:
-        """Prepare; connections are made when they are needed."""
+        """Set up; connections are opened when they are needed."""
         self._cluster = cluster
         self._access = Access(kafka.principal, "read")
         self._logger = structlog.get_logger().bind(cluster=cluster.name)
@@ -67,7 +67,7 @@ class KafkaLogReader:
         self._names: dict[str | None, str] = {}
         self._broken: ControlPlaneError | None = None
         self._positions: dict[TopicPartition, int] = {}
-        # The clock of what is expected: time that the caller spends elsewhere does not count as waiting.
+        # The clock of the stall detector: time that the caller spends elsewhere does not count as waiting.
         self._waited_s = 0.0
         self._polled_at_s = time.monotonic()
         self._assigned_at_s = 0.0
@@ -96,7 +96,7 @@ class KafkaLogReader:
         """See :meth:`controlplane.ports.LogReader.assign`.
 
         Raises:
-            InvariantViolationError: an offset is negative: librdkafka would take it for "the end" or the like.
+            InvariantViolationError: an offset is negative, which librdkafka would interpret as "the end" or the like.
         """
         if any(offset < 0 for offset in positions.values()):
             raise InvariantViolationError(f"offsets to read from have to be 0 or more, not {dict(positions)}")
@@ -109,12 +109,12 @@ class KafkaLogReader:
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
         """See :meth:`controlplane.ports.LogReader.poll`.
 
-        The first record is waited for, further ones are taken if they have arrived: ``consume`` alone would wait for
-        the whole batch or the whole timeout.
+        Waits for the first record, and takes further ones if they have arrived. ``consume`` alone would wait for the
+        whole batch or the whole timeout.
 
         Raises:
-            LogContinuityError: a partition cannot be read on; raised again until the next :meth:`assign`.
-            ConfigurationError: this user may not read a topic.
+            LogContinuityError: a partition cannot be read any further; raised again until the next :meth:`assign`.
+            ConfigurationError: this user has no right to read a topic.
         """
         if self._broken is not None:
             raise self._broken
@@ -132,12 +132,12 @@ class KafkaLogReader:
         return batch
 
     def close(self) -> None:
-        """Give everything back; further calls are errors."""
+        """Release every resource; the reader must not be used afterwards."""
         self._consumer.close()
         self._queries.close()
 
     def _sorted_out(self, messages: list[Message]) -> PolledBatch:
-        """Separate records, ends of partitions and errors; records before an error are handed over first."""
+        """Separate records, ends of partitions and errors; records before an error are returned first."""
         names, positions, stalls = self._names, self._positions, self._consumer.stalls
         records: list[RawRecord] = []
         ended: set[TopicPartition] = set()
@@ -174,7 +174,7 @@ class KafkaLogReader:
         return PolledBatch(records, frozenset(ended))
 
     def _reassign(self) -> None:
-        """Read on from the positions; of each partition the next record or the end is expected."""
+        """Assign the positions again; of each partition the next record or the end is expected."""
         self._consumer.assign([KafkaPosition(*self._in_kafka(place), at) for place, at in self._positions.items()])
         self._assigned_at_s = self._waited_s
         for place in self._positions:
@@ -216,15 +216,15 @@ def _new_consumer(cluster: ClusterConfig, kafka: KafkaConfig, listener: LogListe
         "fetch.min.bytes": 1,
         "fetch.wait.max.ms": _FETCH_WAIT_MS,
         "fetch.error.backoff.ms": 100,
-        # After a full queue was read empty the next fetch must not wait the default's whole second.
+        # After a full queue was emptied, the next fetch must not wait for the default of a whole second.
         "fetch.queue.backoff.ms": 10,
         "queued.min.messages": 100_000,
         "queued.max.messages.kbytes": 65_536,
         "socket.timeout.ms": SOCKET_TIMEOUT_MS,
-        # A deposed partition leader that does not know it yet answers fetches with an end that is out of date. The
-        # common settings' minute would be how long a node believes that (decision 0013).
+        # A former partition leader that has not learned of the new one yet answers fetches with an outdated end. With
+        # the common settings a node would believe it for a minute (decision 0013).
         "topic.metadata.refresh.interval.ms": 10_000,
-        # There is no group to be expelled from, however seldom the caller polls.
+        # There is no group membership to lose, however seldom the caller polls.
         "max.poll.interval.ms": 86_400_000,
     }
     return new_client(Consumer, client_settings(cluster, kafka, listener, _ROLE, own))

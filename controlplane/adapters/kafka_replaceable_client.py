@@ -1,8 +1,8 @@
-"""A librdkafka client that is replaced where it receives nothing although Kafka answers others (decision 0014).
+"""A librdkafka client that is replaced if it receives nothing although Kafka answers other clients (decision 0014).
 
-The owner of such a client says what it expects and what arrived, and has it checked regularly. Everything else is done
-here: listening to the client's logs and errors, suspecting it, probing Kafka through another client, replacing it, and
-retiring the former client.
+The owner of such a client reports what it expects and what arrived, and calls its check regularly. This module does the
+rest: it listens to the client's logs and errors, suspects the client, probes Kafka through another one, replaces the
+client, and retires the former one.
 """
 
 import threading
@@ -26,24 +26,24 @@ _Client = TypeVar("_Client")
 class ReplaceableClient(ABC, Generic[_Client]):
     """Owns one librdkafka client at a time.
 
-    What is expected is told to :attr:`stalls`; its times are of the same clock as those that the methods take.
+    Expectations are reported to :attr:`stalls`; its times are of the same clock as those that the methods take.
 
     Args:
         cluster: the cluster's name, for log lines.
         role: the client's role in logs and metrics, such as ``reader``.
-        make: makes a client that reports to the listener. It is kept and must not refer to the owner: client and owner
+        make: makes a client that reports to the listener. It is kept, and must not refer to the owner: client and owner
             would keep each other from being freed.
 
     Raises:
         ConfigurationError: the first client cannot be made with the user's settings.
 
     Attributes:
-        listener: receives logs and errors of this client, of those in its place before, and of its probes.
+        listener: receives logs and errors of this client, of its predecessors, and of its probes.
         stalls: what is expected of the client.
     """
 
     def __init__(self, cluster: str, role: str, make: Callable[[LogListener], _Client]) -> None:
-        """Make the first client; connections are made when they are needed."""
+        """Make the first client; connections are opened when they are needed."""
         self.listener = LogListener(role, cluster)
         self.stalls: StallDetector[Place] = StallDetector()
         self._role = role
@@ -55,7 +55,7 @@ class ReplaceableClient(ABC, Generic[_Client]):
 
     @property
     def current(self) -> _Client:
-        """The client at this moment; it may be another one at the next."""
+        """The present client, which may be replaced by another one at any time."""
         return self._current
 
     @property
@@ -65,16 +65,16 @@ class ReplaceableClient(ABC, Generic[_Client]):
 
     @abstractmethod
     def _start_probe(self, places: AbstractSet[Place]) -> Probe:
-        """Ask the leaders of the places through a client of its own."""
+        """Ask the leaders of the places through a client made for this."""
 
     @abstractmethod
     def _retire(self, former: _Client, cause: KafkaError) -> None:
-        """Give a client up that was replaced, without waiting; called with the lock held."""
+        """Give up a client that was replaced, without waiting; called with the lock held."""
 
     def _check(self, now_s: float) -> bool:
-        """Begin a probe where the client stalls, or judge one that is over; returns whether the client was replaced.
+        """Start a probe if the client stalls, or evaluate a finished one; return whether the client was replaced.
 
-        A client that cannot be replaced, because no other can be made, is kept and judged again.
+        A client that cannot be replaced, because no other can be made, is kept and checked again.
         """
         with self._lock:
             if self._probe is None:
@@ -100,7 +100,7 @@ class ReplaceableClient(ABC, Generic[_Client]):
         return True
 
     def _try_replace(self, former: _Client, cause: KafkaError) -> bool:
-        """Like :meth:`_replace`, for a client that may recover: it is kept where no other can be made."""
+        """Like :meth:`_replace`, but keep the former client, which may recover, if no other can be made."""
         try:
             return self._replace(former, cause)
         except (ConfigurationError, KafkaException) as error:
@@ -108,7 +108,7 @@ class ReplaceableClient(ABC, Generic[_Client]):
             return False
 
     def _replace(self, former: _Client, cause: KafkaError) -> bool:
-        """Put a new client in the former's place; returns False if another thread has done so meanwhile.
+        """Put a new client in the former's place; return False if another thread has done so meanwhile.
 
         Raises:
             ConfigurationError, KafkaException: no new client can be made; the former stays.

@@ -1,6 +1,6 @@
-"""A consumer that is replaced where it receives nothing although Kafka answers others (decision 0014).
+"""A consumer that is replaced if it receives nothing although Kafka answers other clients (decision 0014).
 
-A consumer is expected to bring, of each assigned partition, the next record or the end. Its owner keeps the positions
+From each assigned partition, a consumer is expected to bring the next record or the end. Its owner keeps the positions
 and assigns a new consumer to them.
 """
 
@@ -17,7 +17,7 @@ from controlplane.adapters.kafka_replaceable_client import ReplaceableClient
 
 
 class ReplaceableConsumer(ReplaceableClient[Consumer]):
-    """Owns one consumer at a time. One thread only.
+    """Owns one consumer at a time. Not thread-safe.
 
     Attributes:
         is_assigned: whether partitions are assigned.
@@ -32,7 +32,7 @@ class ReplaceableConsumer(ReplaceableClient[Consumer]):
         self.current.assign(list(positions))
 
     def halt(self) -> None:
-        """The owner takes no more records until it assigns again."""
+        """Take note that the owner takes no more records until it assigns again."""
         self._is_halted = True
 
     def check(self, now_s: float, take_over: Callable[[], None]) -> None:
@@ -46,16 +46,16 @@ class ReplaceableConsumer(ReplaceableClient[Consumer]):
             take_over()
 
     def replace_unanswered(self, asked: Consumer, cause: KafkaError) -> None:
-        """Do not ask this consumer again, which is not assigned and did not answer a request in time."""
+        """Replace a consumer without an assignment that did not answer a request in time."""
         self._try_replace(asked, cause)
 
     def serve_idle(self) -> None:
-        """Run the callbacks of a consumer that is not polled for records: what librdkafka reports would accumulate."""
+        """Run the callbacks of a consumer that is not polled for records; its reports accumulate until then."""
         if self._is_halted or not self.is_assigned:
             self.current.poll(0)
 
     def close(self) -> None:
-        """Leave the brokers; further calls are errors."""
+        """Close the consumer, which must not be used afterwards."""
         self.current.close()
 
     def _start_probe(self, places: AbstractSet[Place]) -> Probe:

@@ -1,7 +1,7 @@
-"""A producer that is replaced where it gets no acknowledgements although Kafka answers others (decision 0014).
+"""A producer that is replaced if it gets no acknowledgements although Kafka answers other clients (decision 0014).
 
 What is expected of a producer is an acknowledgement from each partition for which it gave a record up. It is suspected
-only when it has given up one more record: while nothing is sent, a missing acknowledgement says nothing. A producer
+only when it has given up another record: while nothing is sent, a missing acknowledgement proves nothing. A producer
 with a fatal error is replaced at once.
 """
 
@@ -24,11 +24,11 @@ _SERVE_STEP_S = 0.05
 _TIMED_OUT = KafkaError._MSG_TIMED_OUT  # noqa: SLF001 - librdkafka's own codes begin with an underscore
 
 Report = Callable[[KafkaError | None, Message], None]
-"""Takes what became of a record: None or why it was given up, and the record."""
+"""Receives the result of one record: None or the reason why it was given up, and the record."""
 
 
 class ReplaceableProducer(ReplaceableClient[Producer]):
-    """Owns one producer at a time, and those in its place before until each of their records is reported. Thread-safe.
+    """Owns one producer at a time, and former ones until each of their records is reported. Thread-safe.
 
     Reports run in the thread that serves, drains or closes. Each record that was produced is reported once, whichever
     producer held it.
@@ -38,7 +38,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         role: as above.
         make: as above.
         make_probing: makes the consumer of a probe: a producer can ask who leads, but not the leaders themselves.
-        message_timeout_s: after this long without an acknowledgement a producer gives a record up.
+        message_timeout_s: time without an acknowledgement after which a producer gives a record up.
         now_s: a monotonic clock, in seconds.
     """
 
@@ -52,11 +52,11 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         message_timeout_s: float,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make the first producer; connections are made when they are needed."""
+        """Make the first producer; connections are opened when they are needed."""
         super().__init__(cluster, role, make)
         self._make_probing = make_probing
         self._now_s = now_s
-        # None of librdkafka's own counts is of records alone: they include its log lines and errors.
+        # Counted here, because librdkafka's own counts include its log lines and errors.
         self._unreported = 0
         self._retired: list[Producer] = []
         self._retired_for: KafkaError | None = None
@@ -66,15 +66,15 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
 
     @property
     def unreported(self) -> int:
-        """How many records were produced and not reported yet."""
+        """The number of records that were produced and not reported yet."""
         with self._lock:
             return self._unreported
 
     def produce(self, place: Place, key: bytes, value: bytes | None, report: Report) -> None:
-        """Queue a record; a producer that turns out to be broken is replaced, and the new one takes the record.
+        """Queue a record. A producer with a fatal error is replaced, and the new one takes the record.
 
         Args:
-            place: the topic's full name, and the partition or :data:`ANY_PARTITION` where the key chooses it.
+            place: the topic's full name, and the partition, or :data:`ANY_PARTITION` if the key determines it.
             key: the record's key.
             value: None is a tombstone.
             report: called once, by a later call of another method.
@@ -87,7 +87,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         reported = self._counted(name, report)
         producer = self._current
         try:
-            # The lock keeps the record out of a producer that was replaced meanwhile.
+            # The lock prevents that the record goes into a producer that was replaced meanwhile.
             with self._lock:
                 producer = self._current
                 producer.produce(name, value, key, partition, on_delivery=reported)
@@ -102,40 +102,40 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
                 self._unreported += 1
 
     def cause_of(self, error: KafkaError) -> KafkaError:
-        """Why a record was given up: where its producer was replaced, the reason for that."""
+        """The reason why a record was given up; if its producer was replaced, the reason for that."""
         retired_for = self._retired_for
         return retired_for if retired_for is not None and is_purged(error) else error
 
     def serve(self, timeout_s: float) -> None:
-        """Run the callbacks that are due, or wait for some until the time is over; then check the producer."""
+        """Run the callbacks that are due, after waiting for one until the timeout; then check the producer."""
         self._serve_retired()
         self._serve(self._current, timeout_s)
         self._check_unacknowledged()
 
     def drain(self, timeout_s: float) -> int:
-        """Serve until each record is reported or the time is over; returns how many are not reported yet."""
+        """Serve until each record is reported or the time is over; return how many are not reported yet."""
         self._drain(timeout_s)
         self._check_unacknowledged()
         return self.unreported
 
     def replace_unanswered(self, asked: Producer, cause: KafkaError) -> None:
-        """Do not ask this producer again, which did not answer a request in time.
+        """Replace a producer that did not answer a request in time.
 
-        One with unreported records is kept: those show by themselves whether the producer is broken, and they would be
-        given up.
+        A producer with unreported records is kept: they would be given up, and they show by themselves whether the
+        producer is broken.
         """
         with self._lock:
             if not self._unreported:
                 self._try_replace(asked, cause)
 
     def close(self) -> None:
-        """Drain briefly; records that are not acknowledged by then are given up."""
+        """Drain for a short time; records that are not acknowledged by then are given up."""
         self._drain(_CLOSING_DRAIN_S)
         self._current.purge()
         self._drain(_CLOSING_DRAIN_S)
 
     def _counted(self, name: str, report: Report) -> Report:
-        """A report that is noted here, too; it counts as run also where the owner's part of it fails."""
+        """Wrap a report so that it is counted, also as run if the owner's part of it raises an error."""
         produced_at_s = self._now_s()
 
         def reported(error: KafkaError | None, message: Message) -> None:
@@ -149,7 +149,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
         return reported
 
     def _note(self, name: str, partition: int | None, error: KafkaError | None, produced_at_s: float) -> None:
-        """Expect an acknowledgement since the first of the records was produced that were given up in a row."""
+        """Expect an acknowledgement since the time when the first record of those given up in a row was produced."""
         place = name, ANY_PARTITION if partition is None else partition
         with self._lock:
             if error is None:
@@ -162,7 +162,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
                 self._has_given_up = True
 
     def _check_unacknowledged(self) -> None:
-        """Check the producer, where a probe is under way or a record was given up since it was checked last."""
+        """Check the producer if a probe is in progress, or if a record was given up since the last check."""
         now_s = self._now_s()
         with self._lock:
             if not self.is_suspected:
@@ -177,7 +177,7 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
     def _drain(self, timeout_s: float) -> None:
         self._serve_retired()
         deadline_s = self._now_s() + timeout_s
-        # Not by the producer's own flush: it goes on with callbacks while the exception of a fatal error is pending.
+        # Not with the producer's own flush, which runs further callbacks while a fatal error's exception is pending.
         while self.unreported and (remaining_s := deadline_s - self._now_s()) > 0:
             self._serve(self._current, min(remaining_s, _SERVE_STEP_S))
             self._serve_retired()
@@ -207,13 +207,13 @@ class ReplaceableProducer(ReplaceableClient[Producer]):
             threading.Thread(target=finished.clear, name="kafka-close", daemon=True).start()
 
     def _run_last_callbacks(self, producers: list[Producer]) -> None:
-        """In a frame of its own: a reference that the caller keeps would make the caller free the producer."""
+        """Run callbacks, in a frame of its own: with a reference in its frame, the caller would free the producer."""
         for producer in producers:
             if len(producer):
                 self._serve(producer, _SERVE_STEP_S)
 
     def _replace_broken(self, broken: Producer, error: KafkaError) -> None:
-        """Replace a producer after a fatal error: an idempotent one that lost step with the broker sends no more."""
+        """Replace a producer after a fatal error; an idempotent producer that is out of sequence sends no more."""
         with self._lock:
             if not self._replace(broken, error):
                 return

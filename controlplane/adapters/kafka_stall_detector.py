@@ -1,6 +1,6 @@
-"""When a Kafka client has to be replaced (decision 0014): a pure rule over what the client was expected to deliver.
+"""Decides when a Kafka client has to be replaced (decision 0014), from what the client was expected to deliver.
 
-A client *stalls* where something expected does not arrive for the stall limit. Then a probe asks Kafka through a new
+A client *stalls* if something expected does not arrive for the stall limit. Then a probe asks Kafka through a new
 client. A stalled client is replaced when two probes in a row were answered and it still received nothing.
 
 The rule is needed because librdkafka does not always reconnect, and does not report it. A broker that has just been
@@ -14,13 +14,13 @@ from typing import Final, Generic, TypeVar
 _Place = TypeVar("_Place")
 
 SHORTEST_STALL_LIMIT_S: Final = 3.0
-"""For a client that receives nothing at all: librdkafka finds a broker that comes back within half a second."""
+"""For a client that receives nothing at all: librdkafka finds a broker that is back within half a second."""
 LONGEST_STALL_LIMIT_S: Final = 24.0
-"""For a client that receives something, but not from the place in question; and the most to which the limit doubles
-over a link so slow that what is expected takes longer: new clients must not keep it from arriving."""
+"""For a client that receives something, but not from the place in question. Also the maximum of the doubled limit, for
+a link so slow that expected records take longer: new clients must not keep them from arriving."""
 SECOND_PROBE_AFTER_S: Final = 2.0
-"""From the first answered probe to the second. A broker that has just come back answers any client; in this time the
-client that had waited for it has to receive something as well."""
+"""Time between the first answered probe and the second. A broker that has just come back answers any client; in this
+time the client that waited for it has to receive something as well."""
 
 
 class StallDetector(Generic[_Place]):
@@ -34,7 +34,7 @@ class StallDetector(Generic[_Place]):
     """
 
     def __init__(self) -> None:
-        """Nothing is expected."""
+        """Begin without expectations."""
         self.stall_limit_s = SHORTEST_STALL_LIMIT_S
         self._expected_since_s: dict[_Place, float] = {}
         self._last_arrival_s = float("-inf")
@@ -44,13 +44,13 @@ class StallDetector(Generic[_Place]):
         self._first_probe_answered = False
 
     def expect(self, place: _Place, since_s: float) -> None:
-        """Something has to arrive from the place; where that is expected already, the earlier time stays."""
+        """Expect something from the place; if it is expected already, the earlier time stays."""
         self._expected_since_s.setdefault(place, since_s)
 
     def arrived(self, place: _Place, now_s: float) -> None:
-        """Something arrived from the place: nothing more is expected from it."""
+        """Note that something arrived from the place, so that nothing more is expected from it."""
         was_expected = self._expected_since_s.pop(place, None) is not None
-        # Once for what arrived together, and not for what was not expected: it does not show how fast the client is.
+        # Halved once for what arrived together, and only for expected arrivals: others do not show the client's speed.
         if was_expected and now_s > self._last_arrival_s:
             self.stall_limit_s = max(self.stall_limit_s / 2, SHORTEST_STALL_LIMIT_S)
         self._last_arrival_s = now_s
@@ -60,7 +60,7 @@ class StallDetector(Generic[_Place]):
         self._forget_first_probe_without_suspicion()
 
     def expect_only(self, places: Collection[_Place]) -> None:
-        """Nothing is expected from other places any more."""
+        """Drop the expectations of all other places."""
         self._expected_since_s = {
             place: since_s for place, since_s in self._expected_since_s.items() if place in places
         }
@@ -74,8 +74,8 @@ class StallDetector(Generic[_Place]):
     def overdue(self, now_s: float) -> list[_Place]:
         """The places where the client stalls, to be probed now; the result goes to :meth:`must_replace`.
 
-        Empty as well where the last probe is not long ago: less than :data:`SECOND_PROBE_AFTER_S` if it was the first
-        answered one, else less than the stall limit.
+        Also empty for some time after the last probe: for :data:`SECOND_PROBE_AFTER_S` if it was the first answered
+        one, otherwise for the stall limit.
         """
         receives_nothing = now_s - self._last_arrival_s >= self.stall_limit_s
         limit_s = self.stall_limit_s if receives_nothing else LONGEST_STALL_LIMIT_S
@@ -89,13 +89,13 @@ class StallDetector(Generic[_Place]):
         return overdue
 
     def must_replace(self, now_s: float, *, leader_answered: bool, client_answered: bool = False) -> bool:
-        """Whether the client has to be replaced, which has received nothing since the first answered probe.
+        """Whether a client that has received nothing since the first answered probe has to be replaced.
 
         Args:
             now_s: when the probe ended.
-            leader_answered: whether the leader of a place that was overdue answered the new client.
-            client_answered: whether Kafka answered the stalled client about something else, so that it knows a broker:
-                such a client is replaced after the longest stall limit only.
+            leader_answered: whether the leader of an overdue place answered the new client.
+            client_answered: whether Kafka answered the stalled client about something else, so that it knows a broker;
+                such a client is replaced only after the longest stall limit.
         """
         waited_s = max((now_s - self._expected_since_s[place] for place in self._suspected), default=0.0)
         limit_s = LONGEST_STALL_LIMIT_S if client_answered else 0.0
@@ -106,12 +106,12 @@ class StallDetector(Generic[_Place]):
         return must_replace
 
     def replaced(self, now_s: float) -> list[_Place]:
-        """Expect the same of the new client from now on; returns the places where the former client stalled."""
+        """Expect the same of the new client from now on; return the places where the former client stalled."""
         self.stall_limit_s = min(2 * self.stall_limit_s, LONGEST_STALL_LIMIT_S)
         self._expected_since_s = dict.fromkeys(self._expected_since_s, now_s)
         stalled, self._suspected = list(self._suspected), set()
         return stalled
 
     def _forget_first_probe_without_suspicion(self) -> None:
-        """Where no place is suspected any more, the next suspicion needs two probes of its own."""
+        """Reset the probes if no place is suspected any more, so that the next suspicion needs two of its own."""
         self._first_probe_answered = self._first_probe_answered and bool(self._suspected)

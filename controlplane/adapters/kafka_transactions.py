@@ -1,10 +1,10 @@
 """Appends to Kafka atomically: implements the port :class:`controlplane.ports.TransactionalWriter`.
 
-The port promises that a commit appends all records or none, says which or ``UNKNOWN``, and that opening fences earlier
-writers; Kafka's transactions under the cluster's one transactional id keep it. The producer is not watched and replaced
+A commit appends all records or none, and answers which, or ``UNKNOWN``; opening fences earlier writers. This is
+implemented by Kafka's transactions under the cluster's one transactional id. The producer is not watched and replaced
 as others are (decision 0014): a leader whose commits do not succeed steps down, and another one opens a new producer.
 
-How librdkafka behaves, as found with a broker that was paused, killed and raced (each has a contract or fault test):
+The behaviour of librdkafka, as found with a broker that was paused, killed and raced (a contract or fault test each):
 
 - A ``commit_transaction`` that timed out has to be called again, and nothing else may be called: begin and abort answer
   ``_CONFLICT``. What it could not even send becomes "requires abort" once it is older than ``message.timeout.ms``.
@@ -42,7 +42,7 @@ _POLL_S = 0.005
 
 
 class _State(Enum):
-    """Where the writer stands; each public method is allowed in one of these only."""
+    """The state of the writer; each public method is allowed in one of these only."""
 
     CLOSED = "closed"
     READY = "ready"
@@ -53,28 +53,28 @@ class _State(Enum):
 class _Refusals:
     """Keeps the first record that was given up: the reason why a transaction cannot be committed.
 
-    It is an object of its own: a producer that referred to its writer would not be freed when the writer drops it.
+    A separate object, because a producer that referred to its writer would not be freed when the writer drops it.
     """
 
     def __init__(self) -> None:
         self.first: tuple[KafkaError, str] | None = None
 
     def on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        """Called by the producer for records that failed."""
+        """Take the delivery report of a record; the producer calls this for failed records only."""
         if error is not None and self.first is None:
             self.first = (error, f"{message.topic()}[{message.partition()}]")
 
 
 class KafkaTransactionalWriter:
-    """Implements :class:`controlplane.ports.TransactionalWriter`. One thread only.
+    """Implements :class:`controlplane.ports.TransactionalWriter`. Not thread-safe.
 
     Args:
-        cluster: gives the transactional id and the topics' prefix.
-        kafka: where the log is.
-        transaction_timeout_ms: after this long the broker aborts an open transaction and fences its writer. Until then
-            a dead leader's transaction holds every reader back.
+        cluster: determines the transactional id and the prefix of the topics.
+        kafka: the servers, and the user's settings.
+        transaction_timeout_ms: time after which the broker aborts an open transaction and fences its writer. Until then
+            the transaction of a crashed leader holds every reader back.
         commit_timeout_ms: how long :meth:`commit` waits for the broker before it answers ``UNKNOWN``. Queueing more
-            records than the client holds waits longer, at most ``transaction_timeout_ms``.
+            records than the client holds takes longer, at most ``transaction_timeout_ms``.
         open_timeout_ms: how long :meth:`open` waits in all.
     """
 
@@ -87,7 +87,7 @@ class KafkaTransactionalWriter:
         commit_timeout_ms: int = 2_000,
         open_timeout_ms: int = 10_000,
     ) -> None:
-        """Prepare; :meth:`open` comes first."""
+        """Set up; :meth:`open` has to follow."""
         self._cluster = cluster
         self._kafka = kafka
         self._access = Access(kafka.principal, "write")
@@ -104,7 +104,7 @@ class KafkaTransactionalWriter:
         """See :meth:`controlplane.ports.TransactionalWriter.open`; makes a new producer each time.
 
         Raises:
-            ConfigurationError: this user may not use the transactional id.
+            ConfigurationError: this user has no right to use the transactional id.
         """
         self.close()
         listener = LogListener(_ROLE, self._cluster.name)
@@ -129,9 +129,9 @@ class KafkaTransactionalWriter:
         """See :meth:`controlplane.ports.TransactionalWriter.commit`.
 
         Raises:
-            InvariantViolationError: there is nothing to commit (librdkafka would report success without asking the
-                broker, even for a fenced writer), the writer is not open, or the former commit is not resolved.
-            ConfigurationError: Kafka refuses a record for good (too large, not allowed); the transaction is aborted.
+            InvariantViolationError: there are no records (librdkafka would report success without asking the broker,
+                even for a fenced writer), the writer is not open, or the last commit is unresolved.
+            ConfigurationError: Kafka refuses a record permanently (too large, denied); the transaction is aborted.
             PrerequisiteError: a topic does not exist; the transaction is aborted.
         """
         if not records:
@@ -153,10 +153,10 @@ class KafkaTransactionalWriter:
         return self._end(producer, self._commit_timeout_s)
 
     def resolve(self, timeout_ms: int) -> CommitOutcome:
-        """See :meth:`controlplane.ports.TransactionalWriter.resolve`: asks for the same end of the transaction again.
+        """See :meth:`controlplane.ports.TransactionalWriter.resolve`: requests the same end of the transaction again.
 
         Raises:
-            InvariantViolationError: no commit is unknown.
+            InvariantViolationError: the outcome of no commit is unknown.
         """
         if self._state is _State.ABORT_UNKNOWN:
             return self._abort(self._producer_in(_State.ABORT_UNKNOWN), None, timeout_ms / 1_000)
@@ -170,13 +170,13 @@ class KafkaTransactionalWriter:
     def _producer_in(self, state: _State) -> Producer:
         if self._state is not state or self._producer is None:
             raise InvariantViolationError(
-                f"the transactional writer is {self._state.value}, and this call needs it {state.value}: "
+                f"the transactional writer is {self._state.value}, but this call needs it to be {state.value}: "
                 "open, then commit, then resolve until the outcome is known"
             )
         return self._producer
 
     def _produce(self, producer: Producer, record: OutgoingRecord, deadline: float) -> KafkaError | None:
-        """Queue one record of the transaction; the error if it was not taken."""
+        """Queue one record of the transaction; return the error if the record was not accepted."""
         name = self._cluster.topic(record.topic)
         partition = -1 if record.partition is None else record.partition
         while True:
@@ -193,7 +193,7 @@ class KafkaTransactionalWriter:
                 return error
 
     def _end(self, producer: Producer, timeout_s: float) -> CommitOutcome:
-        """Commit, and say how that ended."""
+        """Commit, and return the outcome."""
         try:
             producer.commit_transaction(timeout_s)
         except KafkaException as exception:
@@ -212,10 +212,10 @@ class KafkaTransactionalWriter:
         return CommitOutcome.COMMITTED
 
     def _abort(self, producer: Producer, cause: KafkaError | None, timeout_s: float | None = None) -> CommitOutcome:
-        """Abort, and say how that ended.
+        """Abort, and return the outcome.
 
         Raises:
-            ConfigurationError, PrerequisiteError: a record was refused for good, so that trying again would not help.
+            ConfigurationError, PrerequisiteError: a record was refused permanently, so that a retry would not help.
         """
         if cause is not None:
             self._logger.warning("transaction aborted", cause=in_words(cause))
@@ -241,7 +241,7 @@ class KafkaTransactionalWriter:
             raise refusal
 
     def _finished(self, error: KafkaError) -> CommitOutcome:
-        """Drop this producer, which can commit nothing any more; the caller may open again."""
+        """Drop this producer, which cannot commit any more; the caller may open the writer again."""
         self._logger.warning("fenced by Kafka", error=in_words(error))
         self.close()
         return CommitOutcome.FENCED
@@ -254,9 +254,9 @@ class KafkaTransactionalWriter:
             "socket.timeout.ms": self._transaction_timeout_ms - _SOCKET_MARGIN_MS,
             "message.timeout.ms": self._transaction_timeout_ms,
             "request.timeout.ms": self._transaction_timeout_ms,
-            # A missing topic has to be reported before the transaction times out.
+            # Reported before the transaction times out.
             "topic.metadata.propagation.max.ms": self._transaction_timeout_ms // 4,
-            # The commit flushes at once whatever this is; it only lets large transactions fill their batches.
+            # The commit flushes at once in any case; this lets large transactions fill their batches.
             "linger.ms": 5,
             "delivery.report.only.error": True,
             "on_delivery": self._refusals.on_delivery,

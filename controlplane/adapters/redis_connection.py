@@ -1,4 +1,4 @@
-"""One connection to Redis for the stores that run scripts in it: nothing is retried, and its errors are ours."""
+"""One connection to Redis for the stores that run scripts in it; translates redis-py's errors, and retries nothing."""
 
 import os
 import ssl
@@ -19,10 +19,10 @@ except ModuleNotFoundError as error:
 
 
 class RedisScript(Protocol):
-    """A script in the server: its keys, then its arguments; what it returns."""
+    """A script in the server; called with its keys and its arguments, it returns the script's answer."""
 
     def __call__(self, keys: Sequence[str], *arguments: str | int) -> object:
-        """Run it."""
+        """Run the script."""
 
 
 _NOT_USABLE: Final = (
@@ -30,7 +30,7 @@ _NOT_USABLE: Final = (
     "rediss://USER:PASSWORD@HOST:6380/0?ssl_ca_certs=FILE; in a password write %23 for '#', %2F for '/', %40 for '@'"
 )
 _DENIED_IN_SCRIPT: Final = ("ACL failure in script", "The user executing the script can't")
-"""How Valkey and Redis 7 answer a script that calls what its user may not: with an error without a code of its own."""
+"""The errors of Valkey and Redis 7 when a script calls what its user may not call; they have no code of their own."""
 _CA_FILE: Final = "ssl_ca_certs"
 _FILES: Final = (_CA_FILE, "ssl_certfile", "ssl_keyfile")
 _USERS_FILE: Final = "infra/redis/users.conf"
@@ -38,7 +38,7 @@ _DENIED = (redis.exceptions.AuthenticationError, redis.exceptions.AuthorizationE
 
 
 class RedisConnection:
-    """Not thread-safe: one connection, one request at a time.
+    """A connection for one request at a time. Not thread-safe.
 
     Args:
         cluster: named in errors.
@@ -50,7 +50,7 @@ class RedisConnection:
     """
 
     def __init__(self, cluster: ClusterConfig, redis_url: str, timeout_ms: int) -> None:
-        """Prepare; the connection is made by the first request."""
+        """Set up; the first request opens the connection."""
         self._cluster = cluster
         _refuse_unclear(redis_url)
         timeout_s = timeout_ms / 1_000
@@ -67,7 +67,7 @@ class RedisConnection:
                 retry=Retry(NoBackoff(), 0),
             )
         except ValueError as error:
-            # Without what it says: where the address was misread, that may be a part of the password.
+            # Without the text of redis-py's error: if the address was misread, it may contain a part of the password.
             raise ConfigurationError(_NOT_USABLE) from (None if "@" in redis_url else error)
         options = self.client.connection_pool.connection_kwargs
         _refuse_unusable_files(options)
@@ -79,7 +79,7 @@ class RedisConnection:
 
         Calling it raises:
             LeaseStoreUnavailableError: no usable answer in time.
-            ConfigurationError: an answer that only the operator can change.
+            ConfigurationError: the operator has to change a setting.
         """
         registered = self.client.register_script(source)
 
@@ -90,12 +90,12 @@ class RedisConnection:
         return run
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self.client.close()
 
     @contextmanager
     def errors_translated(self, key: str) -> Iterator[None]:
-        """Turn what redis-py raises into our errors: no answer, or an answer that only the operator can change."""
+        """Translate redis-py's errors: into no answer, or into an error that only the operator can correct."""
         try:
             yield
         except _DENIED as error:
@@ -119,8 +119,8 @@ class RedisConnection:
 
     def _not_allowed(self, error: Exception) -> ConfigurationError:
         return ConfigurationError(
-            f"Redis at {self._address} does not allow user {self._user!r} what is needed for cluster "
-            f"{self._cluster.name!r} ({str(error).rstrip('.')}): {resource_path(_USERS_FILE)} has what each user needs"
+            f"Redis at {self._address} denies user {self._user!r} a command that cluster "
+            f"{self._cluster.name!r} needs ({str(error).rstrip('.')}): {resource_path(_USERS_FILE)} lists all rights"
         )
 
     def _unavailable(self, error: Exception) -> LeaseStoreUnavailableError:
@@ -132,20 +132,20 @@ class RedisConnection:
 
 
 def _refuse_unclear(redis_url: str) -> None:
-    """A '#' ends an address: a password with one would be cut, and its beginning taken for a host or a port."""
+    """Refuse an address with '#', which ends it: of a password with '#', the beginning would be a host or a port."""
     if "#" in redis_url or not redis_url.startswith(("redis://", "rediss://", "unix://")):
         raise ConfigurationError(_NOT_USABLE)
 
 
 def _refuse_unusable_files(options: Mapping[str, object]) -> None:
-    """To redis-py a file that is not there looks like a server that does not answer."""
+    """Refuse files that cannot be used; redis-py would report a missing file as a server that does not answer."""
     for name in _FILES:
         path = options.get(name)
         if path and not os.access(str(path), os.R_OK):
-            raise ConfigurationError(f"the Redis address has {name}={path}: this file cannot be read")
+            raise ConfigurationError(f"the file in the Redis address cannot be read: {name}={path}")
     path = options.get(_CA_FILE)
     if path:
         try:
             ssl.create_default_context(cafile=str(path))
         except OSError as error:
-            raise ConfigurationError(f"the Redis address has {_CA_FILE}={path}: no certificates are in it") from error
+            raise ConfigurationError(f"the Redis address has {_CA_FILE}={path}: it contains no certificates") from error

@@ -27,17 +27,17 @@ class RedisLeaseStore:
     Nothing is retried here: the election decides what an unanswered request means.
 
     Args:
-        cluster: names the keys.
+        cluster: determines the keys.
         redis_url: for example ``redis://localhost:6379/0`` or ``rediss://user:password@host:6380/0``.
         timeout_ms: how long to wait for a connection, and for an answer.
-        process: tells apart those that ask in one name; who only reads needs none.
+        process: distinguishes the processes that use one name; not needed for reading.
 
     Raises:
         ConfigurationError: the address is not a Redis address.
     """
 
     def __init__(self, cluster: ClusterConfig, redis_url: str, timeout_ms: int = 400, process: ProcessId = "") -> None:
-        """Prepare; the connection is made by the first request."""
+        """Set up; the first request opens the connection."""
         self._cluster = cluster
         self._process = process
         self._redis = RedisConnection(cluster, redis_url, timeout_ms)
@@ -59,7 +59,7 @@ class RedisLeaseStore:
         return LeaseGranted(Term(int(answer[1]))) if answer[0] == "granted" else _held(answer)
 
     def renew(self, owner: ControllerId, term: Term, duration_ms: int, priority: int = 0) -> RenewOutcome:
-        """See :meth:`controlplane.ports.LeaseStore.renew`; a lease that ran out is missing, even for its last owner."""
+        """See :meth:`controlplane.ports.LeaseStore.renew`; an expired lease counts as missing, also for its owner."""
         answer = self._run(self._renew, owner, self._process, term, duration_ms, priority)
         if answer[0] == "renewed":
             above = Outranking(answer[2], int(answer[3]), int(answer[4])) if answer[2] else None
@@ -94,7 +94,7 @@ class RedisLeaseStore:
             self._redis.client.set(key, log_id)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._redis.close()
 
     def _run(self, script: RedisScript, *arguments: str | int) -> _Answer:
@@ -102,7 +102,7 @@ class RedisLeaseStore:
 
 
 def _held(answer: _Answer) -> LeaseHeld:
-    """The answer ``held, owner, process, term, remaining_ms`` as a value."""
+    """Convert the answer ``held, owner, process, term, remaining_ms``."""
     return LeaseHeld(answer[1], answer[2], Term(int(answer[3])), int(answer[4]))
 
 

@@ -14,9 +14,9 @@ class RedisLockStore:
     """Implements :class:`controlplane.ports.LockStore`. Not thread-safe: one connection, one request at a time.
 
     Args:
-        cluster: names the keys.
+        cluster: determines the keys.
         redis_url: for example ``redis://localhost:6379/0``.
-        data_center, lock_name: which record.
+        data_center, lock_name: the key of the record.
         timeout_ms: how long to wait for a connection, and for an answer.
 
     Raises:
@@ -26,7 +26,7 @@ class RedisLockStore:
     def __init__(
         self, cluster: ClusterConfig, redis_url: str, data_center: str, lock_name: str, timeout_ms: int = 400
     ) -> None:
-        """Prepare; the connection is made by the first request."""
+        """Set up; the first request opens the connection."""
         self._cluster = cluster
         self._data_center, self._lock_name = data_center, lock_name
         self._key = cluster.lock_key(data_center, lock_name)
@@ -68,7 +68,7 @@ class RedisLockStore:
         return self._changed(self._force_refresh, owner, duration_ms)
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._redis.close()
 
     def _read_at(self, key: str) -> LockReading:

@@ -2,7 +2,7 @@
 
 The row is one hash with the table's columns; times are milliseconds since 1970 by Redis's own clock. ``KEYS[1]`` is the
 row. ``NOW(3)`` has milliseconds and ``NOW()`` whole seconds, as in MySQL, so that
-``timestampdiff(SECOND, gmt_modified, NOW())`` counts what it counts there: a lock of 20 s is taken over after 21 s.
+``timestampdiff(SECOND, gmt_modified, NOW())`` gives the same result: a lock of 20 s is taken over after 21 s.
 """
 
 _NOW = """
@@ -21,7 +21,7 @@ if not row[1] then return 0 end
 local elapsed_s = math.floor((now_s * 1000 - tonumber(row[4])) / 1000)
 """
 )
-"""Common beginning of updates, which change nothing where there is no row."""
+"""Common beginning of updates, which change nothing if there is no row."""
 
 READ = (
     _NOW
@@ -33,7 +33,7 @@ table.insert(row, 1, text(now_ms))
 return row
 """
 )
-"""No ARGV. Returns the time in ms, and behind it the columns if there is a row."""
+"""No ARGV. Returns the time in ms, followed by the columns if there is a row."""
 
 INSERT = (
     _NOW

@@ -1,24 +1,24 @@
 """The lease's compare-and-set operations as Lua, run by Redis one at a time.
 
 The lease is one hash: ``owner`` (empty when given back), ``process``, ``term``, ``expires_at_ms`` by Redis's own clock
-(when it was given back: that time), ``duration_ms`` that it was granted or renewed for. The key has no Redis expiry on
-purpose: a script judges expiry, so that the term survives the end of every lease and falls only if Redis loses its
-data, where the floor from the log takes over (Kleppmann, "How to do distributed locking", 2016: a lock needs a fencing
-token that only grows).
+(of a lease that was given back: the time of that), and ``duration_ms``, for which it was granted or renewed. The key
+has no Redis expiry on purpose. The scripts check expiry themselves, so that the term outlives every lease. It falls
+only if Redis loses its data; the floor from the log then keeps terms growing (Kleppmann, "How to do distributed
+locking", 2016: a lock needs a fencing token that only grows).
 
-``process`` tells which process of the owner's name has the lease. To any other one of that name it is another's:
-otherwise two controllers that were given one name would take it from each other for ever. A record without that field,
-as former releases leave it, is another's as well.
+``process`` says which process of the owner's name has the lease. For any other process of that name the lease is held
+by another; otherwise two controllers with one name would take it from each other forever. A record without that field,
+as former releases leave it, is held by another as well.
 
-That clock may be set back. A lease that ends further ahead than its duration, or is free since a time ahead, is judged
-as if it had just been stored, and whoever asked in the future has not asked: so nobody waits for longer than a lease,
-however far the step was.
+Redis's clock may be set back. A lease that ends further ahead than its duration, or was given back at a time ahead, is
+treated as if it had just been stored, and requests of contenders from a time ahead are dropped. So no controller waits
+for longer than a lease, however far the clock was set back.
 
-Every script takes the lease key as ``KEYS[1]`` and reads the time itself; no client's clock counts. Numbers travel as
-decimal strings.
+Every script takes the lease key as ``KEYS[1]`` and reads the time itself; clients' clocks are not used. Numbers are
+passed as decimal strings.
 
-``KEYS[2]`` is the hash of the contenders: for each controller that asks for the lease its priority, since when it has
-asked again and again, and when it asked last, separated by spaces.
+``KEYS[2]`` is the hash of the contenders. For each controller that asks for the lease it holds the priority, the time
+since when it has asked without a break, and the time of its last request, separated by spaces.
 """
 
 _NOW = """
@@ -36,9 +36,9 @@ local function held()
     return {'held', owner, stored[5] or '', string.format('%d', term), string.format('%d', remaining_ms)}
 end
 """
-"""Common beginning: who holds the lease now (``owner`` is empty when nobody does), its term and remaining time.
+"""Common beginning: the holder of the lease (``owner`` is empty if there is none), its term and remaining time.
 
-Whoever changes something names itself in ``ARGV[1]`` and ``ARGV[2]``: owner and process.
+Scripts that change something get the caller's owner and process in ``ARGV[1]`` and ``ARGV[2]``.
 """
 
 _OUTRANKING = """
@@ -60,7 +60,7 @@ local function outranking(name, priority, lasts_ms)
         above and string.format('%d', now_ms - tonumber(above_since))
 end
 """
-"""The most preferred contender above a priority, or nil, its own, and for how long it has asked; forgets the absent."""
+"""The most preferred contender above a priority, its priority, and its time of asking, or nil; removes absent ones."""
 
 ACQUIRE = (
     _NOW
@@ -90,7 +90,7 @@ redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'process', ARGV[2], 'term', new_te
 return {'granted', new_term}
 """
 )
-"""ARGV: owner, process, floor, duration_ms, priority (empty: to be forgotten).
+"""ARGV: owner, process, floor, duration_ms, priority (empty: remove the contender's record).
 
 Returns ``granted, term``, ``held, owner, process, term, remaining_ms`` or ``left, left_to, wait_ms``.
 """
@@ -110,10 +110,10 @@ return {'renewed', string.format('%d', term), above or '', priority or '0', pres
 )
 """ARGV: owner, process, term, duration_ms, priority.
 
-Returns ``renewed, term, outranked_by, priority, present_ms`` (an empty name for nobody), ``held, owner, process, term,
-remaining_ms`` or ``missing``.
+Returns ``renewed, term, outranked_by, priority, present_ms`` (an empty name if not outranked), ``held, owner, process,
+term, remaining_ms`` or ``missing``.
 
-A lease that ran out is not renewed even if nobody took it: its owner had no right to lead meanwhile.
+An expired lease is not renewed even if it is free: its owner had no right to lead since it expired.
 """
 
 RELEASE = (
@@ -143,4 +143,4 @@ table.insert(entries, 1, string.format('%d', now_ms))
 return entries
 """
 )
-"""No ARGV. Returns the time in ms, and behind it each contender and its entry."""
+"""No ARGV. Returns the time in ms, followed by each contender and its entry."""

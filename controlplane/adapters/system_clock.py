@@ -1,4 +1,4 @@
-"""The machine's clock."""
+"""The system's clock."""
 
 import time
 
@@ -9,9 +9,9 @@ class SystemClock:
     """Implements :class:`controlplane.ports.Clock` with the operating system's clocks."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that never go back; the starting point means nothing."""
+        """Milliseconds since an arbitrary start; never decreases."""
         return time.monotonic_ns() // _NANOSECONDS_PER_MS
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970, as the machine believes: carried for people, never trusted."""
+        """Milliseconds since 1970 by the system's clock; for display, never for decisions that need it to be right."""
         return time.time_ns() // _NANOSECONDS_PER_MS

@@ -102,7 +102,7 @@ def test_what_is_there_beyond_the_roles_is_said(
         f"advice: User:n1 is denied to write topic {cluster_name}.heartbeats: a denial counts more than every right",
         f"advice: User:n1 may read every topic that begins with '{cluster_name}.', which its roles do not need",
         f"advice: User:n1 may write topic {cluster_name}.decisions, which its roles do not need",
-        f"advice: everybody (User:*) may write topic {cluster_name}.intents",
+        f"advice: every principal (User:*) may write topic {cluster_name}.intents",
     ]
 
 
@@ -121,7 +121,7 @@ def test_a_kafka_without_an_authorizer_is_said_to_have_none(
     place = ("--cluster", cluster_name, "--bootstrap-servers", kafka_broker.bootstrap_servers)
     for words in ("apply", "verify"):
         assert run([*place, "acls", words, "--principal", "node=User:n1"]) == 2
-        assert "this Kafka has no authorizer: it allows everything to everybody" in capsys.readouterr().err
+        assert "this Kafka has no authorizer, so every client may do everything" in capsys.readouterr().err
 
 
 def test_roles_are_shown_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,7 +116,7 @@ def test_without_any_one_right_some_work_is_refused(server: EmbeddedValkey, user
     with redis.Redis.from_url(server.redis_url) as admin:
         admin.execute_command("ACL", "SETUSER", user, taken)
         try:
-            with pytest.raises(ConfigurationError, match=f"does not allow user '{user}'.*infra/redis/users.conf"):
+            with pytest.raises(ConfigurationError, match=f"denies user '{user}'.*infra/redis/users.conf"):
                 do(url_of(server.port, user), WORK[user])
         finally:
             admin.execute_command("ACL", "SETUSER", user, right)
