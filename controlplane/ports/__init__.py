@@ -1,8 +1,9 @@
-"""What the services need from the world: a fake and a real adapter for each protocol, under one contract suite.
+"""The interfaces through which the services reach the outside world.
 
-Topic names are without the cluster's prefix. Lost races are return values; an exception means that the other side did
-not answer (``RetryableError``), that another writer took over (``FencedError``), that Kafka or Redis refuses this
-client's login or request (``ConfigurationError``: trying again does not help), or that the call was wrong.
+Each protocol has a real adapter and an in-memory one, held to one contract suite. Topic names are given without the
+cluster's prefix. Lost races are return values. An exception means that the other side did not answer
+(``RetryableError``), that another writer took over (``FencedError``), that Kafka or Redis refuses this client's login
+or request, so that a retry does not help (``ConfigurationError``), or that the call was wrong.
 """
 
 from controlplane.ports.lease_store import (

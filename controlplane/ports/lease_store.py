@@ -1,4 +1,4 @@
-"""The lease store: who leads, and whoever would."""
+"""The lease store: the lease, its holder and its contenders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class LeaseGranted:
 
 @dataclass(frozen=True, slots=True)
 class LeaseRenewed:
-    """The caller still holds the lease, for a whole duration from before the request.
+    """The caller still holds the lease, for a whole duration from a time before the request.
 
-    ``outranked_by`` is the most preferred contender above it, if there is one.
+    ``outranked_by`` is the most preferred contender with a greater priority, if there is one.
     """
 
     term: Term
@@ -29,7 +29,7 @@ class LeaseRenewed:
 
 @dataclass(frozen=True, slots=True)
 class LeaseHeld:
-    """Somebody else holds it: another controller, or another process of the same name."""
+    """The lease is held by another controller, or by another process of the same name."""
 
     owner: ControllerId
     process: ProcessId
@@ -39,12 +39,12 @@ class LeaseHeld:
 
 @dataclass(frozen=True, slots=True)
 class LeaseMissing:
-    """Nobody holds it: it ran out, was given back, or the store lost its data."""
+    """No controller holds the lease: it expired, was given back, or the store lost its data."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseLeft:
-    """The lease is free, and left for a while to the preferred contender ``left_to``; ask again after ``wait_ms``."""
+    """The lease is free, but left for a while to the preferred contender ``left_to``; ask again after ``wait_ms``."""
 
     left_to: ControllerId
     wait_ms: int
@@ -55,91 +55,92 @@ RenewOutcome: TypeAlias = LeaseRenewed | LeaseHeld | LeaseMissing
 
 
 class LeaseStore(Protocol):
-    """The lease, by the store's own time, for one process: another one of the same name is another contender.
+    """The lease, by the store's own time, for one process: another process of the same name is another contender.
 
-    Every method that asks the store raises ``LeaseStoreUnavailableError`` without an answer, and ``ConfigurationError``
-    when the store refuses this client's login or does not let it do that.
+    Every method that asks the store raises ``LeaseStoreUnavailableError`` if it does not answer, and
+    ``ConfigurationError`` if it refuses this client's login or denies it the request.
     """
 
     def acquire(
         self, owner: ControllerId, floor: Term, duration_ms: int, priority: int | None = None
     ) -> AcquireOutcome:
-        """Take the lease if it is free, run out, or this process's own.
+        """Take the lease if it is free, expired, or this process's own.
 
-        The new term is max(stored term, floor) + 1, also when this process held it already. A lease that became free
-        less than half a duration ago is left to a contender of a greater priority that has asked within a duration.
-        Whoever asks with a priority is remembered as such a contender, by its name alone; without one it counts as 0
-        and is forgotten.
+        The new term is max(stored term, floor) + 1, also if this process held the lease already. A lease that became
+        free less than half a duration ago is left to a contender of a greater priority that has asked within a
+        duration. A caller that gives a priority is recorded as such a contender, under its name alone. A caller without
+        one counts as priority 0, and its record is removed.
         """
         ...
 
     def renew(self, owner: ControllerId, term: Term, duration_ms: int, priority: int = 0) -> RenewOutcome:
-        """Prolong the lease if owner, process and term are the stored ones; tells who outranks ``priority``."""
+        """Prolong the lease if owner, process and term are the stored ones; the answer says who outranks it."""
         ...
 
     def contenders(self) -> Sequence[Contending]:
-        """Everybody who is remembered to have asked for the lease, by name."""
+        """The contenders that the store has on record, by name."""
         ...
 
     def release(self, owner: ControllerId, term: Term) -> bool:
-        """Give the lease back if owner, process and term are the stored ones; the term stays. True if it was ours."""
+        """Give the lease back if owner, process and term are the stored ones; the term stays. False if they are not."""
         ...
 
     def read(self) -> LeaseHeld | LeaseMissing:
-        """Who holds the lease now."""
+        """The present holder of the lease, if any."""
         ...
 
     def read_log_id(self) -> str | None:
-        """The log id that the cluster's first leader left here, if the store still has it."""
+        """The log id that the cluster's first leader wrote; None if the store does not have it any more."""
         ...
 
     def write_log_id(self, log_id: str) -> None:
-        """Remember the log id."""
+        """Store the log id."""
         ...
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         ...
 
 
 class LockStore(Protocol):
     """One record of SOFARegistry's ``distribute_lock``, by the store's own time.
 
-    Each method is one statement of its ``distribute_lock.xml``. What a statement changed is told for tests and logs
-    only: in the election the row that is read back says what came of it. The methods raise as those of
-    :class:`LeaseStore` do.
+    Each method is one statement of its ``distribute_lock.xml``. The return values of the changing statements are for
+    tests and logs only; the election reads the row again instead. The methods raise the same errors as those of
+    :class:`LeaseStore`.
     """
 
     def read(self) -> LockReading:
-        """``queryDistLock``: the row and the store's time."""
+        """``queryDistLock``: return the row and the store's time."""
         ...
 
     def read_all(self) -> Sequence[LockReading]:
-        """Every row of the cluster, whatever its data centre and name."""
+        """Return every row of the cluster, of any data centre and name."""
         ...
 
     def insert(self, owner: ControllerId, duration_ms: int, first_term: int) -> bool:
-        """``competeLockOnInsert``: make the row; nothing where there is one. True if it was made."""
+        """``competeLockOnInsert``: create the row unless there is one; return whether it was created."""
         ...
 
     def take_over(self, new_owner: ControllerId, seen: LockRecord) -> bool:
-        """``competeLockOnUpdate``: a new owner and term, no renewals.
+        """``competeLockOnUpdate``: set a new owner and a new term, with no renewals; return whether it was done.
 
         Only if owner, term and renewals are as seen and more than the seen duration has passed, in whole seconds.
         """
         ...
 
     def renew(self, seen: LockRecord, *, guarded: bool) -> bool:
-        """``ownerHeartbeat``: one renewal more, if the row's owner is as seen.
+        """``ownerHeartbeat``: count one more renewal if the row's owner is as seen; return whether it was done.
 
-        ``guarded`` also wants term and renewals as seen, and less than the seen duration passed, in whole seconds.
+        ``guarded`` also requires that term and renewals are as seen and that less than the seen duration has passed, in
+        whole seconds.
         """
         ...
 
     def force_refresh(self, owner: ControllerId, duration_ms: int) -> bool:
-        """``forceRefresh``: another duration and a new modification time, if this is the owner."""
+        """``forceRefresh``: set duration and modification time if ``owner`` is the row's; return whether it is."""
         ...
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         ...

@@ -8,7 +8,7 @@ from controlplane.core.values.identifiers import TopicPartition
 
 
 class RawRecord(NamedTuple):
-    """A record as it stands in a topic."""
+    """A record as it is stored in a topic."""
 
     topic: str
     partition: int
@@ -19,7 +19,7 @@ class RawRecord(NamedTuple):
 
 
 class OutgoingRecord(NamedTuple):
-    """A record to append; ``partition`` None lets the key choose, ``value`` None is a tombstone."""
+    """A record to append. With ``partition`` None the key determines the partition; ``value`` None is a tombstone."""
 
     topic: str
     key: bytes
@@ -30,7 +30,7 @@ class OutgoingRecord(NamedTuple):
 class PolledBatch(NamedTuple):
     """Records in order per partition, and the partitions whose end was reached after these records.
 
-    An end that was told may be told again, though nothing was appended.
+    The same end may be reported more than once although nothing was appended.
     """
 
     records: Sequence[RawRecord]
@@ -38,21 +38,21 @@ class PolledBatch(NamedTuple):
 
 
 class LogReader(Protocol):
-    """Reads topics in read_committed from positions that the caller keeps; never a consumer group.
+    """Reads topics in read_committed from positions that the caller keeps; it never joins a consumer group.
 
-    Not thread-safe. Every method that asks the broker raises ``LogUnavailableError`` when it does not answer, and
-    ``ConfigurationError`` when it refuses this client's login or does not let it read the topic.
+    Not thread-safe. Every method that asks the broker raises ``LogUnavailableError`` if it does not answer, and
+    ``ConfigurationError`` if it refuses this client's login or denies it to read the topic.
     """
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions the topic has."""
+        """The number of partitions of the topic."""
         ...
 
     def offsets_at_time(self, topic: str, time_ms: int, *, only_answering: bool = False) -> dict[TopicPartition, int]:
-        """For each partition the first offset appended at or after the time; the end where there is none.
+        """For each partition the first offset appended at or after the time; the end if there is none.
 
-        A partition without a leader makes this, and the two that follow, raise ``LogUnavailableError``; with
-        ``only_answering`` it is left out.
+        For a partition without a leader, this method and the two that follow raise ``LogUnavailableError``; with
+        ``only_answering`` they leave the partition out.
         """
         ...
 
@@ -65,38 +65,38 @@ class LogReader(Protocol):
         ...
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions from these offsets, and no others; replaces what was assigned before.
+        """Read these partitions from these offsets, and no others; the former assignment is replaced.
 
-        An offset that is no longer kept raises ``LogContinuityError`` from :meth:`poll`: nothing is skipped in silence.
+        An offset that is no longer kept raises ``LogContinuityError`` from :meth:`poll`: no record is skipped silently.
         """
         ...
 
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
-        """At most ``max_records`` records; returns early with what is there, and empty after ``timeout_ms``.
+        """Return at most ``max_records`` records: at once if there are any, empty after ``timeout_ms``.
 
-        A broker that is away gives empty batches: the reader reconnects by itself.
+        While the broker is unreachable the batches are empty; the reader reconnects by itself.
         """
         ...
 
     def close(self) -> None:
-        """Give everything back; further calls are errors."""
+        """Release every resource; the reader must not be used afterwards."""
         ...
 
 
 class CommitOutcome(Enum):
-    """How a transaction ended."""
+    """The outcome of a transaction."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
-    """Nothing of it is in the log; the same records may be committed again."""
+    """None of its records is in the log; the same records may be committed again."""
     FENCED = "fenced"
-    """Another producer has this transactional id, or the transaction timed out: this writer is finished."""
+    """Another producer has this transactional id, or the transaction timed out; this writer cannot be used any more."""
     UNKNOWN = "unknown"
-    """No answer: it may be in the log. Only :meth:`TransactionalWriter.resolve` may follow."""
+    """No answer: the records may be in the log. Only :meth:`TransactionalWriter.resolve` may follow."""
 
 
 class TransactionalWriter(Protocol):
-    """Appends groups of records atomically under the cluster's transactional id. One thread only."""
+    """Appends groups of records atomically under the cluster's transactional id. Not thread-safe."""
 
     def open(self) -> None:
         """Fence every earlier writer with this transactional id and abort its open transaction.
@@ -104,15 +104,16 @@ class TransactionalWriter(Protocol):
         Raises:
             LogUnavailableError: the broker did not answer in time.
             FencedError: a later writer opened meanwhile.
-            ConfigurationError: the broker refuses this client's login, or the transactional id to it.
+            ConfigurationError: the broker refuses this client's login, or denies it the transactional id.
         """
         ...
 
     def commit(self, records: Sequence[OutgoingRecord]) -> CommitOutcome:
-        """Append all or nothing.
+        """Append all of the records, or none.
 
         Raises:
-            ConfigurationError: the broker refuses a record for good: too large, or this client may not write there.
+            ConfigurationError: the broker refuses a record permanently: it is too large, or this client has no right to
+                write there.
         """
         ...
 
@@ -120,19 +121,19 @@ class TransactionalWriter(Protocol):
         """Ask again for the outcome of a commit that was ``UNKNOWN``.
 
         Raises:
-            ConfigurationError: as :meth:`commit`.
+            ConfigurationError: see :meth:`commit`.
         """
         ...
 
     def close(self) -> None:
-        """Give everything back; an open transaction is left to the broker to abort."""
+        """Release every resource; the broker aborts an open transaction after its timeout."""
         ...
 
 
 class Delivery(NamedTuple):
-    """What became of one record: its place, or the reason why it was given up.
+    """The result of sending one record: its place, or the reason why it was given up.
 
-    ``denied`` means that the log does not allow this writer to write there: sending it again does not help.
+    ``denied`` means that this writer has no right to write there, so that sending the record again does not help.
     """
 
     topic: str
@@ -146,43 +147,43 @@ class Delivery(NamedTuple):
 class EventWriter(Protocol):
     """Appends single records idempotently, in order per key. Thread-safe.
 
-    A record that was given up may arrive later than those that were sent after it.
+    A record that was reported as given up may still arrive, also after records that were sent later.
     """
 
     def send(self, record: OutgoingRecord, on_delivery: Callable[[Delivery], None] | None = None) -> None:
-        """Queue a record; ``on_delivery`` is called from :meth:`poll` or :meth:`flush`, never from here.
+        """Queue a record; ``on_delivery`` is called from :meth:`poll` or :meth:`flush`, never from this method.
 
         Raises:
-            LogUnavailableError: the queue is full because the broker has been away for long.
+            LogUnavailableError: the queue is full, because the broker has been unreachable for long.
             ConfigurationError: the record is too large.
         """
         ...
 
     def poll(self, timeout_ms: int) -> None:
-        """Run the callbacks of what was delivered meanwhile, and tell what the client has to say of its broker.
+        """Run the callbacks of deliveries and process the client's reports about its broker.
 
-        Whoever owns a writer polls it now and then: both gather until somebody does.
+        The owner of a writer has to call this regularly: both accumulate until then.
         """
         ...
 
     @property
     def awaits_delivery(self) -> bool:
-        """Whether a record was sent whose callback has not run: while there is none, polling now and then will do."""
+        """Whether a callback of a sent record is outstanding; if not, occasional polling suffices."""
         ...
 
     def flush(self, timeout_ms: int) -> int:
-        """Wait until everything is delivered or given up; returns how many records are still queued."""
+        """Wait until everything is delivered or given up; return the number of records that are still queued."""
         ...
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions the topic has.
+        """The number of partitions of the topic.
 
         Raises:
             LogUnavailableError: the broker did not answer in time.
-            ConfigurationError: the broker refuses this client's login, or this client may not look at the topic.
+            ConfigurationError: the broker refuses this client's login, or denies it to describe the topic.
         """
         ...
 
     def close(self) -> None:
-        """Flush briefly and give everything back."""
+        """Flush for a short time and release every resource."""
         ...

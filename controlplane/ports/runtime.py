@@ -1,4 +1,4 @@
-"""Time, threads, and what threads wait for."""
+"""Time, threads, and the means by which threads wait for each other."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -8,30 +8,30 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """Time for drivers; the core gets it as an argument."""
+    """Time for drivers; the core receives it as an argument."""
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that never go back."""
+        """Milliseconds since an arbitrary start; never decreases."""
         ...
 
     def wall_ms(self) -> int:
-        """Milliseconds since 1970: carried for people, never trusted."""
+        """Milliseconds since 1970; for display, never for decisions that depend on its being right."""
         ...
 
 
 class Signal(Protocol):
-    """Set once, for good; :class:`threading.Event` is one."""
+    """A flag that is set once and stays set; :class:`threading.Event` is one."""
 
     def set(self) -> None:
-        """From now on it is set."""
+        """Set the flag."""
         ...
 
     def is_set(self) -> bool:
-        """Whether it is set."""
+        """Whether the flag is set."""
         ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set, ``timeout`` seconds at most; whether it is."""
+        """Wait until the flag is set, for at most ``timeout`` seconds; return whether it is set."""
         ...
 
 
@@ -39,66 +39,66 @@ class Condition(Protocol):
     """A lock whose holders can wait for one another; :class:`threading.Condition` is one."""
 
     def __enter__(self) -> bool:
-        """Take the lock."""
+        """Acquire the lock."""
         ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Give the lock back until somebody notifies, ``timeout`` seconds at most; whether somebody did."""
+        """Release the lock until notified, for at most ``timeout`` seconds; return whether it was."""
         ...
 
     def wait_for(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
-        """Wait until the predicate holds, ``timeout`` seconds at most; what it said last."""
+        """Wait until the predicate holds, for at most ``timeout`` seconds; return its last value."""
         ...
 
     def notify_all(self) -> None:
-        """Wake everybody who waits."""
+        """Wake every thread that waits."""
         ...
 
 
 class Mailbox(Protocol[T]):
-    """What one thread is told by others, in order; :class:`queue.SimpleQueue` is one."""
+    """A queue of items for one thread, in order; :class:`queue.SimpleQueue` is one."""
 
     def put(self, item: T) -> None:
-        """Tell it something."""
+        """Append an item."""
         ...
 
     def get(self, block: bool = True, timeout: float | None = None) -> T:  # noqa: FBT001, FBT002 - as the library has it
-        """The next thing that it was told.
+        """Remove and return the next item.
 
         Raises:
-            queue.Empty: nothing came within ``timeout`` seconds.
+            queue.Empty: none came within ``timeout`` seconds.
         """
         ...
 
     def empty(self) -> bool:
-        """Whether there is nothing."""
+        """Whether the queue has no item."""
         ...
 
 
 class Thread(Protocol):
-    """Something that runs beside its caller; :class:`threading.Thread` is one."""
+    """A thread of control; :class:`threading.Thread` is one."""
 
     def start(self) -> None:
         """Begin to run."""
         ...
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for its end, ``timeout`` seconds at most."""
+        """Wait for the end of the thread, for at most ``timeout`` seconds."""
         ...
 
     def is_alive(self) -> bool:
-        """Whether it has begun and not ended."""
+        """Whether the thread has begun and not ended."""
         ...
 
 
 class Threads(Protocol):
-    """Concurrency for drivers: the system's threads, or those of a simulation, which alone decides who runs when."""
+    """Concurrency for drivers: the system's threads, or those of a simulation, which schedules them itself."""
 
     def thread(self, run: Callable[[], None], name: str) -> Thread:
         """A thread that does not keep its process alive."""
@@ -109,7 +109,7 @@ class Threads(Protocol):
         ...
 
     def condition(self) -> Condition:
-        """A condition that nobody holds."""
+        """A condition that is not locked."""
         ...
 
     def mailbox(self) -> Mailbox[T]:

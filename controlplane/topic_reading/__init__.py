@@ -1,1 +1,1 @@
-"""Reading topics to an end that was asked for, through the port of the log: shared by the controller and inspection."""
+"""Reading topics up to a given end, through the port of the log; shared by controller, clients and inspection."""

@@ -1,4 +1,4 @@
-"""How long reading a topic to its end may take: in all, and without anything new."""
+"""Limits for reading a topic to its end: of the total time, and of the time without progress."""
 
 from typing import Final
 
@@ -7,39 +7,39 @@ from controlplane.ports import Clock
 
 READ_LIMIT_MS: Final = 60_000
 STALL_LIMIT_MS: Final = 5_000
-"""A contender that gets nothing from Kafka for this long stands in the way of one that would."""
+"""Limit of the time without progress. A contender beyond it would block others that may have a working connection."""
 
 
 class StallWatch:
-    """Whether anything new still comes while something is read to an end."""
+    """Notices that something that is read to an end no longer makes progress."""
 
     def __init__(self, clock: Clock, limit_ms: int) -> None:
-        """Begin now; nothing new for ``limit_ms`` is too long."""
+        """Begin now; without progress for ``limit_ms`` the reading is stalled."""
         self._clock = clock
         self._limit_ms = limit_ms
         self._moved_at_ms = clock.monotonic_ms()
 
     @property
     def without_news_ms(self) -> int:
-        """How long ago the last news came."""
+        """Milliseconds since the last progress."""
         return self._clock.monotonic_ms() - self._moved_at_ms
 
     def is_stalled(self, *, progress: bool) -> bool:
-        """Take note of whether there was progress; whether there was none for too long."""
+        """Note whether there was progress; return whether there has been none for the limit."""
         if progress:
             self._moved_at_ms = self._clock.monotonic_ms()
         return not progress and self.without_news_ms >= self._limit_ms
 
 
 class ReadDeadline:
-    """How long reading something to its end may take: in all, and without anything new.
+    """The limits of one reading to an end: of its total time, and of its time without progress.
 
     Attributes:
-        what: is waited for; stands in the error.
+        what: the end that is to be reached, for the error.
     """
 
     def __init__(self, clock: Clock, what: str, limit_ms: int | None, stall_limit_ms: int) -> None:
-        """Begin now; a ``limit_ms`` of None allows any time in all."""
+        """Begin now; with a ``limit_ms`` of None the total time is not limited."""
         self.what = what
         self._clock = clock
         self._began_at_ms = clock.monotonic_ms()
@@ -47,13 +47,13 @@ class ReadDeadline:
         self._watch = StallWatch(clock, stall_limit_ms)
 
     def check(self, *, progress: bool) -> None:
-        """Take note of whether there was progress.
+        """Note whether there was progress.
 
         Raises:
-            LogUnavailableError: it has taken too long.
+            LogUnavailableError: a limit was exceeded.
         """
         stalled = self._watch.is_stalled(progress=progress)
         taken_ms = self._clock.monotonic_ms() - self._began_at_ms
         if stalled or (self._limit_ms is not None and taken_ms >= self._limit_ms):
-            last_news = f"the last news came {self._watch.without_news_ms} ms ago"
+            last_news = f"the last progress was {self._watch.without_news_ms} ms ago"
             raise LogUnavailableError(f"{self.what} was not reached in {taken_ms} ms, {last_news}")

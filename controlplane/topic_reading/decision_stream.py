@@ -1,6 +1,6 @@
-"""The records of ``decisions`` as decisions: what is none of this log is passed by, and said.
+"""Turns the records of ``decisions`` into decisions; records that do not belong to this log are counted and skipped.
 
-A decision of this log that breaks the chain is no foreign record: applying it is refused.
+A decision of this log that breaks the chain is not foreign: applying it raises an error.
 """
 
 from typing import Final
@@ -14,26 +14,26 @@ from controlplane.ports import RawRecord
 from controlplane.topic_reading.foreign_records import ForeignRecords
 
 _FOREIGN_AS_DECODED: Final = frozenset({OTHER_LOG, "missing_value", "wrong_record_type"})
-"""Reasons that say what a record is: it is no damaged decision of this log."""
+"""Reasons that identify a record as something other than a damaged decision of this log."""
 
 
 class DecisionStream:
-    """Takes records in log order, from a decision's first record on. Not thread-safe.
+    """Assembles decisions from records in log order, beginning at a decision's first record. Not thread-safe.
 
     Attributes:
         foreign: the records that were passed by.
         met_another_log: whether one of them was a decision of another log.
-        undecoded_next: what stands under the key of the decision that comes next and cannot be decoded, with its place;
-            empty if nothing does. Once that decision came, the record was foreign.
+        undecoded_next: the place of a record that has the key of the next decision and cannot be decoded, and the
+            reason; otherwise empty. Empty again once that decision came, because the record was foreign then.
     """
 
     def __init__(self, log_id: str = "", next_seq: Seq | None = None, foreign: ForeignRecords | None = None) -> None:
-        """Begin.
+        """Begin before the next decision.
 
         Args:
-            log_id: the log that is read; empty lets the first decision name it.
-            next_seq: the decision that comes next; None if that is not known.
-            foreign: goes on from an earlier reading of the same topic.
+            log_id: the log that is read; if empty, the first decision determines it.
+            next_seq: the seq of the next decision; None if it is not known.
+            foreign: the count of an earlier reading of the same topic, to be continued.
         """
         self.foreign = foreign or ForeignRecords(DECISIONS)
         self.met_another_log = False
@@ -42,7 +42,7 @@ class DecisionStream:
 
     @property
     def within_decision(self) -> bool:
-        """Whether a decision was begun whose last part has not come."""
+        """Whether some parts of a decision were read and others are missing."""
         return self._assembler.within_decision
 
     @property
@@ -51,11 +51,14 @@ class DecisionStream:
         return self._assembler.log_id
 
     def take(self, record: RawRecord) -> Decision | None:
-        """The decision that this record completes; None while parts are missing, and for a foreign record.
+        """Take the next record; return the decision that it completes.
+
+        Returns:
+            None while parts are missing, and for a foreign record.
 
         Raises:
-            UnsupportedFeatureLevelError: a newer version wrote it; the message names the place.
-            LogContinuityError: it is a part of a decision that cannot follow here; the message names the place.
+            UnsupportedFeatureLevelError: a newer version wrote the record; the message names the place.
+            LogContinuityError: the record is a part of a decision that cannot follow here; the message names the place.
         """
         place = f"{DECISIONS}[{record.partition}]@{record.offset}"
         try:
@@ -73,7 +76,7 @@ class DecisionStream:
         return decision
 
     def belongs(self, record: RawRecord) -> bool:
-        """Whether the record is a decision's or a part of one, of this log; it is not taken."""
+        """Whether the record is a decision of this log or a part of one; the record is not taken."""
         try:
             DecisionAssembler(log_id=self.log_id).read(record.value)
         except InvalidInputError:

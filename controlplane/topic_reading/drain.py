@@ -1,4 +1,4 @@
-"""Reading partitions up to an end: which end that is, when the reading stands still, and how long it may take."""
+"""Reads partitions up to an end, within time limits."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ _MAX_RECORDS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """How long a reading may take.
+    """The time limits of a reading.
 
     Attributes:
-        clock: measures it.
-        stall_ms: without anything new from a partition that is not read to its end.
-        total_ms: in all; None for as long as something new comes.
+        clock: measures the time.
+        stall_ms: limit of the time without progress in a partition that is not read to its end.
+        total_ms: limit of the total time; None for no limit.
     """
 
     clock: Clock
@@ -36,24 +36,25 @@ def drain(
     until: Mapping[TopicPartition, int] | None = None,
     max_records: int = _MAX_RECORDS,
 ) -> Iterator[Sequence[RawRecord]]:
-    """Assign partitions and read them until each was read up to an offset, or reports that it ends before.
+    """Assign partitions, and read each until an offset is reached or the broker reports an earlier end.
 
-    What counts as the end is described in :class:`controlplane.topic_reading.unread.Unread`.
+    The end is defined in :class:`controlplane.topic_reading.unread.Unread`.
 
     Args:
-        reader: reads from here on what this assigns.
+        reader: is assigned these partitions, and no others.
         begin: the first offset of each partition.
-        limits: how long it may take. News of a partition that is read to its end already do not count, and neither does
-            an end that is reported again: they would hide that nothing comes of another partition.
-        until: for each partition the offset before which records are wanted; None asks for the present ends.
+        limits: of the time. Records of a partition that is already read to its end are no progress, and neither is a
+            repeated report of an end: they would hide that another partition brings nothing.
+        until: for each partition the offset before which records are wanted; None stands for the present ends.
         max_records: of one batch.
 
     Yields:
-        Batches as they come. The last ones may hold records behind ``until``.
+        Batches as they come. The last ones may hold records at or after ``until``.
 
     Raises:
-        LogUnavailableError: the log did not answer, or nothing new came for too long; the message names the partitions.
-        LogContinuityError: records from ``begin`` on are no longer kept, or a partition ends before: it was recreated.
+        LogUnavailableError: the log did not answer, or made no progress for too long; the message names the partitions.
+        LogContinuityError: records from ``begin`` on are no longer kept, or a partition ends before ``begin`` because
+            it was recreated.
     """
     ends = present_ends(reader, begin) if until is None else until
     reader.assign(begin)
@@ -71,10 +72,10 @@ def drain(
 
 
 def present_ends(reader: LogReader, begin: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """The last stable offset of each partition, as the broker says it now.
+    """The last stable offset of each partition, asked of the broker now.
 
     Args:
-        reader: is only asked; what it is assigned stays.
+        reader: answers the request; its assignment does not change.
         begin: the partitions, and the first offset of each that is to be read.
 
     Raises:
@@ -87,7 +88,7 @@ def present_ends(reader: LogReader, begin: Mapping[TopicPartition, int]) -> dict
     for place, offset in begin.items():
         if offset > ends[place]:
             raise LogContinuityError(
-                f"{place.topic}[{place.partition}] ends at offset {ends[place]}, needed is {offset}: records were "
+                f"{place.topic}[{place.partition}] ends at offset {ends[place]}, but {offset} is needed: records were "
                 "lost, or the topic was recreated"
             )
     return ends

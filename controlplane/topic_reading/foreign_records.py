@@ -1,7 +1,7 @@
-"""Records that a reader passes by: counted, and named in the log at a bounded rate.
+"""Foreign records, which a reader passes by: they are counted, and logged at a bounded rate.
 
-A record is foreign where it is not what the topic's only writer writes: garbage, a key that does not belong to its
-value, another decision log's record. Readers of every topic of a cluster share this.
+A record is foreign if the topic's only writer cannot have written it: garbage, a key that does not belong to its value,
+another decision log's record. The readers of all topics of a cluster share this module.
 """
 
 import hashlib
@@ -14,24 +14,24 @@ import structlog
 from controlplane.ports import RawRecord
 
 _LOG_INTERVAL_MS: Final = 10_000
-"""Between two lines about one topic, in its append time: a flood of foreign records must not become one of lines."""
+"""Least append time between two log lines about one topic, so that many foreign records do not flood the log."""
 _MOST_KEYS: Final = 1_000
-"""So many keys are remembered, to be named again only with another value."""
+"""The number of keys that are remembered; a remembered key is logged again only with another value."""
 _SHOWN: Final = 80
-"""Characters of a key that are shown."""
+"""The number of characters of a key that are logged."""
 
 _log = structlog.get_logger(__name__)
 
 
 class ForeignRecords:
-    """What one reader has passed by in one topic of one partition. Not thread-safe.
+    """The foreign records that one reader met in one topic of one partition. Not thread-safe.
 
     Attributes:
-        total: how many records; one that is read again, because its reader began again, counts once.
+        total: the number of records. A record that is read again, because its reader began again, counts once.
     """
 
     def __init__(self, topic: str, on_record: Callable[[], None] = lambda: None) -> None:
-        """Nothing was passed by yet; ``on_record`` is called once for each record that is."""
+        """Begin with none; ``on_record`` is called once for each foreign record."""
         self.total = 0
         self._topic = topic
         self._on_record = on_record
@@ -41,11 +41,11 @@ class ForeignRecords:
         self._unnamed = 0
 
     def begin_anew(self) -> None:
-        """The topic was made again: what stands at an offset that was read before is another record."""
+        """Forget the position, because the topic was recreated and its offsets hold other records now."""
         self._next_offset = 0
 
     def note(self, record: RawRecord, problem: str) -> None:
-        """Count a record, and say where it stands and what is wrong with it, unless that was said just now."""
+        """Count a record, and log its place and its problem unless that was logged recently."""
         if record.offset < self._next_offset:
             return
         self._next_offset = record.offset + 1

@@ -1,7 +1,7 @@
-"""Where following the decision log begins: behind the newest snapshot that is whole and the log's own, or at its start.
+"""Finds the place where following the decision log begins: after the newest usable snapshot, or at the log's start.
 
-A snapshot that cannot be used is passed over for the one before it, and the log says which and why. None is trusted by
-itself: the last decision in it is read back from where it says that it stands, and has to be the same.
+An unusable snapshot is skipped in favour of the one before it, with a log line that gives the reason. No snapshot is
+trusted by itself: its last decision is read from the log at the offset that it names, and has to be the same.
 """
 
 from collections.abc import Callable
@@ -35,16 +35,16 @@ _log = structlog.get_logger(__name__)
 def find_start_point(
     reader: LogReader, clock: Clock, allowed: Callable[[SnapshotPart], bool] = lambda _: True
 ) -> LogPoint:
-    """The place in the log at which to begin, with the state there: the latest that a snapshot gives, or the start.
+    """The place in the log at which to begin, with the state there: after the latest usable snapshot, or the start.
 
     Args:
-        reader: reads the cluster's topics; what it was assigned before is forgotten.
+        reader: reads the cluster's topics; its former assignment is replaced.
         clock: for deadlines.
-        allowed: whether a snapshot with such a header is early enough for what is asked.
+        allowed: whether a snapshot with the given header is early enough for the caller.
 
     Raises:
         LogUnavailableError: Kafka did not answer in time.
-        LogContinuityError: there are snapshots of a log that is empty now: it was deleted or recreated.
+        LogContinuityError: there are snapshots, but the log is empty: it was deleted or recreated.
         UnsupportedFeatureLevelError: a newer version wrote the last decision of a snapshot.
     """
     catalog = read_catalog(reader, clock)
@@ -55,7 +55,7 @@ def find_start_point(
         try:
             point = point_of(reader, clock, snapshot)
         except InvalidInputError as error:
-            _log.warning("snapshot passed over", snapshot=snapshot.snapshot_id, reason=error.detail)
+            _log.warning("snapshot skipped", snapshot=snapshot.snapshot_id, reason=error.detail)
         else:
             _log.info("beginning from a snapshot", snapshot=snapshot.snapshot_id, seq=point.state.seq)
             return point
@@ -63,7 +63,7 @@ def find_start_point(
 
 
 def read_catalog(reader: LogReader, clock: Clock) -> SnapshotCatalog:
-    """What the topic of snapshots holds now.
+    """Read the snapshots that the topic holds now.
 
     Raises:
         LogUnavailableError: Kafka did not answer in time.
@@ -77,7 +77,7 @@ def read_catalog(reader: LogReader, clock: Clock) -> SnapshotCatalog:
 
 
 def require_kept(reader: LogReader, offset: int) -> None:
-    """Refuse to read decisions from an offset before which some are missing.
+    """Check that the decisions from an offset on are still kept.
 
     Raises:
         LogUnavailableError: Kafka did not answer in time.
@@ -85,7 +85,7 @@ def require_kept(reader: LogReader, offset: int) -> None:
     """
     first = reader.start_offsets(DECISIONS)[_LOG]
     if first > offset:
-        message = f"topic {DECISIONS} begins at offset {first}, needed is {offset}: decisions were deleted"
+        message = f"topic {DECISIONS} begins at offset {first}, but {offset} is needed: decisions were deleted"
         raise LogContinuityError(message)
 
 
@@ -99,14 +99,14 @@ def _part(record: RawRecord) -> SnapshotPart | str | None:
 
 
 def point_of(reader: LogReader, clock: Clock, snapshot: StoredSnapshot) -> LogPoint:
-    """The place in the log, and the state there, that a snapshot gives and the log confirms.
+    """The place in the log and the state there, as given by a snapshot and confirmed by the log.
 
     Raises:
-        InvalidInputError: it is not whole, not what was written, or not of this log; the detail says which.
+        InvalidInputError: the snapshot is incomplete, damaged, or not of this log; the detail says which.
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: the log is empty: it was deleted or recreated.
-        UnsupportedFeatureLevelError: a newer version wrote the decision in the log. What the snapshot says of its own
-            level stops no reader: anything that may write to the topic can say it.
+        UnsupportedFeatureLevelError: a newer version wrote the decision in the log. The level that the snapshot names
+            itself stops no reader, because anything with the right to write to the topic can forge it.
     """
     header = snapshot.header
     if snapshot.problem or header is None:
@@ -114,13 +114,13 @@ def point_of(reader: LogReader, clock: Clock, snapshot: StoredSnapshot) -> LogPo
     decision, last_offset = _read_back(reader, clock, header)
     state = restored(snapshot.parts)
     if (decision.digest(), decision.state_digest) != (state.last_digest, header.state_digest):
-        detail = f"the log holds another decision {decision.seq} of log {decision.log_id!r} where its last one stood"
+        detail = f"the log holds another decision {decision.seq} of log {decision.log_id!r} at the snapshot's offset"
         raise InvalidInputError(DAMAGED, detail)
     return LogPoint(state, header.last_decision_offset, last_offset + 1)
 
 
 def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[Decision, int]:
-    """The decision that stands where the snapshot says that its last one does, and the offset of its last record."""
+    """The decision at the offset that the snapshot names for its last decision, and the offset of its last record."""
     first, end = reader.start_offsets(DECISIONS)[_LOG], reader.end_offsets(DECISIONS)[_LOG]
     if first == end:
         message = (
@@ -132,7 +132,7 @@ def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[D
 
 
 def require_stands(reader: LogReader, clock: Clock, point: LogPoint) -> None:
-    """Refuse a topic that does not hold the last decision of a place any more, unless that was deleted with age.
+    """Check that the topic still holds the last decision of a place, unless retention has deleted it.
 
     Raises:
         LogUnavailableError: Kafka did not answer in time.
@@ -151,8 +151,8 @@ def require_stands(reader: LogReader, clock: Clock, point: LogPoint) -> None:
             return
         problem = f"it holds another decision {decision.seq} there"
     message = (
-        f"decision {state.seq} of log {state.log_id!r} was read at {DECISIONS}[0]@{point.last_decision_offset}, and "
-        f"does not stand there any more ({problem}): the topic was recreated; {RESTORE_OR_BEGIN_ANEW}"
+        f"decision {state.seq} of log {state.log_id!r} was read at {DECISIONS}[0]@{point.last_decision_offset}, but "
+        f"is no longer there ({problem}): the topic was recreated; {RESTORE_OR_BEGIN_ANEW}"
     )
     raise LogContinuityError(message)
 
@@ -160,7 +160,7 @@ def require_stands(reader: LogReader, clock: Clock, point: LogPoint) -> None:
 def _decision_at(
     reader: LogReader, clock: Clock, offset: int, name: tuple[str, Seq], kept: tuple[int, int]
 ) -> tuple[Decision, int]:
-    """The decision that begins at an offset, and the offset of its last record; ``name`` is its log and its seq.
+    """The decision that begins at an offset, and the offset of its last record; ``name`` is its log id and its seq.
 
     Raises:
         InvalidInputError: ``damaged_snapshot``: no decision of this log begins there.
@@ -170,7 +170,7 @@ def _decision_at(
     place = f"{DECISIONS}[0]@{offset}"
     first, end = kept
     if not first <= offset < end:
-        raise InvalidInputError(DAMAGED, f"its last decision stood at {place}, and the log keeps {first} to {end}")
+        raise InvalidInputError(DAMAGED, f"its last decision was at {place}, but the log keeps {first} to {end}")
     assembler = DecisionAssembler(None, *name)
     limits = ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
     for records in drain(reader, {_LOG: offset}, limits, {_LOG: end}, _MAX_RECORDS):

@@ -1,8 +1,8 @@
-"""Following the topic ``routing-table`` through a log reader: the driver of a table replica, for agents and clients.
+"""Follows the topic ``routing-table`` through a log reader: the driver of a table replica, for agents and clients.
 
-It begins at the start of the topic, folds what comes, and begins again when the replica says that only that mends it.
-Records that are no row of the table are passed by: only a forged marker of the cluster's own log ends a reader.
-It has no thread and no clock: its owner calls :meth:`TableFollower.step` in a loop.
+Reading begins at the start of the topic, and begins again when the replica can be made whole in no other way. Foreign
+records are skipped; only a forged marker of the cluster's own log ends a reader. There is no thread and no clock here:
+the owner calls :meth:`TableFollower.step` in a loop.
 """
 
 from typing import Final, NamedTuple
@@ -20,20 +20,20 @@ from controlplane.topic_reading.unread import Unread
 _PLACE: Final = TABLE_PLACE
 _MAX_RECORDS: Final = 2_000
 _AT_ONCE: Final = 3
-"""So many rebuilds in a row need not wait."""
+"""The number of rebuilds in a row that may follow each other without a wait."""
 _FIRST_WAIT_MS: Final = 1_000
 _LONGEST_WAIT_MS: Final = 60_000
 _MOST_COUNTED: Final = 20
-"""Beyond so many in a row the wait is the longest one anyway."""
+"""Rebuilds in a row are counted up to this number; the wait has reached its maximum before."""
 
 
 class Progress(NamedTuple):
-    """What one step brought.
+    """The result of one step.
 
     Attributes:
-        tables: new epochs in order, each whole.
-        ended: the topic was read to an end that was asked for, or that Kafka reported, and the last table shown (if
-            any) was the newest one there. Told once for each end.
+        tables: the new epochs in order, each a whole table.
+        ended: whether the step reached an end of the topic, asked for before or reported by Kafka, at which the last
+            table shown (if any) is the newest one. Set once for each end.
     """
 
     tables: tuple[RoutingTable, ...]
@@ -41,18 +41,18 @@ class Progress(NamedTuple):
 
 
 def fold_record(replica: TableReplica, record: RawRecord, foreign: ForeignRecords) -> RoutingTable | None:
-    """Let a replica take the next record of the topic; the new table if it closed an epoch whose digest fits.
+    """Fold the next record of the topic into a replica; return the new table if the record closes an epoch that fits.
 
     Raises:
-        LogContinuityError: it is a marker of this cluster's log that no leader can have written; the message names its
-            place.
+        LogContinuityError: the record is a marker of this cluster's log that no leader can have written; the message
+            names its place.
     """
     if record.key is None:
         foreign.note(record, "it has no key")
         return None
     row, problem = _decoded(record.key, record.value)
     if isinstance(row, EpochMarker) and replica.log_id not in {"", row.log_id}:
-        problem = f"an epoch marker of log {row.log_id!r}, this is log {replica.log_id!r}"
+        problem = f"an epoch marker of log {row.log_id!r}, but this is log {replica.log_id!r}"
     if problem:
         foreign.note(record, problem)
     try:
@@ -62,7 +62,7 @@ def fold_record(replica: TableReplica, record: RawRecord, foreign: ForeignRecord
 
 
 def _decoded(key: bytes, value: bytes | None) -> tuple[TableRow | EpochMarker | UnreadableRow | None, str]:
-    """What a record holds, and what is wrong with it; a row of an unknown kind has nothing wrong with it."""
+    """The row that a record holds, and the problem with it; a row of an unknown kind is no problem."""
     if value is None:
         return None, ""
     try:
@@ -76,22 +76,22 @@ def _decoded(key: bytes, value: bytes | None) -> tuple[TableRow | EpochMarker | 
 
 
 class TableFollower:
-    """Not thread-safe; the reader belongs to the follower.
+    """Follows the table with a reader that belongs to the follower. Not thread-safe.
 
     Attributes:
         table: the last table shown; None before the first.
         rebuilds: how often the topic had to be read from its start again.
-        awaits_repair: the end of the topic was reached, and no table there is whole: the last one stays until a leader
-            writes the table again.
+        awaits_repair: whether the end of the topic was reached without a whole table there. The last table stays in use
+            until a leader has written the table again.
         foreign: the records that were passed by.
     """
 
     def __init__(self, reader: LogReader, log_id: str = "") -> None:
-        """Begin at the start of the topic, at the first step.
+        """Begin at the start of the topic with the first step.
 
         Args:
             reader: a reader of the topic.
-            log_id: the decision log whose table is wanted; empty: that of the first table that is whole.
+            log_id: the decision log whose table is wanted; if empty, the first whole table determines it.
         """
         self.table: RoutingTable | None = None
         self.rebuilds = 0
@@ -108,12 +108,12 @@ class TableFollower:
         self._backoff = _RebuildBackoff()
 
     def step(self, timeout_ms: int) -> Progress:
-        """Fold what there is; returns at once with something, or with nothing after ``timeout_ms``.
+        """Fold the records that are available, after waiting for one for at most ``timeout_ms``.
 
         Raises:
-            LogUnavailableError: the broker does not answer where the topic begins or ends; call again.
+            LogUnavailableError: the broker does not say where the topic begins or ends; call again.
             LogContinuityError: the topic is not the continuation of what was read before.
-            InvariantViolationError: a leader committed rows that are no table.
+            InvariantViolationError: a leader committed rows that are not a valid table.
         """
         if self._next_offset is None:
             self._next_offset = self._reader.start_offsets(ROUTING_TABLE)[_PLACE]
@@ -140,32 +140,32 @@ class TableFollower:
         return Progress(tuple(shown), self._has_ended(batch, shows_table=bool(shown)))
 
     def fetch_anew(self) -> None:
-        """Let the next end that is told be one that the broker was asked for after this call."""
+        """Ask the broker for the end of the topic again, so that the next end reported is from after this call."""
         self._assigned = False
         self._unread, self._wants_end = None, True
 
     def close(self) -> None:
-        """Give the reader back."""
+        """Close the reader."""
         self._reader.close()
 
     def _up_to_present_end(self, next_offset: int) -> Unread:
         try:
             return Unread({_PLACE: next_offset}, self._reader.end_offsets(ROUTING_TABLE))
         except PrerequisiteError as error:
-            # The topic was there when reading began. While it is deleted and made again, it is only away.
+            # The topic existed when reading began, so it is being deleted and recreated: its absence is temporary.
             raise LogUnavailableError(str(error)) from error
 
     def _has_ended(self, batch: PolledBatch, *, shows_table: bool) -> bool:
-        """Whether a batch brought an end at which the last table shown is whole.
+        """Whether a batch reached an end at which the last table shown is whole.
 
-        An end at which it is not stays to be told: the epoch that makes it whole may come while a foreign writer goes
-        on, and then Kafka reports no other end.
+        An end without a whole table stays pending. The epoch that makes the table whole may come while a foreign writer
+        keeps appending, and then Kafka reports no further end.
         """
         if self._unread is not None:
             self._unread.take(batch)
         is_reached = self._unread is not None and not self._unread.places
         if not is_reached and _PLACE not in batch.ended:
-            # Rows without a table may be a foreign writer's, beside which no end is ever reported.
+            # Rows without a table may be those of a foreign writer, during which Kafka never reports an end.
             self._wants_end = self._wants_end or (bool(batch.records) and not shows_table)
             return False
         is_whole = self._is_whole()
@@ -186,17 +186,17 @@ class TableFollower:
 
     def _begin_again(self) -> None:
         self.rebuilds += 1
-        self._reader.assign({})  # nobody polls it until the broker has said where the topic begins
+        self._reader.assign({})  # nothing to poll until the broker has said where the topic begins
         self._replica = TableReplica(self.table, self._log_id)
         self._next_offset = None
         self.fetch_anew()
 
 
 class _RebuildBackoff:
-    """Whether reading the topic again from its start can help, and is not tried too often.
+    """Decides when reading the topic from its start again is worth a try.
 
-    It cannot where the last reading from the start ended with the same rows under the same marker. And while one
-    rebuild after the other ends without a whole table, the next one waits, by the append times of what comes meanwhile.
+    It is not if the last reading from the start ended with the same rows under the same marker. After several rebuilds
+    in a row without a whole table, the next one waits, in append time of the records that come meanwhile.
     """
 
     def __init__(self) -> None:

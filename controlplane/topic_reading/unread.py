@@ -1,7 +1,7 @@
-"""Which partitions still have to be read up to the ends that they had when the log was asked: shared by all readers.
+"""The partitions that still have to be read up to the ends that they had when the log was asked; shared by all readers.
 
-The end is an offset that was asked for before the reading, and not a moment in which nothing follows. Kafka reports the
-end of a partition only when a fetch brings nothing: where a foreign writer never pauses, that report never comes.
+An end is an offset that was asked for before the reading, not a moment at which no record follows. Kafka reports the
+end of a partition only when a fetch brings nothing, which never happens while a foreign writer keeps appending.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from controlplane.ports import PolledBatch
 class Unread:
     """Partitions that are not read yet up to an offset each. Not thread-safe.
 
-    Behind a transaction's control record there is no record, so the last offset may never be seen: there the reported
-    end counts. A position behind the end means that the topic was recreated; that partition stays unread, because the
-    reader's own error tells it.
+    A transaction's control record at the end of a partition is never returned to a reader, so the last offset may never
+    be seen; in that case the end that the broker reports counts. A position after the end means that the topic was
+    recreated. Such a partition stays unread, because the reader raises an error of its own for it.
 
     Attributes:
         places: the partitions that are not read to their ends.
@@ -25,14 +25,14 @@ class Unread:
         """Begin before the first poll.
 
         Args:
-            begin: the first offset that is read of each partition.
+            begin: the first offset to be read of each partition.
             ends: for each of them the offset before which everything is to be read.
         """
         self._ends = ends
         self.places = frozenset(place for place, offset in begin.items() if offset != ends[place])
 
     def take(self, batch: PolledBatch) -> bool:
-        """Take note of a batch; whether it brought anything new of a partition that was not read to its end."""
+        """Note a batch; return whether it brought anything new of a partition that was not read to its end."""
         read_to = {TopicPartition(record.topic, record.partition): record.offset + 1 for record in batch.records}
         has_news = not self.places.isdisjoint(read_to) or not self.places.isdisjoint(batch.ended)
         reached = {place for place, offset in read_to.items() if place in self.places and offset >= self._ends[place]}

@@ -101,7 +101,7 @@ def test_a_snapshot_with_any_damage_is_passed_over_for_the_one_before(data: st.D
     with structlog.testing.capture_logs() as lines:
         begun = find_start_point(world.reader(), world.clock)
     assert begun.state == older.state
-    assert [line["log_level"] for line in lines if line["event"] == "snapshot passed over"] == ["warning"]
+    assert [line["log_level"] for line in lines if line["event"] == "snapshot skipped"] == ["warning"]
 
 
 @given(st.randoms(use_true_random=False), st.integers(2, 4))

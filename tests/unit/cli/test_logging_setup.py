@@ -88,14 +88,14 @@ def test_people_are_spared_what_libraries_say(stream: io.StringIO) -> None:
 def test_a_command_says_sentences(stream: io.StringIO) -> None:
     """Among the lines of a command's own, a line of JSON looks like a part of the result that went astray."""
     configure_logging("blue", "info", LogFormat.AUTO, stream, of_service=False)
-    structlog.get_logger("part").warning("snapshot passed over", snapshot="s1", reason="a part is missing")
+    structlog.get_logger("part").warning("snapshot skipped", snapshot="s1", reason="a part is missing")
     logging.getLogger("library").warning("low on memory")
     try:
         int("defect")
     except ValueError:
         structlog.get_logger().exception("failed")
     first, second, third, *stack = stream.getvalue().splitlines()
-    assert first == "warning: snapshot passed over (snapshot: s1, reason: a part is missing)"
+    assert first == "warning: snapshot skipped (snapshot: s1, reason: a part is missing)"
     assert second == "warning: low on memory"
     assert third == "error: failed"
     assert "invalid literal" in stack[-1]

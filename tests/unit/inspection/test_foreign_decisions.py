@@ -227,5 +227,5 @@ def test_a_log_that_another_one_has_replaced_stops_a_standby() -> None:
         for decision in first.decisions:
             value = encode_decision(replace(decision, log_id="another"))[0]
             writer.send(OutgoingRecord(DECISIONS, b"1", value, 0))
-    with pytest.raises(LogContinuityError, match=r"does not stand there any more .* recreated"):
+    with pytest.raises(LogContinuityError, match=r"is no longer there .* recreated"):
         read_all(follower)

@@ -31,7 +31,7 @@ def test_steady_progress_may_not_last_for_ever() -> None:
         clock.advance(50)
         deadline.check(progress=True)
     clock.advance(50)
-    with pytest.raises(LogUnavailableError, match="the end was not reached in 1000 ms, the last news came 0 ms ago"):
+    with pytest.raises(LogUnavailableError, match="the end was not reached in 1000 ms, the last progress was 0 ms ago"):
         deadline.check(progress=True)
 
 
@@ -42,5 +42,5 @@ def test_standing_still_ends_sooner() -> None:
     clock.advance(30)
     deadline.check(progress=True)
     clock.advance(100)
-    with pytest.raises(LogUnavailableError, match="in 130 ms, the last news came 100 ms ago"):
+    with pytest.raises(LogUnavailableError, match="in 130 ms, the last progress was 100 ms ago"):
         deadline.check(progress=False)

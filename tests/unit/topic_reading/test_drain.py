@@ -145,7 +145,7 @@ def test_a_log_that_stops_answering_ends_the_wait() -> None:
     topic.reader.held_back = [SECOND]
     with pytest.raises(
         LogUnavailableError,
-        match=r"the end of heartbeats\[1\] was not reached in 250 ms, the last news came 200 ms ago",
+        match=r"the end of heartbeats\[1\] was not reached in 250 ms, the last progress was 200 ms ago",
     ):
         list(drain(topic.reader, {FIRST: 0, SECOND: 0}, topic.limits(stall_ms=200)))
 
@@ -172,7 +172,7 @@ def test_steady_news_may_not_last_for_ever_where_there_is_a_limit() -> None:
     """A contender has only so long; a question may read a long log for minutes."""
     topic = Topic()
     topic.append(0, 100)
-    with pytest.raises(LogUnavailableError, match="was not reached in 500 ms, the last news came 0 ms ago"):
+    with pytest.raises(LogUnavailableError, match="was not reached in 500 ms, the last progress was 0 ms ago"):
         list(drain(topic.reader, {FIRST: 0}, topic.limits(stall_ms=100, total_ms=500), max_records=1))
     assert len(offsets(drain(topic.reader, {FIRST: 0}, topic.limits(stall_ms=100), max_records=1))) == 100
 
@@ -189,7 +189,7 @@ def test_a_topic_that_ends_before_the_beginning_is_refused() -> None:
     """It was recreated, and its records are others: that there is nothing to read would hide it."""
     topic = Topic()
     topic.append(0, 2)
-    with pytest.raises(LogContinuityError, match=r"heartbeats\[0\] ends at offset 2, needed is 3: .*recreated"):
+    with pytest.raises(LogContinuityError, match=r"heartbeats\[0\] ends at offset 2, but 3 is needed: .*recreated"):
         list(drain(topic.reader, {FIRST: 3}, topic.limits()))
 
 

@@ -37,7 +37,7 @@ def passed_over(world: SnapshotWorld) -> tuple[State, list[str]]:
     """The state from which following begins, and why snapshots were passed over."""
     with structlog.testing.capture_logs() as lines:
         point = find_start_point(world.reader(), world.clock)
-    return point.state, [line["reason"] for line in lines if line["event"] == "snapshot passed over"]
+    return point.state, [line["reason"] for line in lines if line["event"] == "snapshot skipped"]
 
 
 def said(records: list[OutgoingRecord], change: Callable[[SnapshotPart], SnapshotPart]) -> list[OutgoingRecord]:
@@ -73,7 +73,7 @@ def test_a_snapshot_of_another_log_is_never_led_on() -> None:
     mine.store(snapshot_records(others.points[1]))
     state, (reason,) = passed_over(mine)
     assert state == State()
-    assert "decision 2 belongs to log 'log', this is log 'another'" in reason
+    assert "decision 2 belongs to log 'log', but this is log 'another'" in reason
 
 
 def test_a_snapshot_of_a_log_that_went_on_otherwise_is_never_led_on() -> None:
@@ -87,7 +87,7 @@ def test_a_snapshot_of_a_log_that_went_on_otherwise_is_never_led_on() -> None:
     mine.store(snapshot_records(others.points[1]))
     state, (reason,) = passed_over(mine)
     assert state == State()
-    assert "where its last one stood" in reason
+    assert "at the snapshot's offset" in reason
 
 
 def test_a_snapshot_beyond_the_end_of_the_log_is_passed_over() -> None:
