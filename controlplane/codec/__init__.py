@@ -1,4 +1,4 @@
 """The log's bytes: Avro schemas, framing, and the conversion between bytes and the core's values.
 
-No I/O but reading the package's own schema files, no Kafka: every function takes bytes or gives bytes.
+The only I/O is reading the package's own schema files; no module here knows Kafka. Functions take or return bytes.
 """

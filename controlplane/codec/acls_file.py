@@ -1,6 +1,6 @@
-"""The rights file, ``infra/kafka/acls.toml``: what each access role may do with a cluster's topics.
+"""The rights file, ``infra/kafka/acls.toml``: the operations that each access role may perform on a cluster's topics.
 
-Pure: text in, values out. The file itself explains its format.
+Pure functions from text to values. The file itself explains its format.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,20 +20,20 @@ from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError
 
 FORMAT = 1
-"""The only format of the file so far."""
+"""The only known format of the file."""
 
 _ROLE_KEYS = frozenset({"why", "rights"})
 
 
 class ResourceKind(Enum):
-    """What a right is about, as Kafka names it; the value is for people."""
+    """The kind of a right's resource, by Kafka's names; the value is for messages."""
 
     TOPIC = "topic"
     TRANSACTIONAL_ID = "transactional id"
 
 
 class Operation(Enum):
-    """What may be done, as the file writes it; Kafka writes it in capitals."""
+    """An operation of a right, as the file writes it; Kafka writes it in capitals."""
 
     CREATE = "create"
     DESCRIBE = "describe"
@@ -52,13 +52,13 @@ _OPERATIONS = {operation.value: operation for operation in Operation}
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One operation on one thing.
+    """One operation on one resource.
 
     Attributes:
-        kind: what the thing is.
-        name: its name without the cluster's in front.
-        operation: what may be done with it.
-        why: what does not work without it.
+        kind: the kind of the resource.
+        name: its name without the cluster's prefix.
+        operation: the operation that is allowed.
+        why: what does not work without the right.
     """
 
     kind: ResourceKind
@@ -67,18 +67,18 @@ class Right:
     why: str
 
     def full_name(self, cluster: str) -> str:
-        """The thing's name in Kafka."""
+        """The name of the resource in Kafka."""
         return topic_name(cluster, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessRole:
-    """What a principal of one role may do.
+    """A set of rights that a principal may have.
 
     Attributes:
-        name: the role's.
-        why: who has it.
-        rights: in the file's order, none twice.
+        name: of the role.
+        why: the parts that need the role.
+        rights: in the file's order, without duplicates.
     """
 
     name: str
@@ -88,11 +88,11 @@ class AccessRole:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role for a principal.
+    """A role given to a principal.
 
     Attributes:
-        role: what it may do.
-        principal: who, as Kafka writes it: ``User:ada``.
+        role: the access role.
+        principal: as Kafka writes it: ``User:ada``.
     """
 
     role: AccessRole
@@ -110,7 +110,7 @@ def parse_roles(text: str, source: str) -> tuple[AccessRole, ...]:
         The roles in the file's order.
 
     Raises:
-        ConfigurationError: it is no TOML, or says something that the format does not know.
+        ConfigurationError: the text is not valid TOML, or contains something that the format does not define.
     """
     document = parse_document(text, source, FORMAT)
     roles = table_in(document, "roles", source)
@@ -130,23 +130,23 @@ def role_named(roles: Sequence[AccessRole], name: str) -> AccessRole:
 
 
 def grants_of(roles: Sequence[AccessRole], assignments: Sequence[tuple[str, str]]) -> tuple[Grant, ...]:
-    """What is to be granted.
+    """The grants for pairs of a role's name and a principal, without duplicates.
 
     Args:
-        roles: those that there are.
-        assignments: the name of a role and a principal, each.
+        roles: the known roles.
+        assignments: pairs of the name of a role and a principal.
 
     Raises:
-        ConfigurationError: there is no such role, or the principal is none of Kafka's.
+        ConfigurationError: there is no such role, or the principal is not a principal of Kafka.
     """
     grants = []
     for name, principal in assignments:
         role = role_named(roles, name)
         kind, colon, user = principal.partition(":")
         if not (kind and colon and user):
-            raise ConfigurationError(f"role {name}: {principal!r} is no principal of Kafka; write User:NAME")
+            raise ConfigurationError(f"role {name}: {principal!r} is not a principal of Kafka; write User:NAME")
         if user == "*":
-            raise ConfigurationError(f"role {name}: {principal} is everybody; name each principal that has the role")
+            raise ConfigurationError(f"role {name}: {principal} is every user; name each principal that has the role")
         grants.append(Grant(role, principal))
     return tuple(dict.fromkeys(grants))
 
@@ -162,7 +162,7 @@ def _role(name: str, table: Table, where: str) -> AccessRole:
         named = (right.kind, right.name, right.operation)
         if named in known:
             raise ConfigurationError(
-                f"{where}: {right.operation.value} of {right.kind.value} {right.name} stands twice"
+                f"{where}: {right.operation.value} of {right.kind.value} {right.name} is listed twice"
             )
         known.add(named)
     return AccessRole(name, sentence_in(table, "why", where), tuple(rights))

@@ -1,7 +1,7 @@
-"""Values of the core to and from what the Avro library takes: compiled once for each type, from its annotations.
+"""Converts values of the core to and from those of the Avro library; compiled once for each type from its annotations.
 
 The schema of a value follows its dataclass or named tuple field by field; ``tests/unit/codec/test_drift.py`` compares
-them in both directions, so no field can be forgotten on either side.
+them in both directions, so that no field can be missing on either side.
 
 ==========================  ====================================================
 in the core                 in Avro
@@ -42,18 +42,18 @@ def to_datum(value: object) -> Datum:
     """The record of a dataclass or named tuple, for the Avro library.
 
     Raises:
-        TypeError: the value's type holds something that has no Avro form (a defect of the caller).
+        TypeError: the value's type contains something without an Avro form (a defect of the caller).
     """
     kind: Any = type(value)
     return cast("Datum", _required(_encoder(kind), kind)(value))
 
 
 def from_datum(expected: type[T], datum: Datum) -> T:
-    """The value of type ``expected`` from a record as the Avro library gives it.
+    """The value of type ``expected`` from a record of the Avro library.
 
     Raises:
-        InvalidInputError: ``unknown_<field>``: a text is none of its enum's values; the detail names the field.
-        ConfigurationError: a policy's values contradict themselves.
+        InvalidInputError: ``unknown_<field>``: a text is not a value of its enum; the detail names the field.
+        ConfigurationError: the values of a policy contradict each other.
     """
     kind: Any = expected
     return cast("T", _required(_decoder(kind, kind.__name__), kind)(datum))
@@ -84,30 +84,30 @@ def union_members(kind: object) -> tuple[Any, ...]:
 
 
 def unwrap(kind: Any) -> Any:  # noqa: ANN401 - a type expression
-    """The type that a ``NewType`` stands for; every other type as it is."""
+    """The type that a ``NewType`` stands for; every other type unchanged."""
     return unwrap(kind.__supertype__) if isinstance(kind, typing.NewType) else kind
 
 
 def is_enum(kind: object) -> bool:
-    """Whether it is an enum class."""
+    """Whether the type is an enum class."""
     return isinstance(kind, type) and issubclass(kind, enum.Enum)
 
 
 def is_map(kind: object) -> bool:
-    """Whether it is a mapping type."""
+    """Whether the type is a mapping."""
     origin = typing.get_origin(kind)
     return isinstance(origin, type) and issubclass(origin, Mapping)
 
 
 def element_type(kind: object) -> Any:  # noqa: ANN401 - a type expression
-    """What a tuple or mapping holds; None if the type is neither."""
+    """The type of the elements of a tuple or of the values of a mapping; None if the type is neither."""
     origin = typing.get_origin(kind)
     if origin is tuple:
         return typing.get_args(kind)[0]
     return typing.get_args(kind)[1] if is_map(kind) else None
 
 
-# None stands for "as it is": most fields are numbers and texts, and calling nothing is quickest.
+# None stands for "unchanged": most fields are numbers and texts, and no call is the fastest conversion.
 
 
 @functools.cache
@@ -150,7 +150,7 @@ def _record_encoder(kind: type) -> _Convert:
 
 
 def _growing_record_encoder(converts: Mapping[str, _Convert | None], defaults: Mapping[str, Any]) -> _Convert:
-    """For a record that former schemas hold, too: later fields are left out where they have the schema's default."""
+    """The encoder of a record that older schemas hold, too: later fields with the schema's default are left out."""
 
     def encode(value: object) -> Datum:
         items = {name: getattr(value, name) for name in converts}
@@ -164,7 +164,7 @@ def _growing_record_encoder(converts: Mapping[str, _Convert | None], defaults: M
 
 
 def _taker(getter: Callable[..., _Convert], names: Sequence[str]) -> _Convert:
-    """All fields at once, as a tuple even if there is only one."""
+    """A getter of all fields at once, as a tuple even if there is only one."""
     take = getter(*names)
     return take if len(names) > 1 else lambda value: (take(value),)
 
@@ -233,7 +233,7 @@ def _record_decoder(kind: type) -> _Convert:
 
 
 def _growing_record_decoder(kind: type, converts: Mapping[str, _Convert | None]) -> _Convert:
-    """For a record that a former schema may have written with fewer fields: those that are missing have defaults."""
+    """The decoder of a record that older schemas hold with fewer fields: missing fields have their defaults."""
 
     def decode(datum: Datum) -> object:
         return kind(

@@ -1,15 +1,15 @@
-"""Decisions to and from the records of the decision log.
+"""Converts decisions to and from the records of the decision log.
 
 A decision that fits into a message is one record. A larger one is written in parts, in order, in one transaction, under
-one key: each part repeats the plain fields and carries a slice of every list and map, also of the list within an event
-(the slots of one ``SlotsAssigned``). Joining the parts gives back exactly the decision that was cut. So every part is a
+one key. Each part repeats the scalar fields and has a slice of every list and map, also of the list within an event
+(the slots of one ``SlotsAssigned``). Joining the parts restores exactly the decision that was cut. So every part is a
 record of the same schema, and a query over all parts sees every moved slot once.
 
-Reading is strict: the log is the state, so no decision of it is skipped or guessed. A record that is none of its
-decisions, because it cannot be decoded or belongs to another log, is refused by itself, and the next one is read. A
-decision is written in the oldest version of its schema that can hold it, so that a reader that is not upgraded goes on
-until something is used that it could not know. There it stops: at a decision of a feature level that it does not know,
-and at a schema that it does not know, if the record stands under the key of the decision that comes next.
+Reading is strict: the log is the state, so none of its decisions is skipped or guessed. A record that is not one of its
+decisions, because it cannot be decoded or belongs to another log, is refused alone, and the next one is read. A
+decision is written in the oldest version of its schema that can hold it, so that a reader that is not upgraded can read
+on until something is used that it cannot know. It stops at a decision of a feature level that it does not know, and at
+a schema that it does not know if the record has the key of the next decision.
 """
 
 from collections import defaultdict
@@ -39,14 +39,14 @@ DEFAULT_MAX_PART_BYTES: Final = 900_000
 
 
 def _long_list(kind: type) -> str | None:
-    """The field of an event that may grow with the fleet: its only tuple. None if it has none.
+    """The field of an event that may grow with the number of slots or nodes: its only tuple. None if it has none.
 
     Raises:
         InvariantViolationError: there are two, of which one would never be cut.
     """
     lists = [name for name, hint in get_type_hints(kind).items() if get_origin(hint) is tuple]
     if len(lists) > 1:
-        raise InvariantViolationError(f"{kind.__name__} has the lists {', '.join(lists)}: an event may have one")
+        raise InvariantViolationError(f"{kind.__name__} has the lists {', '.join(lists)}: an event may have only one")
     return lists[0] if lists else None
 
 
@@ -57,7 +57,7 @@ _NAME: Final = Decision.__name__
 _CERTIFICATE_MAPS: Final = tuple(name for name, hint in field_types(Certificate) or () if is_map(hint))
 _CERTIFICATE_LISTS: Final = tuple(name for name, hint in field_types(Certificate) or () if get_origin(hint) is tuple)
 _WIDEST_PART_NUMBER: Final = 1 << 31
-"""Stands for part numbers while sizes are tried, so that the real ones never take more bytes."""
+"""The number for all part numbers while sizes are tried, so that the real ones never take more bytes."""
 
 
 def decision_key(seq: Seq) -> bytes:
@@ -82,11 +82,11 @@ def encode_decision(decision: Decision, max_part_bytes: int = DEFAULT_MAX_PART_B
 
 
 def check_schema_level(decision: Decision) -> None:
-    """Refuse to write a decision that readers of its feature level could not read.
+    """Check that readers of a decision's feature level can read its schema version.
 
     Raises:
-        InvariantViolationError: it needs a version of the schema that is written from a later level on (a defect of the
-            caller).
+        InvariantViolationError: the decision needs a version that is written only from a later level on (a defect of
+            the caller).
     """
     version = _schema_version(decision)
     if version > version_at(_NAME, decision.feature_level):
@@ -95,7 +95,7 @@ def check_schema_level(decision: Decision) -> None:
 
 
 def _schema_version(decision: Decision) -> int:
-    """The oldest version of the schema that holds all of a decision."""
+    """The oldest version of the schema that can hold a decision."""
     return oldest_version_for(_NAME, needed_level(decision))
 
 
@@ -104,7 +104,7 @@ def _framed(datum: Datum, version: int) -> bytes:
 
 
 class _EventPiece(NamedTuple):
-    """An event, or one element of an event's list; ``place`` is the event's in the decision."""
+    """An event, or one element of an event's list; ``place`` is the position of the event in the decision."""
 
     place: int
     name: str
@@ -114,11 +114,11 @@ class _EventPiece(NamedTuple):
 
 
 _Piece: TypeAlias = tuple[str, object]
-"""The smallest thing that is not cut: the list or map it belongs to, and the item."""
+"""The smallest unit that is not cut: the name of its list or map, and the item."""
 
 
 class _Cutter:
-    """Cuts a decision into parts of at most so many bytes."""
+    """Cuts a decision into parts of at most ``max_part_bytes``."""
 
     def __init__(self, datum: Datum, version: int, max_part_bytes: int) -> None:
         self._datum = datum
@@ -127,7 +127,7 @@ class _Cutter:
         self._pieces = list(_pieces(datum))
 
     def parts(self) -> Iterator[Datum]:
-        """The parts, without their numbers; found by halving, so equal decisions are cut alike."""
+        """The parts, without their numbers; found by halving, so that equal decisions are cut alike."""
         return self._halve(0, len(self._pieces))
 
     def _halve(self, start: int, end: int) -> Iterator[Datum]:
@@ -210,25 +210,25 @@ def _map(items: list[object]) -> Datum:
 
 
 OTHER_LOG: Final = "another_log"
-"""The reason with which a decision of another log is refused."""
+"""The reason for which a decision of another log is refused."""
 
 
 class DecisionAssembler:
     """Joins the records of the decision log into decisions, in log order. Not thread-safe.
 
-    A reader begins at a decision's first record: at the log's start, or where a snapshot or a decision ended.
+    Reading has to begin at a decision's first record: at the log's start, or after a snapshot or a decision.
 
     Attributes:
-        log_id: the log that is read; empty before its first decision, which names it.
+        log_id: the log that is read; empty before its first decision, which determines it.
     """
 
     def __init__(self, framing: Framing | None = None, log_id: str = "", next_seq: Seq | None = None) -> None:
-        """Begin without a decision under way.
+        """Begin before a decision.
 
         Args:
-            framing: None means the package's schemas.
-            log_id: the log that is read, if that is known.
-            next_seq: the decision that comes next, if that is known.
+            framing: None stands for the package's schemas.
+            log_id: the log that is read, if it is known.
+            next_seq: the seq of the next decision, if it is known.
         """
         self.log_id = log_id
         self._next_seq = next_seq
@@ -239,23 +239,23 @@ class DecisionAssembler:
 
     @property
     def within_decision(self) -> bool:
-        """Whether a decision was begun whose last part has not come."""
+        """Whether some parts of a decision were read and others are missing."""
         return self._pending is not None
 
     def is_next(self, key: bytes | None) -> bool:
-        """Whether this is the key of the decision that comes next, as far as that is known."""
+        """Whether this is the key of the next decision; False if its seq is not known."""
         return self._next_seq is not None and key == decision_key(self._next_seq)
 
     def add(self, value: bytes | None, key: bytes | None = None) -> Decision | None:
-        """The decision that this record completes; None while parts are missing.
+        """Take the next record; return the decision that it completes, or None while parts are missing.
 
-        Without its key, a record in a schema that is not known is none of this log.
+        A record with an unknown schema and without a key counts as foreign.
 
         Raises:
-            InvalidInputError: the record is none of this log: the next one is to be read. A decision that was begun
-                goes on there.
-            UnsupportedFeatureLevelError: the record was written by a newer version: its feature level, its schema or a
-                value in it is not known here.
+            InvalidInputError: the record does not belong to this log; read the next one. A decision of which parts were
+                read is continued by it.
+            UnsupportedFeatureLevelError: a newer version wrote the record: its feature level, its schema or a value in
+                it is not known here.
             LogContinuityError: the record is not the part that has to follow.
         """
         datum = self.read(value, key)
@@ -279,10 +279,10 @@ class DecisionAssembler:
             ) from error
 
     def read(self, value: bytes | None, key: bytes | None = None) -> Datum:
-        """One record as it stands there, whichever part it is; the first one names the log.
+        """Decode one record, of any part; the first one determines the log id.
 
         Raises:
-            InvalidInputError: the record is none of this log.
+            InvalidInputError: the record does not belong to this log.
             UnsupportedFeatureLevelError: a newer version wrote it.
         """
         if value is None:
@@ -298,24 +298,24 @@ class DecisionAssembler:
             raise
         if schema.name != _NAME:
             raise InvalidInputError("wrong_record_type", f"the record is a {schema.name}; decisions takes {_NAME}")
-        # As it was written: resolving costs twice as much again, and later fields have their defaults in the core.
+        # Not resolved to the newest schema: that would double the cost, and later fields have defaults in the core.
         datum = read_body(value, start, schema)
         log_id = cast("str", datum["log_id"])
         if self.log_id not in {"", log_id}:
             raise InvalidInputError(
-                OTHER_LOG, f"decision {datum['seq']} belongs to log {log_id!r:.80}, this is log {self.log_id!r}"
+                OTHER_LOG, f"decision {datum['seq']} belongs to log {log_id!r:.80}, but this is log {self.log_id!r}"
             )
         level = cast("int", datum["feature_level"])
         if level > FEATURE_LEVEL:
             raise UnsupportedFeatureLevelError(
-                f"decision {datum['seq']} needs feature level {level}, this version knows {FEATURE_LEVEL}: "
+                f"decision {datum['seq']} needs feature level {level}, but this version knows {FEATURE_LEVEL}: "
                 "upgrade before reading on"
             )
         self.log_id = log_id
         return datum
 
     def _may_be_next(self, key: bytes | None) -> bool:
-        """Whether the record under this key has to be taken for the log's next decision, whatever it holds."""
+        """Whether a record with this key has to be taken for the log's next decision, regardless of its value."""
         if not self.log_id:
             return True
         if self._next_seq is None:
@@ -323,12 +323,12 @@ class DecisionAssembler:
         return self.is_next(key)
 
     def _expect(self, datum: Datum, part: int, part_count: int) -> None:
-        """Parts come whole and in order: they are written in one transaction and read in read_committed."""
+        """Check that parts are complete and in order, as written in one transaction and read in read_committed."""
         expected = (0, part_count) if self._pending is None else (self._next_part, self._part_count)
         if (part, part_count) != expected or not 0 <= part < part_count:
             raise LogContinuityError(
-                f"part {part} of {part_count} of decision {datum['seq']} stands where part {expected[0]} of "
-                f"{expected[1]} has to: read from a decision's first record on, in read_committed"
+                f"part {part} of {part_count} of decision {datum['seq']} was read instead of part {expected[0]} of "
+                f"{expected[1]}: read from a decision's first record on, in read_committed"
             )
 
 
@@ -337,7 +337,7 @@ def _joined_parts(before: Datum | None, after: Datum, *, continues: bool) -> Dat
     more = cast("list[tuple[str, Datum]]", after["events"])
     if continues:
         if not events or not more or events[-1][0] != more[0][0]:
-            raise LogContinuityError(f"decision {after['seq']}: a part continues an event that is not there")
+            raise LogContinuityError(f"decision {after['seq']}: a part continues an event that is missing")
         joined = cast("Datum", _joined(events[-1][1], more[0][1], f"decision {after['seq']}, event {more[0][0]}"))
         events, more = [*events[:-1], (events[-1][0], joined)], more[1:]
     if before is None:
@@ -347,7 +347,7 @@ def _joined_parts(before: Datum | None, after: Datum, *, continues: bool) -> Dat
 
 
 def _joined(before: object, after: object, path: str) -> object:
-    """Lists one after the other, maps together; everything else has to be the same in both."""
+    """Join two values: lists one after the other, maps by their keys; other values have to be equal."""
     if isinstance(before, list) and isinstance(after, list):
         return before + after
     if isinstance(before, dict) and isinstance(after, dict):

@@ -1,11 +1,11 @@
-"""How a record says which schema wrote it.
+"""The bytes before a record's body that name the schema that wrote it.
 
-Two framings stand before the Avro body:
+Two framings can precede the Avro body:
 
-* Avro single-object encoding: ``C3 01`` and the schema's fingerprint, 8 bytes little-endian. No registry is needed; it
-  is the only one that we write.
-* Confluent's: ``00`` and a registry's schema id, 4 bytes big-endian. It is read where the caller can say which schema
-  an id means.
+* Avro single-object encoding: ``C3 01`` and the schema's fingerprint, 8 bytes little-endian. It needs no registry, and
+  is the only one that is written.
+* Confluent's framing: ``00`` and a registry's schema id, 4 bytes big-endian. It is read if the caller names the schemas
+  of the ids.
 
 Source: the Avro specification, "Single object encoding"; Confluent Schema Registry, "Wire format".
 """
@@ -26,18 +26,18 @@ SINGLE_OBJECT_HEADER_BYTES = 10
 CONFLUENT_HEADER_BYTES = 5
 
 Datum: TypeAlias = dict[str, object]
-"""A record as the Avro library takes and gives it: fields by name, nested records alike."""
+"""A record in the form of the Avro library: fields by name, nested records alike."""
 
 
 class Framing:
-    """Puts the header before a body and reads it back. Immutable; safe to share between threads."""
+    """Writes the header before a body, and reads it. Immutable; safe to share between threads."""
 
     def __init__(self, store: SchemaStore, schema_ids: Mapping[int, SchemaVersion] | None = None) -> None:
-        """Choose what is understood.
+        """Choose the schemas that can be read and written.
 
         Args:
             store: the schemas.
-            schema_ids: accept Confluent framing, with this meaning of its ids; None refuses every id.
+            schema_ids: the schemas of Confluent's ids; None refuses every id.
         """
         self._store = store
         self._schema_ids = dict(schema_ids or {})
@@ -48,7 +48,7 @@ class Framing:
         return self._store
 
     def unframe(self, value: bytes) -> tuple[Schema, int]:
-        """Which schema wrote the record, and at which byte its body begins.
+        """The schema that wrote the record, and the byte at which the record's body begins.
 
         Raises:
             InvalidInputError: ``not_avro_framed``, ``truncated``, ``unknown_fingerprint`` or ``unknown_schema_id``.
@@ -111,7 +111,7 @@ class Framing:
             raise InvalidInputError(
                 "unknown_fingerprint",
                 f"no schema here has the fingerprint {fingerprint.hex()}: the writer is newer than this reader, or "
-                "writes a schema of its own",
+                "uses a schema of its own",
             )
         return schema
 
@@ -124,14 +124,14 @@ class Framing:
         if schema is None:
             raise InvalidInputError(
                 "unknown_schema_id",
-                f"schema id {schema_id} is not known: name the registry's ids to the reader (--schema-id), or write "
+                f"schema id {schema_id} is not known: give the reader the registry's ids (--schema-id), or write "
                 "single-object encoding",
             )
         return schema
 
 
 def read_body(value: bytes, start: int, schema: Schema, reader_schema: object = None) -> Datum:
-    """The record that stands in ``value`` from ``start`` to its end.
+    """The record in ``value``, from ``start`` to the end.
 
     Raises:
         InvalidInputError: ``truncated``, ``trailing_bytes`` or ``undecodable``.
@@ -158,7 +158,7 @@ def read_body(value: bytes, start: int, schema: Schema, reader_schema: object = 
 
 
 def _ends_within_a_number(error: Exception, value: bytes, buffer: BytesIO) -> bool:
-    """Whether all was read and the last byte announced another one: fastavro has no error of its own for that."""
+    """Whether the last byte announces a further one that is missing; fastavro has no error of its own for that."""
     return isinstance(error, IndexError) and buffer.tell() == len(value) and bool(value[-1:] > b"\x7f")
 
 
@@ -169,18 +169,18 @@ def default_framing() -> Framing:
 
 
 def framing_with(schema_ids: Mapping[int, str]) -> Framing:
-    """As :func:`default_framing`, and Confluent framing with these ids of a registry is read.
+    """Like :func:`default_framing`, but Confluent framing with the given ids of a registry is read as well.
 
     Args:
         schema_ids: registry id to record and version, as the schema's file is named: ``{17: "Heartbeat.v1"}``.
 
     Raises:
-        ConfigurationError: an id is not between 0 and 2^32 - 1, or a name is none of the package's schemas.
+        ConfigurationError: an id is not between 0 and 2^32 - 1, or a name is not one of the package's schemas.
     """
     known = {str(schema.id): schema.id for schema in default_store().all()}
     for schema_id, name in schema_ids.items():
         if not 0 <= schema_id < 1 << 32:
             raise ConfigurationError(f"schema id {schema_id} ({name}) is not between 0 and 4,294,967,295")
         if name not in known:
-            raise ConfigurationError(f"schema id {schema_id}: {name!r} is none of the schemas {', '.join(known)}")
+            raise ConfigurationError(f"schema id {schema_id}: {name!r} is not one of the schemas {', '.join(known)}")
     return Framing(default_store(), {schema_id: known[name] for schema_id, name in schema_ids.items()})

@@ -1,7 +1,6 @@
-"""What makes an input record impossible, whatever the state of the cluster.
+"""Checks of input records that do not depend on the state of the cluster.
 
-Each check names the field, the value and what would have been right; the reasons are listed in
-``docs/reference/schemas.md``.
+Each error names the field, the value and the expected value; the reasons are listed in ``docs/reference/schemas.md``.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +19,7 @@ from controlplane.core.values.addresses import Address
 from controlplane.errors import InvalidInputError
 
 MAX_INCARNATION: Final = (1 << 53) - 1
-"""The greatest incarnation. One more process life must stay possible in 64 bits, and exact in JSON and JavaScript."""
+"""The greatest incarnation. A further one has to fit into 64 bits, and to be exact in JSON and JavaScript."""
 
 _UNKNOWN_USAGE: Final = (-1.0, -1.0)
 
@@ -60,7 +59,7 @@ REASONS: Final[dict[str, str]] = {
 
 
 def check_payload(payload: InputPayload) -> None:
-    """Refuse a payload that no node, controller or operator can mean.
+    """Refuse a payload with values that no node, controller or operator can mean.
 
     Raises:
         InvalidInputError: with one of :data:`REASONS`.
@@ -69,7 +68,7 @@ def check_payload(payload: InputPayload) -> None:
 
 
 def check_key(payload: InputPayload, key: bytes | None) -> None:
-    """A record stands under the id that it carries: the key decides the partition, so a wrong one breaks its order.
+    """Check that the record's key is the id in its value: the key determines the partition, and so the order.
 
     A tick is written to every partition by number; its key does not matter.
 

@@ -1,7 +1,7 @@
-"""Input records: bytes to checked payloads and back.
+"""Converts input records between bytes and checked payloads.
 
-Everything that one record can be checked for without knowing the cluster is checked here, on the way in and on the way
-out, so that the core meets only values that are possible. What is refused becomes a dead letter with the reason.
+Everything that one record can be checked for without the state of the cluster is checked here, on reading and on
+writing, so that the core receives possible values only. A refused record becomes a dead letter with the reason.
 """
 
 import functools
@@ -29,7 +29,7 @@ from controlplane.core.values.inputs import InputRecord
 from controlplane.errors import InvalidInputError
 
 MAX_RECORD_BYTES: Final = 256 * 1024
-"""A record whose key and value are longer together is refused."""
+"""Limit of a record's size: a record whose key and value together are larger is refused."""
 
 TOPIC_TYPES: Final[dict[str, tuple[type[InputPayload], ...]]] = {
     HEARTBEATS: (Heartbeat, Tick),
@@ -37,11 +37,11 @@ TOPIC_TYPES: Final[dict[str, tuple[type[InputPayload], ...]]] = {
     MEMBERSHIP: (NodeJoined, NodeLeaving, NodeLeft),
     INTENTS: (Intent,),
 }
-"""Which records belong on which input topic."""
+"""The records that belong on each input topic."""
 
 
 class RawInput(Protocol):
-    """A record as it stands in a topic (``controlplane.ports.RawRecord`` is one); the topic is told separately."""
+    """A record as it is stored in a topic, without the topic's name (``controlplane.ports.RawRecord`` is one)."""
 
     @property
     def partition(self) -> int:
@@ -84,7 +84,7 @@ def decode_input(topic: str, raw: RawInput, framing: Framing | None = None) -> I
     value = raw.value
     key = raw.key
     if value is None:
-        raise InvalidInputError("missing_value", "the record has no value: input topics know no removal")
+        raise InvalidInputError("missing_value", "the record has no value: input topics have no tombstones")
     if len(value) + len(key or b"") > MAX_RECORD_BYTES:
         raise InvalidInputError(
             "record_too_large", f"key and value have {len(value) + len(key or b'')} bytes, at most {MAX_RECORD_BYTES}"
@@ -96,10 +96,10 @@ def decode_input(topic: str, raw: RawInput, framing: Framing | None = None) -> I
 
 
 def encode_input(payload: InputPayload) -> bytes:
-    """Check a payload and write it, framed.
+    """Check a payload and return its framed bytes.
 
     Raises:
-        InvalidInputError: the payload would be refused by everybody who reads it.
+        InvalidInputError: the payload would be refused by every reader.
     """
     check_payload(payload)
     encoded = default_framing().encode(type(payload).__name__, to_datum(payload))
@@ -114,13 +114,13 @@ _Build: TypeAlias = Callable[[Datum], InputPayload]
 
 
 class _TopicDecoder:
-    """Bytes of one topic to payloads: the headers that we write are looked up whole, all others take the long way."""
+    """Decodes the records of one topic: the headers of current schemas by one look-up, all others step by step."""
 
     def __init__(self, topic: str, framing: Framing) -> None:
-        """Prepare a builder for each record that belongs on the topic.
+        """Make a builder for each record that belongs on the topic.
 
         Raises:
-            ValueError: the topic is no input topic (a defect of the caller).
+            ValueError: the topic is not an input topic (a defect of the caller).
         """
         if topic not in TOPIC_TYPES:
             raise ValueError(f"{topic!r} is not one of the input topics {', '.join(TOPIC_TYPES)}")
@@ -136,7 +136,7 @@ class _TopicDecoder:
         """The payload, not yet checked.
 
         Raises:
-            InvalidInputError: the bytes are none of the topic's records.
+            InvalidInputError: the bytes are not a record of the topic.
         """
         known = self._by_header.get(value[:SINGLE_OBJECT_HEADER_BYTES])
         if known is not None:
@@ -167,7 +167,7 @@ _ROLES: Final = {role.value: role for role in NodeRole}
 
 
 def _heartbeat(datum: Datum) -> Heartbeat:
-    """What ``from_datum`` would give, at a third of its cost: the intake of a leader is mostly this."""
+    """Like ``from_datum``, at a third of its cost: most of a leader's input records are heartbeats."""
     role = _ROLES.get(cast("str", datum["role"]))
     if role is None or datum["slot_settings"] or datum["slot_statuses"] or datum["bundle_statuses"]:
         return from_datum(Heartbeat, datum)

@@ -1,4 +1,4 @@
-"""Which feature level a value of the log needs, from what its events and later fields declare."""
+"""The feature level that a value of the log needs, from what its events and later fields declare."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -14,13 +14,13 @@ _Measure: TypeAlias = Callable[[Any], int]
 def needed_level(value: object) -> int:
     """The least feature level at which a log may hold a value.
 
-    It is the greatest one that an event within it or a later field that is in use declares.
+    It is the greatest level declared by an event in the value, or by a later field that is in use.
     """
     measure = _measure(cast("Any", type(value)))
     return FIRST_LEVEL if measure is None else measure(value)
 
 
-# None stands for "the first level, whatever is in it": rows of slots, of which there are many, are not looked at.
+# None stands for "the first level, for any value": rows of slots, of which there are many, are not inspected.
 
 
 @functools.cache

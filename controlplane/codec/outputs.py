@@ -1,4 +1,4 @@
-"""Dead letters, candidates and snapshot parts: records that stand beside decisions and rows."""
+"""Encodes and decodes dead letters, candidates and snapshot parts: the records beside decisions and rows."""
 
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ def decode_dead_letter(value: bytes) -> DeadLetter:
     """The dead letter in these bytes.
 
     Raises:
-        InvalidInputError: they hold none.
+        InvalidInputError: they are not a dead letter.
     """
     return _decode(DeadLetter, value)
 
@@ -35,7 +35,7 @@ def decode_candidate(value: bytes) -> Candidate:
     """The candidate in these bytes.
 
     Raises:
-        InvalidInputError: they hold none.
+        InvalidInputError: they are not a candidate.
     """
     return _decode(Candidate, value)
 
@@ -49,7 +49,7 @@ def decode_snapshot_part(value: bytes) -> SnapshotPart:
     """The snapshot part in these bytes.
 
     Raises:
-        InvalidInputError: they hold none.
+        InvalidInputError: they are not a snapshot part.
     """
     return _decode(SnapshotPart, value)
 

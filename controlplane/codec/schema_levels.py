@@ -1,9 +1,9 @@
-"""From which feature level on leaders write a version of a record that every reader of the log or the table reads.
+"""The feature levels from which on leaders write the versions of the records that are in the log and in the table.
 
 A reader that is not upgraded stops at a decision of a level that it does not know, and has no route for a row in a
-schema that it does not know. So a new version, or a new kind of row, comes in three steps: a release reads it; every
-reader is upgraded; an operator raises the level, and from then on leaders write it. The schema's file alone changes no
-byte that is written: its level is named here, or in the declaration of the kind of row.
+schema that it does not know. So a new version, or a new kind of row, is introduced in three steps: a release reads it;
+every reader is upgraded; an operator raises the level, and from then on leaders write it. Adding a schema's file does
+not change what is written: its level is stated here, or in the declaration of the kind of row.
 """
 
 import functools
@@ -29,7 +29,7 @@ SCHEMA_LEVELS: Final[Mapping[SchemaVersion, int]] = MappingProxyType(
 )
 """Every version of these records; the kinds of rows declare theirs.
 
-:data:`controlplane.core.cluster.policy.FEATURE_LEVEL` says what the levels bring.
+:data:`controlplane.core.cluster.policy.FEATURE_LEVEL` describes the levels.
 """
 
 
@@ -38,7 +38,7 @@ def version_at(name: str, feature_level: int) -> int:
     """The newest version of a record that may be written at a feature level.
 
     Raises:
-        InvariantViolationError: the record is written from a later level on (a defect of the caller).
+        InvariantViolationError: the record is written only from a later level on (a defect of the caller).
     """
     versions = [each.version for each, level in SCHEMA_LEVELS.items() if each.name == name and level <= feature_level]
     if not versions:
@@ -49,13 +49,13 @@ def version_at(name: str, feature_level: int) -> int:
 
 @functools.cache
 def oldest_version_for(name: str, needed_level: int) -> int:
-    """The oldest version of a record that holds what a feature level brought.
+    """The oldest version of a record that can hold what a feature level introduced.
 
     Raises:
         InvariantViolationError: there is none (a defect: the level needs a new version of the schema).
     """
     versions = [each.version for each, level in SCHEMA_LEVELS.items() if each.name == name and level >= needed_level]
     if not versions:
-        message = f"no version of {name} holds what feature level {needed_level} brought"
+        message = f"no version of {name} holds what feature level {needed_level} introduced"
         raise InvariantViolationError(message)
     return min(versions)

@@ -1,7 +1,7 @@
-"""The Avro schemas of the log: found, parsed once, and known by their fingerprints.
+"""The Avro schemas of the log: loaded from files, parsed once, and found by their fingerprints.
 
 ``schemas/<Record>.v<N>.avsc`` holds one version of one record. The greatest version of a record is the one that is
-written and into which older ones are resolved when they are read.
+written, and to which older ones are resolved when they are read.
 """
 
 import functools
@@ -20,7 +20,7 @@ from controlplane.errors import PrerequisiteError
 from controlplane.resources import resource_path
 
 ParsedSchema: TypeAlias = "str | list[Any] | dict[Any, Any]"
-"""A schema as fastavro keeps it; nobody else looks inside."""
+"""A schema in the form of fastavro, opaque to all other code."""
 
 NAMESPACE = "controlplane"
 """The Avro namespace of every record."""
@@ -29,13 +29,13 @@ _FILE_NAME = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9]*)\.v(?P<version>[1-9][0-9
 
 
 class SchemaVersion(NamedTuple):
-    """Names one schema file: the record and its version, from 1."""
+    """The name of one schema file: the record and its version, from 1."""
 
     name: str
     version: int
 
     def __str__(self) -> str:
-        """Printed as the file is named, for example ``Heartbeat.v1``."""
+        """The name of the file without its suffix, for example ``Heartbeat.v1``."""
         return f"{self.name}.v{self.version}"
 
 
@@ -45,8 +45,8 @@ class Schema:
 
     Attributes:
         id: record name and version.
-        fingerprint: CRC-64-AVRO of the parsing canonical form, little-endian as it stands in framed records.
-        text: the file's JSON, as readers in other languages take it.
+        fingerprint: CRC-64-AVRO of the parsing canonical form, little-endian as in framed records.
+        text: the file's JSON, for readers in other languages.
         parsed: the same for fastavro.
     """
 
@@ -88,7 +88,7 @@ class SchemaStore:
         """Read every ``<Record>.v<N>.avsc`` of a folder.
 
         Raises:
-            PrerequisiteError: there is none, or one is no Avro schema of the record that its name says.
+            PrerequisiteError: there is none, or a file is not an Avro schema of the record in its name.
         """
         paths = sorted(folder.glob("*.avsc"))
         if not paths:
@@ -96,7 +96,7 @@ class SchemaStore:
         return cls(_load_file(path) for path in paths)
 
     def current(self, name: str) -> Schema:
-        """The newest version of a record: the one that is written.
+        """The newest version of a record, which is the one that is written.
 
         Raises:
             KeyError: there is no schema of that name (a defect of the caller).
@@ -122,7 +122,7 @@ class SchemaStore:
 
 @functools.cache
 def default_store() -> SchemaStore:
-    """The schemas of this package, read once a process."""
+    """The schemas of this package, read once per process."""
     return SchemaStore.load(resource_path("schemas"))
 
 
@@ -130,12 +130,12 @@ def parse_schema_text(text: str, schema_version: SchemaVersion) -> Schema:
     """A schema from its JSON.
 
     Raises:
-        PrerequisiteError: the text is no Avro schema of a record of that name.
+        PrerequisiteError: the text is not an Avro schema of a record of that name.
     """
     try:
         parsed = fastavro.parse_schema(json.loads(text))
     except (SchemaParseException, UnknownType, ValueError) as error:
-        raise PrerequisiteError(f"schema {schema_version} is no Avro schema: {error}") from error
+        raise PrerequisiteError(f"schema {schema_version} is not an Avro schema: {error}") from error
     if not isinstance(parsed, dict) or parsed["name"] != f"{NAMESPACE}.{schema_version.name}":
         raise PrerequisiteError(f"schema {schema_version} does not define the record {NAMESPACE}.{schema_version.name}")
     canonical_form = fastavro.schema.to_parsing_canonical_form(parsed)

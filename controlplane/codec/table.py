@@ -1,4 +1,4 @@
-"""The rows of the routing table and the epoch marker: bytes that are the same for equal rows, on every machine.
+"""Encodes and decodes the rows of the routing table and the epoch marker; equal rows give equal bytes everywhere.
 
 The table's digest is taken over these bytes, so a row that did not change has to be written exactly as before.
 """
@@ -13,30 +13,30 @@ from controlplane.core.routing.rows import ROW_KINDS, EpochMarker, TableRow, Tab
 from controlplane.errors import InvalidInputError
 
 ROW_TYPES: Final[tuple[type[TableValue], ...]] = (*(kind.record for kind in ROW_KINDS), EpochMarker)
-"""What the topic ``routing-table`` holds."""
+"""The types of the values in the topic ``routing-table``."""
 
 _BY_NAME: Final = {kind.__name__: kind for kind in ROW_TYPES}
 
 
 def encode_row(row: TableRow | EpochMarker, feature_level: int = FEATURE_LEVEL) -> bytes:
-    """The value of a row or of the marker. Equal rows give equal bytes: no schema here holds a map.
+    """The value of a row or of the marker. Equal rows give equal bytes, because these schemas contain no map.
 
     Args:
         row: the row.
-        feature_level: of the log; decides in which version of its schema the row is written.
+        feature_level: of the log; determines the version of the schema in which the row is written.
 
     Raises:
-        InvariantViolationError: rows of this kind are written from a later level on (a defect of the caller).
+        InvariantViolationError: rows of this kind are written only from a later level on (a defect of the caller).
     """
     name = type(row).__name__
     return default_framing().encode(name, to_datum(row), version_at(name, feature_level))
 
 
 def decode_row(key: bytes, value: bytes) -> TableRow | EpochMarker:
-    """The row or marker that stands in the topic under this key.
+    """The row or marker in a value that is stored under this key.
 
     Raises:
-        InvalidInputError: the bytes cannot be read (reasons of :mod:`controlplane.codec.framing`), are no row
+        InvalidInputError: the bytes cannot be read (reasons of :mod:`controlplane.codec.framing`), are not a row
             (``wrong_record_type``), hold an unknown value (``unknown_<field>``), or belong under another key
             (``key_mismatch``).
     """

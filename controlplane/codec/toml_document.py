@@ -1,4 +1,4 @@
-"""Reading the declarative files below ``infra``: values by name, and what is wrong with its place."""
+"""Reads the TOML files below ``infra``: values by name, and errors that name the place."""
 
 import tomllib
 from collections.abc import Collection, Mapping
@@ -15,15 +15,15 @@ def parse_document(text: str, source: str, file_format: int) -> Table:
     Args:
         text: the file's content.
         source: its name, for error messages.
-        file_format: the only value of ``format`` that is known.
+        file_format: the only known value of ``format``.
 
     Raises:
-        ConfigurationError: it is no TOML, or of another format.
+        ConfigurationError: the text is not valid TOML, or has another format.
     """
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        message = f"{source} is no TOML file: {error}"
+        message = f"{source} is not a TOML file: {error}"
         raise ConfigurationError(message) from error
     if document.get("format") != file_format:
         message = f"{source} has format {document.get('format')!r}; this version reads format {file_format}"
@@ -35,11 +35,11 @@ def table_in(parent: Table, key: str, where: str) -> Table:
     """The table of that name.
 
     Raises:
-        ConfigurationError: it is missing, or no table.
+        ConfigurationError: it is missing, or not a table.
     """
     value = parent.get(key)
     if not isinstance(value, dict):
-        message = f"{where}: {key} is missing or no table"
+        message = f"{where}: {key} is missing or not a table"
         raise ConfigurationError(message)
     return value
 
@@ -48,11 +48,11 @@ def tables_in(parent: Table, key: str, where: str) -> list[Table]:
     """The list of tables of that name, at least one.
 
     Raises:
-        ConfigurationError: it is missing, empty, or no list of tables.
+        ConfigurationError: it is missing, empty, or not a list of tables.
     """
     value = parent.get(key)
     if not isinstance(value, list) or not value or not all(isinstance(each, dict) for each in value):
-        message = f"{where}: {key} is missing, empty, or no list of tables"
+        message = f"{where}: {key} is missing, empty, or not a list of tables"
         raise ConfigurationError(message)
     return value
 
@@ -61,7 +61,7 @@ def integer_in(table: Table, key: str, where: str) -> int:
     """The whole number of that name.
 
     Raises:
-        ConfigurationError: it is missing, or none.
+        ConfigurationError: it is missing, or not a whole number.
     """
     value = table.get(key)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -87,7 +87,7 @@ def names_in(table: Table, key: str, where: str) -> list[str]:
     """The list of names of that name, at least one.
 
     Raises:
-        ConfigurationError: it is missing, empty, or no list of texts.
+        ConfigurationError: it is missing, empty, or not a list of texts.
     """
     value = table.get(key)
     if not isinstance(value, list) or not value or not all(isinstance(each, str) and each for each in value):
@@ -97,10 +97,10 @@ def names_in(table: Table, key: str, where: str) -> list[str]:
 
 
 def refuse_unknown(table: Table, known: Collection[str], where: str) -> None:
-    """Refuse keys that nobody would look at.
+    """Refuse keys that the format does not define.
 
     Raises:
-        ConfigurationError: there is one; the message has those that are known.
+        ConfigurationError: there is one; the message lists the known keys.
     """
     unknown = sorted(table.keys() - set(known))
     if unknown:

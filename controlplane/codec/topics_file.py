@@ -1,7 +1,7 @@
-"""The topics file, ``infra/kafka/topics.toml``: what topics have to be like, and whether real ones are.
+"""The topics file, ``infra/kafka/topics.toml``: required settings of topics, and the check of real topics against them.
 
-Pure: text in, values and sentences out. A *promise* is a setting on which code relies: a controller refuses to
-start when it is broken. *Advice* is reported. The file itself explains its format.
+Pure functions from text to values and sentences. A *promise* is a setting on which code relies: a controller refuses to
+start when it is broken. *Advice* is only reported. The file itself explains its format.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from controlplane.codec.toml_document import (
 from controlplane.errors import ConfigurationError
 
 FORMAT = 1
-"""The only format of the file so far."""
+"""The only known format of the file."""
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
@@ -40,7 +40,7 @@ _SETTING_KEYS = frozenset({"value", "promise", "least", "why"})
 
 
 class Rule(Enum):
-    """How a real value is compared with the file's."""
+    """How the value of a real topic is compared with the file's."""
 
     EXACTLY = "exactly"
     AT_LEAST = "at_least"
@@ -53,9 +53,9 @@ class SettingSpec:
 
     Attributes:
         name: Kafka's name, such as ``retention.ms``; ``partitions`` for their number.
-        value: what a new topic gets, as Kafka writes it.
+        value: the value for a new topic, as Kafka writes it.
         rule: promise (exactly, at least) or advice.
-        least: the least value that keeps an at-least promise; -1 is without limit.
+        least: the least value that keeps an at-least promise; -1 means without limit.
         why: what breaks, or gets worse, without it.
     """
 
@@ -66,7 +66,7 @@ class SettingSpec:
     why: str
 
     def keeps(self, actual: str | None) -> bool:
-        """Whether an actual value is as the rule asks (for advice: as the file says); None never is."""
+        """Whether an actual value satisfies the rule (for advice: equals the file's value); None never does."""
         if actual is None:
             return False
         if self.rule is not Rule.AT_LEAST:
@@ -82,11 +82,11 @@ class TopicSpec:
     """One topic of the file.
 
     Attributes:
-        name: without the cluster's name in front.
+        name: without the cluster's prefix.
         why: what the topic is for.
-        partitions: their number, as a setting: its value is what a new topic gets.
-        replication: copies in production.
-        min_insync_replicas: how many copies acknowledge with that replication, see :meth:`min_insync_for`.
+        partitions: their number, as a setting; its value is that of a new topic.
+        replication: number of replicas in production.
+        min_insync_replicas: number of replicas that acknowledge with that replication, see :meth:`min_insync_for`.
         settings: sorted by name.
     """
 
@@ -98,15 +98,15 @@ class TopicSpec:
     settings: tuple[SettingSpec, ...]
 
     def replication_for(self, brokers: int) -> int:
-        """How many copies a new topic gets on this many brokers."""
+        """The number of replicas of a new topic on this many brokers."""
         return max(1, min(self.replication, brokers))
 
     def min_insync_for(self, replication: int) -> int:
-        """How many copies have to acknowledge, so that one broker may always be missing."""
+        """The number of replicas that have to acknowledge, so that one broker may always be missing."""
         return max(1, min(self.min_insync_replicas, replication - 1))
 
     def settings_for(self, brokers: int) -> dict[str, str]:
-        """Every setting that a new topic gets on this many brokers, under Kafka's names."""
+        """Every setting of a new topic on this many brokers, under Kafka's names."""
         settings = {setting.name: setting.value for setting in self.settings}
         return {**settings, MIN_INSYNC_REPLICAS: str(self.min_insync_for(self.replication_for(brokers)))}
 
@@ -117,8 +117,8 @@ class ActualTopic:
 
     Attributes:
         name: its full name in Kafka.
-        partitions: how many.
-        replication: copies of the partition that has the fewest.
+        partitions: their number.
+        replication: number of replicas of the partition that has the fewest.
         settings: all of them under Kafka's names, defaults included.
     """
 
@@ -139,7 +139,7 @@ def parse_topics(text: str, source: str) -> tuple[TopicSpec, ...]:
         The topics in the file's order.
 
     Raises:
-        ConfigurationError: it is no TOML, or says something that the format does not know.
+        ConfigurationError: the text is not valid TOML, or contains something that the format does not define.
     """
     document = parse_document(text, source, FORMAT)
     topics = table_in(document, "topics", source)
@@ -147,14 +147,14 @@ def parse_topics(text: str, source: str) -> tuple[TopicSpec, ...]:
 
 
 def broken_promises(spec: TopicSpec, actual: ActualTopic) -> tuple[str, ...]:
-    """One sentence for each promise that the topic breaks: topic, setting, value, what it has to be, and why."""
+    """One sentence for each promise that the topic breaks: topic, setting, value, the required value, and why."""
     return tuple(
         _sentence(actual, setting) for setting in _promises(spec, actual) if not setting.keeps(_value(actual, setting))
     )
 
 
 def unheeded_advice(spec: TopicSpec, actual: ActualTopic, brokers: int) -> tuple[str, ...]:
-    """One sentence for each way in which the topic differs from the file without breaking a promise."""
+    """One sentence for each difference between the topic and the file that breaks no promise."""
     sentences = [
         _sentence(actual, setting)
         for setting in spec.settings
@@ -163,14 +163,14 @@ def unheeded_advice(spec: TopicSpec, actual: ActualTopic, brokers: int) -> tuple
     wanted = spec.replication_for(brokers)
     if actual.replication < wanted:
         sentences.append(
-            f"topic {actual.name} has {actual.replication} copies; {wanted} are advised on {brokers} brokers"
+            f"topic {actual.name} has {actual.replication} replicas; {wanted} are advised on {brokers} brokers"
         )
     if spec.partitions.rule is Rule.AT_LEAST and spec.partitions.keeps(str(actual.partitions)):
         advised = int(spec.partitions.value)
         if actual.partitions < advised:
-            # Never added silently: a key's later records would go to another partition than its earlier ones.
+            # Never added by us: a key's later records would go to another partition than its earlier ones.
             sentences.append(
-                f"topic {actual.name} has {actual.partitions} partitions; {advised} are advised and never added"
+                f"topic {actual.name} has {actual.partitions} partitions; {advised} are advised, but none are added"
             )
     return tuple(sentences)
 

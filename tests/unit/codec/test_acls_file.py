@@ -62,13 +62,13 @@ def test_a_right_for_each_topic_and_operation() -> None:
     ("former", "wrong", "sentence"),
     [
         ("format = 1", "format = 2", "acls.toml has format 2; this version reads format 1"),
-        ("format = 1", "format =", "acls.toml is no TOML file"),
+        ("format = 1", "format =", "acls.toml is not a TOML file"),
         ('why = "It reads."', 'wy = "It reads."', "role reader: 'wy' is unknown; known are rights, why"),
         ('why = "It reads."', 'why = ""', "role reader: why is ''; write a sentence"),
         ('topics = ["a", "b"]', 'topics = "a"', "role reader, right 1: topics is 'a'; write a list of names"),
         ('topics = ["a", "b"]', 'groups = ["a"]', "role reader, right 1: 'groups' is unknown"),
         ('topics = ["a", "b"]', "", "role reader, right 1: write one of topics, transactional_ids"),
-        ('topics = ["a", "b"]', 'topics = ["a", "a"]', "role reader: read of topic a stands twice"),
+        ('topics = ["a", "b"]', 'topics = ["a", "a"]', "role reader: read of topic a is listed twice"),
         ('"read", "describe"', '"fly"', "role reader, right 1: operation 'fly' is unknown; known are create"),
         ("[[roles.reader.rights]]", "[[roles.reader.right]]", "role reader: 'right' is unknown"),
     ],
@@ -96,9 +96,9 @@ def test_who_gets_which_role() -> None:
     ("role", "principal", "sentence"),
     [
         ("nodes", "User:n1", "there is no role 'nodes'; the roles are controller, node"),
-        ("node", "n1", "role node: 'n1' is no principal of Kafka; write User:NAME"),
-        ("node", "User:", "role node: 'User:' is no principal of Kafka; write User:NAME"),
-        ("node", "User:*", r"role node: User:* is everybody; name each principal that has the role"),
+        ("node", "n1", "role node: 'n1' is not a principal of Kafka; write User:NAME"),
+        ("node", "User:", "role node: 'User:' is not a principal of Kafka; write User:NAME"),
+        ("node", "User:*", r"role node: User:* is every user; name each principal that has the role"),
     ],
 )
 def test_whom_no_role_can_be_given(role: str, principal: str, sentence: str) -> None:

@@ -195,7 +195,7 @@ def test_a_decision_of_another_log_is_foreign_behind_ours_whatever_its_level() -
     assembler = DecisionAssembler()
     assert assembler.add(encode_decision(LARGE)[0]) == LARGE
     for foreign in (_with(LARGE, log_id="another"), _with(LARGE, log_id="another", feature_level=FEATURE_LEVEL + 1)):
-        with pytest.raises(InvalidInputError, match="'another', this is log"):
+        with pytest.raises(InvalidInputError, match="'another', but this is log"):
             assembler.add(foreign)
 
 

@@ -141,7 +141,7 @@ def test_advice_is_reported_and_breaks_nothing() -> None:
     assert broken_promises(SMALL_SPEC, actual) == ()
     assert unheeded_advice(SMALL_SPEC, actual, 3) == (
         "topic demo.log has segment.ms = 60; 50 is advised. Small files.",
-        "topic demo.log has 2 copies; 3 are advised on 3 brokers",
+        "topic demo.log has 2 replicas; 3 are advised on 3 brokers",
     )
 
 
@@ -152,7 +152,7 @@ def test_partitions_are_judged_by_their_own_rule() -> None:
     few = dataclasses.replace(as_created(SPECS["heartbeats"], 3), partitions=2)
     assert broken_promises(SPECS["heartbeats"], few) == ()
     assert unheeded_advice(SPECS["heartbeats"], few, 3) == (
-        "topic demo.heartbeats has 2 partitions; 8 are advised and never added",
+        "topic demo.heartbeats has 2 partitions; 8 are advised, but none are added",
     )
 
 
@@ -160,7 +160,7 @@ def test_partitions_are_judged_by_their_own_rule() -> None:
     ("before", "after", "complaint"),
     [
         ("format = 1", "format = 2", "small.toml has format 2; this version reads format 1"),
-        ("format = 1", "format 1", "small.toml is no TOML file"),
+        ("format = 1", "format 1", "small.toml is not a TOML file"),
         ("partitions = 1", 'partitions = "one"', "topic log: partitions is 'one'; write a whole number"),
         ("partitions = 1", "partitions = true", "topic log: partitions is True; write a whole number"),
         ("replication = 3", "", "topic log: replication is None"),
