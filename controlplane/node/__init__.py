@@ -1,4 +1,4 @@
-"""The node agent: makes a process a member of the cluster and tells it what it owns.
+"""The node agent: makes a process a member of the cluster, and notifies it of the slots and bundles that it owns.
 
 with controlplane.node_agent("demo", "localhost:9092", "n1", callbacks=MyService()) as agent:
     agent.ownership(17)

@@ -1,8 +1,8 @@
-"""The agent: what a process sees of its membership, and the threads that keep it.
+"""The agent: a process's view of its membership, and the threads that maintain it.
 
-One sends heartbeats and takes acknowledgements (``session_thread``), one follows the table and calls back
-(``table_thread``), one measures the load if it is asked to (``load_thread``). An error in any of them ends all, loudly:
-a node that cannot follow the table must not go on claiming to be alive.
+One thread sends heartbeats and receives acknowledgements (``session_thread``), one follows the table and runs the
+callbacks (``table_thread``), and an optional one measures the load (``load_thread``). An error in any of them ends all:
+a node that cannot follow the table must not continue to claim that it is alive.
 """
 
 import signal
@@ -32,22 +32,22 @@ _SIGNAL_POLL_S: Final = 0.2
 
 
 class NodeAgent:
-    """A member of the cluster; thread-safe. ``controlplane.node_agent`` makes one on Kafka.
+    """A member of the cluster. Thread-safe. ``controlplane.node_agent`` makes one on Kafka.
 
     A context manager: entering joins, leaving drains and leaves.
 
     Args:
-        writer: appends the node's events; give records up after a while. It belongs to the agent.
+        writer: appends the node's events; has to give records up after a while. It belongs to the agent.
         reader: reads the routing table; it belongs to the agent.
         clock: monotonic and wall time.
-        threads: where its threads come from.
-        node: who this is.
-        callbacks: hears of gains and losses.
-        load_source: measures the load; None sends no load reports.
-        load_interval_ms: how often a load report is sent.
-        settings: timing, and what to do when the log is lost.
+        threads: makes the agent's threads.
+        node: the node's name, role and properties.
         cluster: the cluster's name, for logs and metrics.
-        registry: where its metrics are shown until it stops.
+        callbacks: notified of gains and losses.
+        load_source: measures the load; None sends no load reports.
+        load_interval_ms: interval of the load reports.
+        settings: timing, and what to do when the log is lost.
+        registry: holds the agent's metrics until it stops.
     """
 
     def __init__(  # noqa: PLR0913 - all by name, most with defaults
@@ -77,7 +77,7 @@ class NodeAgent:
         self._running = [threads.thread(partial(self._shared.guarded, run), name) for name, run in runs.items()]
 
     def start(self) -> Self:
-        """Read the table, join, and go on from there in threads; returns at once."""
+        """Start the threads, which read the table and then join; returns at once."""
         self._started = True
         for thread in self._running:
             thread.start()
@@ -87,8 +87,8 @@ class NodeAgent:
         """Leave the cluster and end the threads.
 
         Args:
-            drain: ask first to be relieved of everything, and wait for it, unless no other node could take it over.
-            timeout_ms: how long to wait for that at most; then the node leaves with what it holds.
+            drain: first ask to be relieved of everything and wait for it, unless no other node could take it over.
+            timeout_ms: the longest wait for that; then the node leaves with what it holds.
         """
         shared = self._shared
         if shared.failure is None and any(thread.is_alive() for thread in self._running):
@@ -105,15 +105,15 @@ class NodeAgent:
         shared.metrics.close()
 
     def run_until_signal(self) -> SessionState:
-        """Block until SIGTERM or SIGINT, then leave in good order; for a process's main thread.
+        """Block until SIGTERM or SIGINT, then drain and leave; for a process's main thread.
 
         Returns:
-            ``LEFT`` after a signal; ``SUPERSEDED`` if another process has joined as this node, which the log says.
+            ``LEFT`` after a signal; ``SUPERSEDED`` if another process has joined under this node's name.
 
         Raises:
-            BaseException: what else ended the agent.
+            BaseException: any other error that ended the agent.
         """
-        asked: list[int] = []  # nothing with a lock: the main thread, which runs the handler, might hold it
+        asked: list[int] = []  # no lock: the handler runs in the main thread, which might hold it
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: asked.append(number))
         pause = self._threads.signal()
@@ -127,10 +127,10 @@ class NodeAgent:
         return self.state
 
     def _hand_over(self, timeout_ms: int) -> None:
-        """Ask for other nodes to take over what this one holds, wait for it, and log what became of it."""
+        """Ask that other nodes take over what this one holds, wait for it, and log the result."""
         shared, logger = self._shared, self._shared.logger
         if self._session.state not in (SessionState.ACTIVE, SessionState.DRAINING):
-            logger.warning("nothing is handed over: node is no member at present", state=self._session.state.value)
+            logger.warning("nothing to hand over: the node is not a member now", state=self._session.state.value)
             return
         held = sum(shared.book.count())
         logger.info("handing over before leaving", slots_and_bundles=held, timeout_ms=timeout_ms)
@@ -142,16 +142,16 @@ class NodeAgent:
             )
         left = sum(shared.book.count())
         if shared.book.holds_nothing:
-            logger.info("everything is handed over", slots_and_bundles=held)
+            logger.info("everything was handed over", slots_and_bundles=held)
         elif shared.book.is_the_last_one:
-            logger.warning("nothing is handed over: no other node can take it", slots_and_bundles=left)
+            logger.warning("nothing was handed over: no other node can take it", slots_and_bundles=left)
         elif shared.failure is None:
-            what = "nothing is" if left == held else "not everything is"
-            text = f"{what} handed over within {timeout_ms} ms; is there a leader? Node leaves with what it holds"
+            what = "nothing was" if left == held else "not everything was"
+            text = f"{what} handed over within {timeout_ms} ms: is there a leader? The node leaves with what it holds"
             logger.warning(text, slots_and_bundles=left)
 
     def __enter__(self) -> Self:
-        """Start, unless it was started already."""
+        """Start the agent, unless it was started already."""
         return self if self._started else self.start()
 
     def __exit__(self, *_: object) -> None:
@@ -159,7 +159,7 @@ class NodeAgent:
         self.stop()
 
     def check(self) -> None:
-        """Raise what ended the agent, if anything did.
+        """Raise the error that ended the agent, if any.
 
         Raises:
             FencedError: a greater incarnation of this node has joined.
@@ -170,7 +170,7 @@ class NodeAgent:
 
     @property
     def state(self) -> SessionState:
-        """Where the membership stands."""
+        """The state of the node session."""
         return self._session.state
 
     @property
@@ -186,14 +186,14 @@ class NodeAgent:
         return ownership if may_serve else ownership._replace(access=Access.MOVED)
 
     def slot_ready(self, slot_id: SlotId, gained_epoch: Epoch | None = None, synced_at_ms: int | None = None) -> bool:
-        """The node has the slot's data: it serves it if it leads, and says so in its heartbeats.
+        """Report that the node has the slot's data: it serves the slot if it leads it, and its heartbeats say so.
 
         Args:
-            slot_id: which slot.
-            gained_epoch: ``SlotGained.epoch`` of the gain that the data was fetched for. Name it where fetching takes
-                time: the slot may have been lost and gained again meanwhile, and then nothing happens.
-            synced_at_ms: wall clock of the last complete copy, from a follower that copies from time to time: call
-                again after each. Without it heartbeats call a follower in sync for as long as it holds the slot.
+            slot_id: the slot.
+            gained_epoch: ``SlotGained.epoch`` of the gain for which the data was fetched. Give it if fetching takes
+                time: if the slot was lost and gained again meanwhile, the call has no effect.
+            synced_at_ms: wall clock of the last complete copy, for a follower that copies from time to time: call again
+                after each copy. Without it, heartbeats report a follower as in sync for as long as it holds the slot.
 
         Returns:
             False if the node does not hold the slot (any more).

@@ -1,4 +1,4 @@
-"""What an agent tells the user's code, and what it asks of it."""
+"""The callbacks by which an agent notifies the user's code, and the values that they pass."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from controlplane.core.values.identifiers import Epoch, NodeId, SlotId, Term
 
 
 class FencingToken(NamedTuple):
-    """The right to lead a slot, comparable: whoever has seen a greater one refuses the holder of a smaller one.
+    """The right to lead a slot, comparable: a store that has seen a greater token refuses the holder of a smaller one.
 
     Both numbers only grow along the log, so that a later slot leader always has the greater token.
     """
@@ -20,14 +20,14 @@ class FencingToken(NamedTuple):
 
 
 class Access(Enum):
-    """The answer to a request for a slot (SOFARegistry's slot access)."""
+    """The answer to the question whether the node may serve a slot (SOFARegistry's slot access)."""
 
     ACCEPT = "accept"
-    """It leads the slot, has all its data, and may serve."""
+    """The node leads the slot, has all of its data, and may serve."""
     MIGRATING = "migrating"
-    """It leads the slot and is still fetching its data: ask again."""
+    """The node leads the slot and is still fetching its data; ask again."""
     MOVED = "moved"
-    """It does not lead the slot, or may not serve: without the log, or without news of the table."""
+    """The node does not lead the slot, or may not serve because it has lost the log or the table is too old."""
 
 
 class Ownership(NamedTuple):
@@ -35,7 +35,7 @@ class Ownership(NamedTuple):
 
     Attributes:
         access: see :class:`Access`.
-        token: the slot's fencing token in the table that this node knows.
+        token: the slot's fencing token in the table in use.
         epoch: of that table.
         leader: the slot's leader in that table.
     """
@@ -48,21 +48,21 @@ class Ownership(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SlotGained:
-    """This node is a replica of the slot from now on and has none of its data yet, as far as the table knows.
+    """This node is a replica of the slot from now on, and has none of its data yet as far as the table shows.
 
-    Until the user's code calls ``slot_ready`` the slot is answered "migrating".
+    Until the user's code calls ``slot_ready``, requests for the slot are answered "migrating".
 
     Attributes:
-        slot_id: which slot.
-        leads: as slot leader, or as follower.
+        slot_id: the slot.
+        leads: True as slot leader, False as follower.
         token: the slot's fencing token.
-        epoch: of the table that says so; it names this holding when the slot is lost and gained again.
+        epoch: of the table in which it was gained; it identifies this holding if the slot is lost and gained again.
         sources: living nodes that may have the data: the former slot leader first, then the other former replicas,
-            then the present ones. After a split that is said of the slot that it was split from, and under that slot's
-            number some of them may still have the data.
-        part_of: the slot that it was split from, if this node has held that one up to now: then the data is here, under
-            that slot, and has only to be told apart. If that slot is lost with the same table, its loss is told next:
-            keep what belongs to the part before that call returns.
+            then the present ones. After a split these are the nodes of the slot that was split, and some of them may
+            still have the data under the number of that slot.
+        part_of: the slot that was split, if this node has held it until now. The data is here then, under that slot,
+            and only has to be separated. If that slot is lost with the same table, the loss is reported next: keep what
+            belongs to the part before this call returns.
     """
 
     slot_id: SlotId
@@ -75,14 +75,14 @@ class SlotGained:
 
 @dataclass(frozen=True, slots=True)
 class SlotChanged:
-    """This node goes on holding the slot, whose row was written anew: its leader or followers may be others now.
+    """This node still holds the slot, but its row was written again: its leader or followers may have changed.
 
     Attributes:
-        slot_id: which slot.
+        slot_id: the slot.
         led: whether this node led it before.
         leads: whether this node leads it now.
         token: the slot's fencing token.
-        epoch: of the table that says so.
+        epoch: of the table with the change.
         leader: the slot's leader now.
         sources: as in :class:`SlotGained`, for a slot whose data is not here yet.
     """
@@ -101,9 +101,9 @@ class SlotLost:
     """This node no longer holds the slot.
 
     Attributes:
-        slot_id: which slot.
+        slot_id: the slot.
         led: whether this node led it.
-        epoch: of the table that says so.
+        epoch: of the table without it.
         leader: the slot's leader now.
     """
 
@@ -115,9 +115,9 @@ class SlotLost:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one epoch changes for one node. It is told in this order, but for :attr:`gained_of_lost`.
+    """The changes that one epoch makes for one node, reported in this order except for :attr:`gained_of_lost`.
 
-    Lost slots come first because one that is lost and gained anew is in both.
+    Lost slots come first, because a slot that is lost and gained again is in both.
 
     Attributes:
         epoch: of the new table.
@@ -137,41 +137,41 @@ class Changes:
 
     @property
     def gained_of_lost(self) -> tuple[SlotGained, ...]:
-        """The gained parts of slots that are lost: to be told before the loss, with which their data may be dropped."""
+        """The gained parts of lost slots; reported before the loss, after which their data may be deleted."""
         lost = {slot.slot_id for slot in self.lost}
         return tuple(slot for slot in self.gained if slot.part_of in lost)
 
 
 class NodeCallbacks:
-    """The user's side: derive from it and override what is needed.
+    """The user's code: derive from this class and override what is needed.
 
-    Calls come one at a time, in the order of the epochs, in the thread that follows the table: while a call runs, the
-    agent's table and ``ownership`` stay at the epoch of the call, and heartbeats go on. So return soon, and let threads
-    of your own fetch: when the silence limit is nearly over the node refuses all requests, because its slots may have
-    gone to others meanwhile. An exception ends the agent: heartbeats stop, and the cluster takes the node for dead.
+    Calls are made one at a time, in the order of the epochs, in the thread that follows the table. During a call the
+    agent's table and ``ownership`` stay at the epoch of the call, and heartbeats continue. Return soon, and fetch data
+    in threads of your own: shortly before the silence limit is over the node refuses all requests, because its slots
+    may have other holders by then. An exception ends the agent: heartbeats stop, and the cluster fences the node.
     """
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
-        """Slots that this node no longer holds; it has refused their requests since before this call."""
+        """Called with slots that this node no longer holds; it has refused their requests since before this call."""
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
-        """Slots that this node holds from now on; call ``slot_ready`` for each once its data is here.
+        """Called with slots that this node holds from now on; call ``slot_ready`` for each once its data is here.
 
-        After a split the parts of slots that are lost come in a call of their own, before :meth:`on_slots_lost`.
+        After a split, the parts of lost slots come in a call of their own, before :meth:`on_slots_lost`.
         """
 
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
-        """Slots that this node goes on holding, whose leader (perhaps itself) or followers may be others now."""
+        """Called with slots that this node still holds, with another leader (perhaps itself) or other followers."""
 
     def on_bundles_lost(self, lost: Sequence[Bundle]) -> None:
-        """Bundles that this node no longer owns."""
+        """Called with bundles that this node no longer owns."""
 
     def on_bundles_gained(self, gained: Sequence[Bundle]) -> None:
-        """Bundles that this node owns from now on."""
+        """Called with bundles that this node owns from now on."""
 
 
 def tell(callbacks: NodeCallbacks, changes: Changes) -> None:
-    """Make the calls that one epoch's changes ask for, in the order that :class:`Changes` says."""
+    """Make the calls for one epoch's changes, in the order given by :class:`Changes`."""
     parts, gained = changes.gained_of_lost, changes.gained
     if parts:
         callbacks.on_slots_gained(parts)

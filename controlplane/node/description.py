@@ -1,4 +1,4 @@
-"""What a node says of itself: once when it joins, and of its load every few seconds."""
+"""The values by which a node describes itself: once when it joins, and its load at intervals."""
 
 from dataclasses import dataclass
 
@@ -16,16 +16,16 @@ _UNKNOWN = ResourceUsage(-1.0, -1.0)
 
 @dataclass(frozen=True, slots=True)
 class NodeDescription:
-    """A node as it joins.
+    """The properties with which a node joins.
 
     Attributes:
         node_id: its name, stable over restarts.
         role: data or session.
-        addresses: where it serves, by name.
-        zone: its failure domain; empty if there is none.
-        weight: share of slots relative to other nodes.
-        capacity: the most replicas it may hold; 0 means no limit.
-        version: its software's version, for people.
+        addresses: the addresses at which it serves, by name.
+        zone: its failure domain; empty for none.
+        weight: its share of slots relative to other nodes.
+        capacity: the greatest number of replicas it may hold; 0 means no limit.
+        version: its software's version, for display.
     """
 
     node_id: NodeId
@@ -37,13 +37,13 @@ class NodeDescription:
     version: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what the leader would refuse."""
+        """Refuse a description that the leader would refuse."""
         if not self.node_id:
             raise ConfigurationError("node_id is empty: give each node a name of its own")
         try:
             check_payload(join_record(self, Incarnation(1), started_at_ms=0))
         except InvalidInputError as error:
-            raise ConfigurationError(f"node {self.node_id!r} cannot join like this: {error.detail}") from error
+            raise ConfigurationError(f"node {self.node_id!r} cannot join as described: {error.detail}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class NodeLoad:
 
 
 def join_record(node: NodeDescription, incarnation: Incarnation, started_at_ms: int) -> NodeJoined:
-    """What a node appends to join; ``started_at_ms`` is its wall clock at process start."""
+    """The record by which a node asks to join; ``started_at_ms`` is its wall clock at process start."""
     return NodeJoined(
         node_id=node.node_id,
         incarnation=incarnation,
@@ -77,7 +77,7 @@ def join_record(node: NodeDescription, incarnation: Incarnation, started_at_ms: 
 def load_record(
     node: NodeDescription, load: NodeLoad, incarnation: Incarnation, *, sent_at_ms: int, started_at_ms: int
 ) -> LoadReport:
-    """What a node appends to report its load; both times are its wall clock."""
+    """The record by which a node reports its load; both times are its wall clock."""
     return LoadReport(
         node_id=node.node_id,
         incarnation=incarnation,

@@ -1,4 +1,4 @@
-"""What one node holds according to the newest table, and how far it has got with it."""
+"""The slots and bundles that one node holds according to the newest table, and the state of their data."""
 
 import threading
 from collections.abc import Iterable
@@ -19,13 +19,13 @@ _NO_TOKEN = FencingToken(Term(0), Epoch(0))
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What the table does not say of a held slot.
+    """A held slot, as far as it is not in the table.
 
     Attributes:
-        gained_epoch: names this holding: a slot that is lost and gained again is another one.
-        status: what the node says of it.
-        synced_at_ms: wall clock of its last complete sync with the slot leader; 0 for never, None if it gets every
-            write as it happens, and so is in sync for as long as it is healthy.
+        gained_epoch: identifies this holding: a slot that is lost and gained again is another holding.
+        status: the status that the node reports.
+        synced_at_ms: wall clock of the last complete sync with the slot leader; 0 for never, None if the node receives
+            every write as it happens, and so is in sync for as long as it is healthy.
         sources: nodes that may have the data.
     """
 
@@ -36,10 +36,10 @@ class _Held:
 
 
 class HoldingBook:
-    """Thread-safe: one thread brings tables, others ask and report."""
+    """The holdings of one node. Thread-safe: one thread passes tables, others ask and report."""
 
     def __init__(self, node_id: NodeId) -> None:
-        """Hold nothing, know no table."""
+        """Begin without a table and without holdings."""
         self._node_id = node_id
         self._lock = threading.Lock()
         self._table: RoutingTable | None = None
@@ -48,7 +48,7 @@ class HoldingBook:
 
     @property
     def epoch(self) -> Epoch:
-        """Of the newest table; 0 before the first."""
+        """The epoch of the newest table; 0 before the first."""
         table = self._table
         return table.epoch if table else Epoch(0)
 
@@ -60,30 +60,30 @@ class HoldingBook:
 
     @property
     def is_the_last_one(self) -> bool:
-        """Whether the table shows the node draining, and no other one that could take over what it holds.
+        """Whether the node is draining and no other node in the table could take over what it holds.
 
-        It is what the state's ``can_relieve`` says to those who have the state: a node has only rows.
+        The counterpart of ``can_relieve`` of the state: a node has only the rows.
         """
         table = self._table
         row = table.nodes.get(self._node_id) if table else None
         if table is None or row is None or row.status is not NodeStatus.DRAINING:
             return False
-        # An excluded node is shown with weight 0.
+        # The row of an excluded node has weight 0.
         others = (each for each in table.nodes.values() if each.status is NodeStatus.ACTIVE and each.weight)
         return not any(each.role is NodeRole.DATA for each in others)
 
     def count(self) -> tuple[int, int, int]:
-        """How many slots the node leads and follows, and how many bundles it owns."""
+        """The numbers of slots that the node leads, of slots that it follows, and of bundles that it owns."""
         with self._lock:
             table = self._table
             leads = sum(1 for slot_id in self._held if table and table.slots[slot_id].leader == self._node_id)
             return leads, len(self._held) - leads, len(self._bundles)
 
     def follow(self, table: RoutingTable, incarnation: Incarnation) -> Changes:
-        """Take the next table; what it changes for this node, which counts as a member under ``incarnation`` only.
+        """Take the next table; return its changes for this node, which is a member only under ``incarnation``.
 
-        A holding also ends and begins anew where epochs were skipped and the slot's row, or the node's own, was written
-        meanwhile: the node may have lost the slot in between, and with it writes that went to others.
+        A holding also ends and begins again if epochs were skipped and the slot's row, or the node's own row, was
+        written meanwhile: the node may have lost the slot in between, and missed writes that others accepted.
         """
         with self._lock:
             before, self._table = self._table, table
@@ -94,7 +94,7 @@ class HoldingBook:
             changed: list[SlotChanged] = []
             skipped = before is not None and table.epoch > before.epoch + 1
             interrupted = skipped and before is not None and before.nodes.get(self._node_id) is not row
-            # Only a slot with all its data is worth being told of as the source of its part.
+            # Only a slot with all of its data is useful as the source of its part.
             complete = (slot_id for slot_id, held in self._held.items() if held.status is ReplicaStatus.HEALTHY)
             held_before = frozenset(() if skipped else complete)
             for slot, earlier in _touched(table, before, every=interrupted or bool(self._held) != member):
@@ -106,7 +106,7 @@ class HoldingBook:
                     lost.append(SlotLost(slot.slot_id, led, table.epoch, slot.leader))
                 if not holds:
                     continue
-                # Where epochs were skipped, the present replicas may know more than those of long ago.
+                # After skipped epochs, the present replicas may have more recent data than the former ones.
                 sources = self._sources(slot, earlier) if skipped else self._sources(earlier, slot)
                 if slot.slot_id not in self._held:
                     split_from = earlier.slot_id if earlier is not None and earlier.slot_id in held_before else None
@@ -126,7 +126,7 @@ class HoldingBook:
         )
 
     def ownership(self, slot_id: SlotId) -> Ownership:
-        """Whether the node leads the slot and has its data; whether it may serve at all is another question."""
+        """Whether the node leads the slot and has its data; the session decides whether it may serve at all."""
         with self._lock:
             table = self._table
             if table is None or not 0 <= slot_id < len(table.slots):
@@ -140,9 +140,9 @@ class HoldingBook:
             return Ownership(access, token, table.epoch, slot.leader)
 
     def mark_ready(self, slot_id: SlotId, gained_epoch: Epoch | None, synced_at_ms: int | None = None) -> bool:
-        """All data of a slot is here; False if it is not held, or was gained in another epoch than the one named.
+        """Note that all data of a slot is here; False if it is not held, or was gained in another epoch than given.
 
-        ``synced_at_ms`` is the wall clock of the sync, from a follower that syncs from time to time.
+        ``synced_at_ms`` is the wall clock of the sync, for a follower that syncs from time to time.
         """
         with self._lock:
             held = self._held.get(slot_id)
@@ -152,7 +152,7 @@ class HoldingBook:
             return True
 
     def statuses(self, wall_ms: int) -> tuple[tuple[SlotStatus, ...], tuple[BundleStatus, ...]]:
-        """What a heartbeat carries that is sent at ``wall_ms``: every held slot and owned bundle, in order."""
+        """The statuses for a heartbeat that is sent at ``wall_ms``: every held slot and owned bundle, in order."""
         with self._lock:
             table = self._table
             if table is None:
@@ -202,9 +202,10 @@ def _living(node_ids: tuple[NodeId, ...], table: RoutingTable) -> tuple[NodeId, 
 
 
 def _touched(table: RoutingTable, before: RoutingTable | None, *, every: bool) -> list[tuple[Slot, Slot | None]]:
-    """The slots whose rows were written since ``before`` with what they were, or every slot.
+    """The slots whose rows were written since ``before``, each with its earlier row; with ``every``, all slots.
 
-    A part of a split slot was that slot: with twice as many slots, slot s + count has keys of slot s only.
+    After a split, the earlier row of a part is that of the slot that was split: with twice as many slots, slot
+    s + count has keys of slot s only.
     """
     if before is None or len(before.slots) > len(table.slots):
         return [(slot, None) for slot in table.slots]

@@ -1,7 +1,8 @@
-"""Under which incarnation a node was last heard of, where the routing table says nothing of it.
+"""Finds the last incarnation of a node in ``membership``, if the routing table has no row of the node.
 
-The table forgets a node that left; the controllers do not, and refuse a join under an older incarnation. A process that
-starts where the clock is behind would wait for that clock. What its predecessors asked for stands in ``membership``.
+The table has no row of a node that left, but the controllers remember it and refuse a join under a lower incarnation. A
+process whose clock is behind would have to wait for that clock. The incarnations of its predecessors are in
+``membership``.
 """
 
 from typing import Final
@@ -17,24 +18,24 @@ from controlplane.ports import LogReader, RawRecord, Signal
 from controlplane.topic_reading.unread import Unread
 
 _MOST_RECORDS: Final = 100_000
-"""How far back it looks: nodes that nobody admits fill the topic with their joins."""
+"""The number of records that are read at most: the joins of nodes that are never admitted may fill the topic."""
 _AT_ONCE: Final = 2_000
 _POLL_MS: Final = 100
 _IDLE_POLLS: Final = 50
-"""So many polls in a row without news end the reading. Time is not counted: a process that was suspended meanwhile has
-polled nothing."""
+"""The number of polls in a row without new records after which reading ends. Time is not measured, because a process
+that was suspended meanwhile has polled nothing."""
 _RETRY_S: Final = 0.2
 
 _log = structlog.get_logger(__name__)
 
 
 def last_incarnation(reader: LogReader, node_id: NodeId, stopping: Signal) -> Incarnation:
-    """The greatest incarnation under which the node asked for anything lately; 0 if it did not, or nobody can tell.
+    """The greatest incarnation in the node's recent records; 0 if there is none or it cannot be determined.
 
     Args:
-        reader: is assigned to another topic afterwards.
-        node_id: which node.
-        stopping: when it is set, nobody waits for the answer any more.
+        reader: its assignment is replaced.
+        node_id: the node.
+        stopping: ends the reading when it is set.
     """
     while not stopping.is_set():
         try:
@@ -43,8 +44,8 @@ def last_incarnation(reader: LogReader, node_id: NodeId, stopping: Signal) -> In
             _log.warning("membership unavailable", node=node_id, error=str(error))
             stopping.wait(_RETRY_S)
         except (ConfigurationError, LogContinuityError) as error:
-            # Only where clocks differ is it needed, so nobody has to be kept out for want of a right.
-            _log.warning("former incarnations unknown", node=node_id, error=str(error))
+            # It is needed only if clocks differ, so a node without the right to read the topic may join nevertheless.
+            _log.warning("former incarnations not known", node=node_id, error=str(error))
             break
     return 0
 
@@ -57,11 +58,13 @@ def _read(reader: LogReader, node_id: NodeId, stopping: Signal) -> Incarnation:
     unread = Unread(begin, ends)
     while unread.places and idle_polls < _IDLE_POLLS and not stopping.is_set():
         batch = reader.poll(_AT_ONCE, _POLL_MS)
-        # Records of a partition that is read to its end are no news: a foreign writer may send them for ever.
+        # Records of a partition that is read to its end are no progress: a foreign writer may append them forever.
         idle_polls = 0 if unread.take(batch) else idle_polls + 1
         last = max([last, *(_incarnation(record) for record in batch.records if record.key == node_id.encode())])
     if unread.places and not stopping.is_set():
-        _log.warning("former incarnations unknown", node=node_id, error=f"{MEMBERSHIP} was not read to its end in time")
+        _log.warning(
+            "former incarnations not known", node=node_id, error=f"{MEMBERSHIP} was not read to its end in time"
+        )
     return last
 
 

@@ -1,4 +1,4 @@
-"""The agent's thread that measures the load: apart, so that a measurement that takes its time delays no heartbeat."""
+"""The agent's thread that measures the load, apart from the others so that a slow measurement delays no heartbeat."""
 
 from collections.abc import Callable
 
@@ -10,19 +10,19 @@ from controlplane.node.shared import Shared
 
 
 class LoadThread:
-    """It reports while the node is a member."""
+    """Measures and reports the load at intervals while the node is a member."""
 
     def __init__(
         self, shared: Shared, session: SessionThread, load_source: Callable[[], NodeLoad], interval_ms: int
     ) -> None:
-        """Nothing is measured before :meth:`run`."""
+        """Set up; :meth:`run` begins to measure."""
         self._shared = shared
         self._session = session
         self._load_source = load_source
         self._interval_ms = interval_ms
 
     def run(self) -> None:
-        """Until the agent is to stop."""
+        """Report until the agent is to stop."""
         while not self._shared.stopping.wait(self._interval_ms / 1_000):
             if self._session.state is SessionState.ACTIVE:
                 load, sent_at_ms = self._load_source(), self._shared.clock.wall_ms()

@@ -12,7 +12,7 @@ class NodeCollectors(LabelledCollectors):
     LABELS = ("cluster", "node")
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Make and register them: once for a registry, by :meth:`LabelledCollectors.of`."""
+        """Create and register the collectors; done once for each registry by :meth:`LabelledCollectors.of`."""
         super().__init__(registry)
         self.epoch = Gauge(
             "controlplane_node_epoch", "Epoch of the table that the node uses", self.LABELS, registry=registry
@@ -35,7 +35,7 @@ class NodeCollectors(LabelledCollectors):
         )
         self.table_age_ms = Gauge(
             "controlplane_node_table_age_ms",
-            "Time since the begin of the last complete reading of the routing table",
+            "Time since the beginning of the last complete reading of the routing table",
             self.LABELS,
             registry=registry,
         )
@@ -62,7 +62,7 @@ class NodeMetrics:
     Args:
         cluster: the cluster's name, the first label.
         node_id: the second label. Two agents of one node in one process write to the same metrics.
-        registry: where the metrics are shown.
+        registry: holds the metrics.
     """
 
     def __init__(self, cluster: str, node_id: NodeId, registry: CollectorRegistry) -> None:
@@ -83,7 +83,7 @@ class NodeMetrics:
         self.failed = collectors.failed.labels(*labels)
 
     def close(self) -> None:
-        """Show the metrics no longer. Idempotent."""
+        """Remove the metrics from the registry. Idempotent."""
         if self._labels is not None:
             self._collectors.release(self._labels)
             self._labels = None

@@ -1,4 +1,4 @@
-"""What an agent's log says of its session: each change of state, and when the node begins and ceases to serve."""
+"""The agent's log lines about its session: each change of state, and when the node begins and ceases to serve."""
 
 from typing import Final
 
@@ -14,17 +14,17 @@ STATE_EVENTS: Final = {
     SessionState.FENCED: "node is fenced: its slots and bundles go to other nodes, and it asks to be admitted again",
     SessionState.LEFT: "node has left",
 }
-"""The event of each state that a session enters. The end of a superseded one is the agent's error, which tells it."""
+"""The event of each state that a session enters. The end of a superseded session is logged as the agent's error."""
 
 _WARNINGS: Final = frozenset({SessionState.LOST_LOG, SessionState.FENCED})
 _HEARD_STATES: Final = frozenset({SessionState.ACTIVE, SessionState.DRAINING})
 
 
 class SessionLog:
-    """Compares the session with what was said of it last.
+    """Compares the session with its last logged state.
 
     Args:
-        logger: knows the cluster and the node.
+        logger: bound to the cluster and the node.
     """
 
     def __init__(self, logger: FilteringBoundLogger) -> None:
@@ -34,12 +34,12 @@ class SessionLog:
         self._lacked_table = False
 
     def compare(self, session: NodeSession, now_ms: int, epoch: int) -> None:
-        """Log what has changed.
+        """Log the changes since the last call.
 
         Args:
-            session: as it stands now.
+            session: in its present state.
             now_ms: monotonic.
-            epoch: of the table that the node works with.
+            epoch: of the table in use.
         """
         logger = self._logger.bind(epoch=epoch, incarnation=session.incarnation)
         if session.state is not self._state and session.state in STATE_EVENTS:
@@ -49,11 +49,11 @@ class SessionLog:
         serves = now_ms < session.serve_until_ms
         lacks_table = session.lacks_table(now_ms)
         if lacks_table and not self._lacked_table:
-            # The cluster sees a member that lives: nothing but this line tells why the node serves nothing.
+            # To the cluster the node is a living member; only this line says why it does not serve.
             logger.warning("routing table not read to its end for too long: requests are refused until it is")
         self._lacked_table = lacks_table
         if not serves and session.state in _HEARD_STATES and not lacks_table:
-            return  # the session's next event says why: it has lost the log
+            return  # the session's next event gives the reason: it has lost the log
         if serves and not self._serves:
             logger.info("requests for ready slots are served")
         elif self._serves and not serves and session.state in _WARNINGS:

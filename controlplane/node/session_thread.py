@@ -1,4 +1,4 @@
-"""The agent's thread that drives the session machine: joins, heartbeats, and taking leave."""
+"""The agent's thread that drives the session machine: joining, heartbeats, draining and leaving."""
 
 import queue
 from collections.abc import Callable
@@ -29,23 +29,23 @@ from controlplane.node.shared import Shared
 from controlplane.ports import Delivery, EventWriter, Mailbox, OutgoingRecord, Threads
 
 _STEP_MS: Final = 50
-"""How often the session asks whether a record was delivered, while one is under way."""
+"""The interval of the session's checks whether a record was delivered, while one is outstanding."""
 _IDLE_MS: Final = 500
-"""How often it looks at all."""
+"""The interval of the session's checks while no record is outstanding."""
 _JOINS_A_WARNING: Final = 10
 
 
 class SessionThread:
-    """Other threads tell it what happened, read where the session stands, and send records through it.
+    """Drives the session. Other threads pass events to it, read its state, and send records through it.
 
     Attributes:
-        confirmations: when the session asked for a reading of the table, for the table's thread to answer.
+        confirmations: times at which the session asked for a reading of the table; the table thread answers.
         incarnation_known: set as soon as the session has chosen its incarnation.
-        serve_until_ms: until then, by the monotonic clock, the node may serve.
+        serve_until_ms: the node may serve until this time of the monotonic clock.
     """
 
     def __init__(self, shared: Shared, writer: EventWriter, settings: SessionSettings, threads: Threads) -> None:
-        """Nothing is sent before :meth:`run`; the writer belongs to whoever made this."""
+        """Set up; :meth:`run` begins to send. The writer belongs to the caller."""
         self._shared = shared
         self._writer = writer
         self._session = NodeSession(settings)
@@ -58,20 +58,20 @@ class SessionThread:
 
     @property
     def state(self) -> SessionState:
-        """Where the membership stands."""
+        """The state of the session."""
         return self._session.state
 
     @property
     def incarnation(self) -> Incarnation:
-        """The one that the node is a member under, or wants to be; 0 before it is known."""
+        """The incarnation under which the node is a member or asks to be one; 0 before it is known."""
         return self._session.incarnation
 
     def tell(self, event: SessionEvent) -> None:
-        """Something has happened."""
+        """Pass an event to the session."""
         self._inbox.put(event)
 
     def run(self) -> None:
-        """Until the node has left, or is to stop.
+        """Drive the session until the node has left, or is to stop.
 
         Raises:
             FencedError: a greater incarnation of this node has joined.
@@ -92,13 +92,13 @@ class SessionThread:
                 shared.stopping.set()
         if session.state is SessionState.SUPERSEDED:
             message = (
-                f"another process has joined as node {shared.node.node_id!r}, so this one serves nothing any more and "
-                "has to end; if both are meant to run, give each a node id of its own"
+                f"another process has joined as node {shared.node.node_id!r}, so this process no longer serves and has "
+                "to end; if both are meant to run, give each a node id of its own"
             )
             raise FencedError(message)
 
     def send(self, topic: str, payload: InputPayload, on_delivery: Callable[[Delivery], None] | None = None) -> None:
-        """Append a record of this node; it is given up where that does not succeed in time."""
+        """Append a record of this node; it is given up if that does not succeed in time."""
         try:
             record = OutgoingRecord(topic, self._shared.node.node_id.encode(), encode_input(payload))
             self._writer.send(record, on_delivery or self._on_delivery)
@@ -133,7 +133,7 @@ class SessionThread:
                 assert_never(action)
 
     def _count_join(self, incarnation: Incarnation) -> None:
-        """Whoever waits for this node has to see what it waits for."""
+        """Count a join, and log a warning at intervals while the node is not admitted."""
         self._joins_sent += 1
         if self._joins_sent % _JOINS_A_WARNING == 0:
             text = "not admitted yet: is there a leader, and does topic dead-letters say why the join is refused?"
@@ -159,7 +159,7 @@ class SessionThread:
         self._on_delivery(delivery)
 
     def _on_delivery(self, delivery: Delivery) -> None:
-        """A right that was never there is a mistake of the set-up; one that was taken away may be given back."""
+        """Handle a denial: before the first acknowledged heartbeat it ends the agent, later the right may come back."""
         if delivery.denied:
             self._shared.logger.warning("event not allowed", error=delivery.error)
             if self._session.last_acknowledged_ms is None:

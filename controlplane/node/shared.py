@@ -1,4 +1,4 @@
-"""What the agent and its threads share: who this is, what it holds by which table, and how it ends."""
+"""The state that the agent and its threads share: the node, its holdings and table, and the end of the agent."""
 
 from collections.abc import Callable
 
@@ -13,25 +13,25 @@ from controlplane.ports import Clock, Threads
 
 
 class Shared:
-    """Anybody may read it at any time; what changes is changed by those who are named.
+    """Readable by every thread at any time; each attribute that changes has one writer, named here.
 
     Attributes:
-        node: who this is.
+        node: the node's description.
         clock: monotonic and wall time.
-        metrics: where to count.
-        logger: knows the cluster and the node.
-        book: what the node holds; the table's thread brings it tables.
-        table: the table that the node works with; None before the first. The table's thread sets it.
-        failure: what ended the agent; :meth:`fail` sets it.
-        changed: notified after everything that somebody may wait for.
+        metrics: of the agent.
+        logger: bound to the cluster and the node.
+        book: the node's holdings; the table thread passes tables to it.
+        table: the table in use; None before the first. The table thread sets it.
+        failure: the error that ended the agent; :meth:`fail` sets it.
+        changed: notified after every change for which a thread may wait.
         stopping: set when the threads are to end.
-        started_at_wall_ms: when the process began to be a node.
+        started_at_wall_ms: wall clock at the creation of the agent.
     """
 
     def __init__(
         self, node: NodeDescription, cluster: str, clock: Clock, threads: Threads, metrics: NodeMetrics
     ) -> None:
-        """Of an agent that was not started yet."""
+        """Set up the state of an agent that was not started yet."""
         self.node = node
         self.clock = clock
         self.metrics = metrics
@@ -44,20 +44,20 @@ class Shared:
         self.started_at_wall_ms = clock.wall_ms()
 
     def guarded(self, run: Callable[[], None]) -> None:
-        """Run a thread; its error ends all of them."""
+        """Run the function of a thread; an error in it ends all threads."""
         try:
             run()
         except BaseException as failure:
             epoch = self.book.epoch
             if isinstance(failure, ControlPlaneError) and not isinstance(failure, InvariantViolationError):
-                # Its message says what was wrong and what to do: a stack would bury it.
+                # Its message says what was wrong and what to do; a stack trace would hide it.
                 self.logger.error("node agent ended", error=str(failure), epoch=epoch)  # noqa: TRY400
             else:
                 self.logger.exception("node agent failed", epoch=epoch)
             self.fail(failure)
 
     def fail(self, failure: BaseException) -> None:
-        """End the agent; the first failure is the one that it tells."""
+        """End the agent; the first failure is the one that is raised."""
         self.metrics.failed.set(1)
         with self.changed:
             self.failure = self.failure or failure

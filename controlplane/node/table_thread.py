@@ -1,4 +1,4 @@
-"""The agent's thread that follows the table, keeps the book of what the node holds, and calls back."""
+"""The agent's thread that follows the table, keeps the record of the node's holdings, and runs the callbacks."""
 
 from typing import Final
 
@@ -17,10 +17,10 @@ _RETRY_S: Final = 0.2
 
 
 class TableThread:
-    """It tells the session what the table says of the node, and confirms the table when the session asks."""
+    """Passes the node's row to the session, and confirms the table when the session asks for it."""
 
     def __init__(self, shared: Shared, reader: LogReader, callbacks: NodeCallbacks, session: SessionThread) -> None:
-        """Nothing is read before :meth:`run`; the reader is closed by :meth:`close`."""
+        """Set up; :meth:`run` begins to read. :meth:`close` closes the reader."""
         self._shared = shared
         self._reader = reader
         self._callbacks = callbacks
@@ -28,11 +28,11 @@ class TableThread:
         self._follower = TableFollower(reader)
 
     def close(self) -> None:
-        """Give the reader back."""
+        """Close the reader."""
         self._follower.close()
 
     def run(self) -> None:
-        """Until the agent is to stop."""
+        """Follow the table until the agent is to stop."""
         read_once = False
         asked_at_ms: int | None = None
         while not self._shared.stopping.is_set():
@@ -58,7 +58,7 @@ class TableThread:
                 asked_at_ms = None
 
     def _confirmation_wanted(self, asked_at_ms: int | None) -> int | None:
-        """The reading to its end that is under way, or the next one: many questions must not keep it from its end."""
+        """The reading that is in progress, or the next one; later requests do not restart a reading in progress."""
         confirmations = self._session.confirmations
         if asked_at_ms is None and not confirmations.empty():
             while not confirmations.empty():

@@ -1,4 +1,4 @@
-"""The routing client: which node serves a key now, from the ``routing-table`` topic, kept up to date in the background.
+"""The routing client: finds the node that serves a key, from the ``routing-table`` topic, followed in the background.
 
 with controlplane.routing_client("demo", "localhost:9092") as client:
     route = client.route("user-17")

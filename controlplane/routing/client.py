@@ -1,4 +1,4 @@
-"""A client that has the newest whole routing table that it could read, and goes on with it while Kafka is away."""
+"""A client that routes by the newest whole routing table, and keeps it while Kafka is unreachable."""
 
 from collections.abc import Callable
 from typing import Final, Self, TypeAlias
@@ -15,7 +15,7 @@ from controlplane.routing.route import BundleRoute, Route, bundle_route_in, rout
 from controlplane.topic_reading.table_follower import TableFollower
 
 ChangeCallback: TypeAlias = Callable[[RoutingTable | None, RoutingTable], None]
-"""Called with the table before (None at first) and the one that is routed by from now on."""
+"""Called with the table before (None at first) and the new table in use."""
 
 _POLL_MS: Final = 200
 _RETRY_S: Final = 0.2
@@ -23,19 +23,19 @@ _CLOSE_TIMEOUT_S: Final = 15.0
 
 
 class RoutingClient:
-    """Routes keys by the routing table; thread-safe, except :meth:`step`. ``controlplane.routing_client`` makes one.
+    """Routes keys by the routing table. Thread-safe, except :meth:`step`. ``controlplane.routing_client`` makes one.
 
-    The table is read from the start of the topic to its end before the first one is shown, and followed from there.
-    Tables are swapped whole, at an epoch marker whose digest fits. While Kafka is away, and while foreign records stand
-    in the table's way, the last table stays. An error that only people can mend (a recreated log, a callback that
-    failed) ends the following, and every later call raises it: a client must not go on routing by a table that it knows
+    The topic is read from its start to its end before the first table is shown, and followed from there. Tables are
+    replaced whole, at an epoch marker whose digest fits. While Kafka is unreachable, or foreign records keep the topic
+    from showing a whole table, the last table stays in use. An error that requires an operator (a recreated log, a
+    callback that failed) ends the following, and every later call raises it: a client must not route by a table that
     will never be renewed.
 
     Args:
         reader: a reader of the cluster's topics; it belongs to the client from here on.
-        threads: where its thread comes from.
+        threads: makes the client's thread.
         cluster: the cluster's name, for logs and metrics.
-        registry: where its metrics are shown until it is closed.
+        registry: holds the client's metrics until it is closed.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class RoutingClient:
         return self
 
     def close(self) -> None:
-        """Stop following and give the reader back; the last table stays usable."""
+        """Stop following and close the reader; the last table stays usable."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(_CLOSE_TIMEOUT_S)
@@ -68,7 +68,7 @@ class RoutingClient:
         self._metrics.close()
 
     def __enter__(self) -> Self:
-        """Start, unless it was started already."""
+        """Start the client, unless it was started already."""
         return self if self._thread else self.start()
 
     def __exit__(self, *_: object) -> None:
@@ -77,10 +77,10 @@ class RoutingClient:
 
     @property
     def table(self) -> RoutingTable | None:
-        """The table that is routed by; None until the first one was read.
+        """The table in use; None until the first one was read.
 
         Raises:
-            ControlPlaneError: what ended the following (or the callback's own exception).
+            ControlPlaneError: the error that ended the following (or a callback's own exception).
         """
         if self._failure is not None:
             raise self._failure.with_traceback(None)
@@ -90,7 +90,7 @@ class RoutingClient:
         """The node that serves a key now.
 
         Raises:
-            NoRouteError: there is no table yet, or nobody leads the key's slot at the moment; try again.
+            NoRouteError: there is no table yet, or the key's slot has no leader at the moment; try again.
         """
         return route_in(self._present_table(), key)
 
@@ -103,13 +103,13 @@ class RoutingClient:
         return bundle_route_in(self._present_table(), namespace, key)
 
     def on_change(self, callback: ChangeCallback) -> None:
-        """Call back at every swap from now on, in the following thread; an exception in it ends the client."""
+        """Call ``callback`` for every new table from now on, in the following thread; its exceptions end the client."""
         self._callbacks = (*self._callbacks, callback)
 
     def wait_for(
         self, condition: Callable[[RoutingTable], bool] | None = None, *, timeout_ms: int = 10_000
     ) -> RoutingTable:
-        """The first table (the present one, too) that fulfils the condition; None takes any.
+        """Wait for a table that fulfils the condition, and return it; None accepts any, also the present one.
 
         Raises:
             NoRouteError: there was none in time.
@@ -131,7 +131,7 @@ class RoutingClient:
         return found
 
     def step(self, timeout_ms: int) -> None:
-        """One round of following. Call it in a loop instead of :meth:`start` where threads are not wanted.
+        """Do one round of following. For programs without threads: call it in a loop instead of :meth:`start`.
 
         Raises:
             LogUnavailableError: Kafka did not say where the topic begins; call again.

@@ -11,7 +11,7 @@ class RoutingCollectors(LabelledCollectors):
     LABELS = ("cluster", "client")
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Make and register them: once for a registry, by :meth:`LabelledCollectors.of`."""
+        """Create and register the collectors; done once for each registry by :meth:`LabelledCollectors.of`."""
         super().__init__(registry)
         self.term = Gauge("controlplane_client_term", "Term of the table in use", self.LABELS, registry=registry)
         self.epoch = Gauge("controlplane_client_epoch", "Epoch of the table in use", self.LABELS, registry=registry)
@@ -36,7 +36,7 @@ class RoutingCollectors(LabelledCollectors):
         )
         self.failed = Gauge(
             "controlplane_client_failed",
-            "1 after an error that ended the following of the table",
+            "1 after an error that ended the client's following of the table",
             self.LABELS,
             registry=registry,
         )
@@ -45,12 +45,12 @@ class RoutingCollectors(LabelledCollectors):
 class RoutingMetrics:
     """The metrics of one client, until :meth:`close`.
 
-    The label ``client`` is the lowest number that no open client of the cluster has in this registry: 1 where there is
-    one client, also after it was closed and opened again.
+    The label ``client`` is the lowest number that no open client of the cluster has in this registry: 1 for the only
+    client, also after it was closed and opened again.
 
     Args:
         cluster: the cluster's name, the first label.
-        registry: where the metrics are shown.
+        registry: holds the metrics.
     """
 
     def __init__(self, cluster: str, registry: CollectorRegistry) -> None:
@@ -66,7 +66,7 @@ class RoutingMetrics:
         self.failed = collectors.failed.labels(*labels)
 
     def close(self) -> None:
-        """Show the metrics no longer. Idempotent."""
+        """Remove the metrics from the registry. Idempotent."""
         if self._labels is not None:
             self._collectors.release(self._labels)
             self._labels = None

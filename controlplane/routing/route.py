@@ -1,4 +1,4 @@
-"""Where to go with a key, and under which numbers."""
+"""Routes: the node that serves a key, with its addresses and the numbers of its ownership."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class Route:
 
     Attributes:
         node_id: the slot leader.
-        addresses: where it serves, by name.
+        addresses: the addresses at which it serves, by name.
         slot_id: the key's slot.
         term: of the table; with ``leader_epoch`` it is the slot's fencing token.
         epoch: of the table.
@@ -46,7 +46,7 @@ class BundleRoute:
 
     Attributes:
         node_id: the bundle's owner.
-        addresses: where it serves, by name.
+        addresses: the addresses at which it serves, by name.
         bundle_id: the key's bundle.
         term: of the table.
         epoch: of the table.
@@ -71,7 +71,7 @@ def route_in(table: RoutingTable, key: bytes | str) -> Route:
     """The route of a key in one table.
 
     Raises:
-        NoRouteError: nobody leads the key's slot in this epoch, or a newer version wrote its row or its leader's.
+        NoRouteError: the key's slot has no leader in this epoch, or a newer version wrote its row or its leader's.
     """
     slot = table.slot_for(key)
     if slot.leader is None:
@@ -84,7 +84,7 @@ def bundle_route_in(table: RoutingTable, namespace: str, key: bytes | str) -> Bu
     """The route of a namespace's key in one table.
 
     Raises:
-        NoRouteError: there is no such namespace, nobody owns the key's bundle in this epoch, or a newer version wrote
+        NoRouteError: there is no such namespace, the key's bundle has no owner in this epoch, or a newer version wrote
             its row or its owner's.
     """
     bundle = table.bundle_for(namespace, key)

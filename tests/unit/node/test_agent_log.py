@@ -123,7 +123,7 @@ def test_handing_over_is_told(world: MemoryCluster, lines: list[Line]) -> None:
     agent.stop()
     assert [line for line in told(lines) if "hand" in line[1]] == [
         ("info", "handing over before leaving"),
-        ("info", "everything is handed over"),
+        ("info", "everything was handed over"),
     ]
 
 
@@ -131,7 +131,7 @@ def test_the_last_node_says_that_nothing_is_handed_over(world: MemoryCluster, li
     """There is no other node."""
     world.start("c1")
     serving(world).stop()
-    assert ("warning", "nothing is handed over: no other node can take it") in told(lines)
+    assert ("warning", "nothing was handed over: no other node can take it") in told(lines)
 
 
 def test_without_a_controller_it_says_that_nothing_was_handed_over(world: MemoryCluster, lines: list[Line]) -> None:
@@ -145,7 +145,7 @@ def test_without_a_controller_it_says_that_nothing_was_handed_over(world: Memory
     assert [line["log_level"] for line in events] == ["info", "warning"]
     assert events[0]["timeout_ms"] == 300
     assert events[1]["event"] == (
-        "nothing is handed over within 300 ms; is there a leader? Node leaves with what it holds"
+        "nothing was handed over within 300 ms: is there a leader? The node leaves with what it holds"
     )
     assert events[1]["slots_and_bundles"] == events[0]["slots_and_bundles"] == 8
 
@@ -155,7 +155,7 @@ def test_a_node_that_is_no_member_hands_nothing_over_and_says_so(world: MemoryCl
     agent = agent_of(world)
     poll_until(lambda: agent.state is SessionState.JOINING)
     agent.stop()
-    assert ("warning", "nothing is handed over: node is no member at present") in told(lines)
+    assert ("warning", "nothing to hand over: the node is not a member now") in told(lines)
 
 
 def test_a_superseded_process_ends_with_one_line(

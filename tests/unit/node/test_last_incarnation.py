@@ -111,7 +111,7 @@ def test_a_topic_that_never_ends_is_not_waited_for_for_ever(membership: Membersh
     membership.reader.held_back = {TopicPartition(MEMBERSHIP, 0)}
     with capture_logs() as lines:
         assert membership.last("n1") == 0
-    assert [line["event"] for line in lines] == ["former incarnations unknown"]
+    assert [line["event"] for line in lines] == ["former incarnations not known"]
 
 
 def test_a_foreign_writer_that_never_pauses_keeps_no_node_out(membership: Membership) -> None:
