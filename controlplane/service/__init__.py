@@ -1,1 +1,1 @@
-"""A controller: it follows the log, observes the inputs, stands for election, and leads while it may."""
+"""The controller: follows the log, observes the inputs, stands for election, and decides while it leads."""

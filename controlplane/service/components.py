@@ -1,4 +1,4 @@
-"""What a controller is composed of: what its loop, its take-overs and its leaderships use between them."""
+"""The components of a controller, shared by its loop, its take-overs and its leaderships."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,9 +15,11 @@ from controlplane.service.snapshots import SnapshotKeeper
 
 
 class ControllerComponents(NamedTuple):
-    """What a controller is made of; every take-over makes a new transactional writer.
+    """The components of one controller.
 
-    ``new_log_id`` names a log that begins: 32 random hexadecimal digits.
+    Attributes:
+        open_transactions: makes a transactional writer; every take-over uses a new one.
+        new_log_id: returns the id of a log that is about to begin: 32 random hexadecimal digits.
     """
 
     config: ControllerConfig

@@ -1,6 +1,7 @@
-"""Drives the controller's machine: performs its actions, and brings their answers back as events.
+"""Drives the controller's state machine: performs its actions, and returns their results to it as events.
 
-The machine is :mod:`controlplane.core.election.leading`, its table :mod:`controlplane.core.election.steps`.
+The machine is :mod:`controlplane.core.election.leading`; its transition table is
+:mod:`controlplane.core.election.steps`.
 """
 
 import random
@@ -45,7 +46,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Controller:
-    """One controller process's work. :meth:`run` is its main thread."""
+    """The main loop of one controller process; :meth:`run` is its main thread."""
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class Controller:
         ticker: Ticker,
         random_source: random.Random,
     ) -> None:
-        """``keeper`` is None for an observer, which follows and never stands for election."""
+        """Compose the loop; ``keeper`` is None for an observer, which follows and never stands for election."""
         self._components = components
         self._keeper = keeper
         self._ticker = ticker
@@ -69,16 +70,16 @@ class Controller:
 
     @property
     def phase(self) -> ControllerPhase:
-        """Where this controller stands now."""
+        """The current phase of this controller."""
         return self._machine.state.phase
 
     def run(self, stop: Signal) -> None:
-        """Work until ``stop`` is set; a leader gives its lease back so that another can take over at once.
+        """Run until ``stop`` is set. A leader gives its lease back at the end, so that another can take over at once.
 
         Raises:
-            StopError: going on would do harm; the message says what to look at.
+            StopError: continuing would do harm; the message says what to check.
             ConfigurationError: the slot policy refuses the options that the log gives it, Kafka refuses this client's
-                login or request, or Redis does with the first one.
+                login or a request, or Redis refuses the first request.
         """
         performers = self._performers(stop)
         try:
@@ -91,7 +92,7 @@ class Controller:
             while not stop.is_set():
                 event = self._react(event, self._hold(), performers)
         finally:
-            # Without a look at the keeper, which gives the lease back when it is stopped and may be what has failed.
+            # The keeper is not asked for its hold here: it may be what has failed. Stopping it releases the lease.
             self._react(
                 ControllerTrigger.SHUT_DOWN if stop.is_set() else ControllerTrigger.FAILED, NO_LEASE, performers
             )
@@ -103,7 +104,7 @@ class Controller:
             self._components.follower.close()
 
     def _warm_up(self, stop: Signal) -> None:
-        """Fold the log to its end, then begin to observe where it stops."""
+        """Fold the log up to its end, then start reading the inputs at the positions of the resulting state."""
         at_end = False
         while not stop.is_set():
             try:
@@ -116,7 +117,7 @@ class Controller:
                 stop.wait(1)
 
     def _react(self, event: LeadingEvent, hold: Hold, performers: _Performers) -> LeadingEvent:
-        """Perform what the machine answers to an event; returns the answer of the last action."""
+        """Perform the machine's actions for an event; return the result of the last action as the next event."""
         now_ms, draw = self._components.clock.monotonic_ms(), self._random.random()
         answer: LeadingEvent | None = None
         try:
@@ -153,7 +154,7 @@ class Controller:
         }
 
     def _hold(self) -> Hold:
-        """What the keeper knows of the lease; raises what ended the keeper, if anything did."""
+        """The keeper's knowledge of the lease; raises the exception that ended the keeper's thread, if any."""
         return NO_LEASE if self._keeper is None else self._keeper.hold
 
     @property
@@ -168,18 +169,18 @@ class Controller:
         try:
             components.follower.poll(0)
         finally:
-            # Also while the log cannot be read: an unpolled client keeps its broker's reports in memory.
+            # Also while the log cannot be read: a client that is not polled queues its broker's reports in memory.
             components.input_reader.poll(_POLL_MS)
         components.input_reader.follow_partitions(components.follower.state)
         components.input_reader.catch_up_with(components.follower.state)
         self._show(components.follower.state, leading=False)
         if self._keeper is not None:
-            # Before it fences a leader that can decide: a controller that could not lead must end, and not stand by.
+            # Checked before this controller can fence a leader: one that cannot decide must end instead of standing by.
             require_slot_policy(components, components.follower.state)
         return self._round_observed()
 
     def _round_observed(self) -> RoundObserved:
-        """What was heard of Kafka by now; raises what ended the ticker, if anything did."""
+        """What was observed of Kafka in this round; raises the exception that ended the ticker's thread, if any."""
         now_ms = self._components.clock.monotonic_ms()
         turn_ms, self._observed_at_ms = now_ms - self._observed_at_ms, now_ms
         self._ticker.cover(self._components.input_reader.known_partitions)
@@ -210,7 +211,7 @@ class Controller:
 
     def _raise_floor(self) -> None:
         log_term = self._components.follower.state.term
-        _log.warning("the log holds this term or a higher one", log_term=log_term)
+        _log.warning("the log already contains this term or a higher one", log_term=log_term)
         if self._keeper is not None:
             self._keeper.raise_floor(log_term)
 
@@ -247,7 +248,7 @@ class Controller:
         return ControllerTrigger.RESIGNED if resigned else _ANSWERS[outcome]
 
     def _read_back(self) -> None:
-        """A snapshot may be taken of what was read back."""
+        """Read the leader's own decisions back, and offer the point reached to the snapshot keeper."""
         self._take_over.watch_table()
         if self._take_over.read_back():
             self._components.snapshots.look(self._components.follower.point)
@@ -270,7 +271,7 @@ class Controller:
             return
         if back_off.reason is BackoffReason.FAILED:
             failures, wait_ms = back_off.failures_in_a_row, back_off.wait_ms
-            _log.warning("no take-over, letting others try", failures=failures, wait_ms=wait_ms)
+            _log.warning("take-over failed, backing off so that others can try", failures=failures, wait_ms=wait_ms)
         self._keeper.give_back(back_off.wait_ms)
 
     def _show(self, state: State, *, leading: bool) -> None:

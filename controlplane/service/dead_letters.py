@@ -18,10 +18,10 @@ _log = structlog.get_logger(__name__)
 
 
 class DeadLetterWriter:
-    """One writer's dead letters; :meth:`flush` before positions are committed that pass the refused inputs."""
+    """The dead letters of one writer. :meth:`flush` has to succeed before positions past the inputs are committed."""
 
     def __init__(self, writer: EventWriter, written_by: str, metrics: ControllerMetrics) -> None:
-        """``written_by`` stands in every letter."""
+        """Use a writer; ``written_by`` is the writer's name in every dead letter."""
         self._writer = writer
         self._written_by = written_by
         self._metrics = metrics
@@ -31,7 +31,7 @@ class DeadLetterWriter:
         self._denied: str | None = None
 
     def write(self, refusals: Iterable[Refusal]) -> None:
-        """Queue a dead letter for each refusal; what Kafka does not take now waits for :meth:`flush`."""
+        """Queue a dead letter for each refusal; those that Kafka does not accept now wait for :meth:`flush`."""
         for refusal in refusals:
             coordinates = refusal.coordinates
             letter = DeadLetter(
@@ -50,18 +50,18 @@ class DeadLetterWriter:
             key = str(coordinates).encode()
             self._waiting.append(OutgoingRecord(DEAD_LETTERS, key, encode_dead_letter(letter)))
         self._send_waiting()
-        self._writer.poll(0)  # what is delivered leaves the client's queue only here
+        self._writer.poll(0)  # only polling removes delivered records from the client's queue
         self._refuse_denial()
 
     def listen(self) -> None:
-        """Take up what the client has to say: while nothing is written, that would gather without bound."""
+        """Process the client's callbacks; without that, they accumulate without bound while nothing is written."""
         self._writer.poll(0)
 
     def flush(self, timeout_ms: int) -> None:
-        """Wait until every letter is in the log; those that were given up meanwhile are sent again.
+        """Wait until every dead letter is in the log; deliveries that fail meanwhile are sent again.
 
         Raises:
-            ConfigurationError: this controller may not write dead letters.
+            ConfigurationError: this controller has no right to write dead letters.
             LogUnavailableError: some are not written yet. They are kept, and the next flush tries again.
         """
         if self._missing == 0:
@@ -73,7 +73,7 @@ class DeadLetterWriter:
             self._refuse_denial()
             self._send_waiting()
             if self._missing >= before:
-                message = f"{self._missing} dead letters are not written yet; last trouble: {self._last_error}"
+                message = f"{self._missing} dead letters are not written yet; last error: {self._last_error}"
                 raise LogUnavailableError(message)
 
     def _refuse_denial(self) -> None:

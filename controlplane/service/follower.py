@@ -1,6 +1,6 @@
-"""Follows the decision log: every decision is checked to continue the one before and folded into the state.
+"""Follows the decision log: checks that each decision continues the one before it, and folds it into the state.
 
-It begins behind a snapshot, if there is a good one, and reads only what follows.
+Reading begins after the newest usable snapshot, or at the start of the log if there is none.
 """
 
 from collections.abc import Callable
@@ -25,21 +25,21 @@ from controlplane.topic_reading.unread import Unread
 _LOG: Final = DECISIONS_PLACE
 _MAX_RECORDS: Final = 500
 _CONFIRM_INTERVAL_MS: Final = 10_000
-"""Decisions of another log are a reason to look whether the own ones still stand, but a flood of them is one reason."""
+"""Least time between two checks for a recreated topic: a flood of another log's decisions must not cause one each."""
 
 
 class LogFollower:
-    """The state as of the last decision read; survives leaderships, because leaders decide on a copy."""
+    """The state as of the last decision read. It outlives leaderships, because leaders decide on a copy."""
 
     def __init__(
         self, open_reader: Callable[[], LogReader], clock: Clock, on_foreign: Callable[[], None] = lambda: None
     ) -> None:
-        """Start before the first decision.
+        """Begin before the first decision.
 
         Args:
-            open_reader: makes a new reader; a take-over needs one that began after the fencing.
+            open_reader: makes a new reader; a take-over needs one that was opened after the fencing.
             clock: for deadlines.
-            on_foreign: is called once for each record that is none of this log's.
+            on_foreign: called once for each record that does not belong to this log.
         """
         self._open_reader = open_reader
         self._clock = clock
@@ -56,15 +56,18 @@ class LogFollower:
 
     @property
     def state(self) -> State:
-        """After the last decision read."""
+        """The state after the last decision read."""
         return self.point.state
 
     def poll(self, timeout_ms: int) -> bool:
-        """Fold what there is; True once the log is read to the end that it had when the present reader was opened.
+        """Fold the records that are available.
+
+        Returns:
+            Whether everything up to the end that the log had when the present reader was opened has been read.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
-            StopError: the log, or what the snapshots say of it, is not what was read before.
+            StopError: the log, or the snapshots' account of it, contradicts what was read before.
         """
         if self._reader is None:
             self._reader = self._reopened()
@@ -78,9 +81,9 @@ class LogFollower:
         return not self._unread.places
 
     def read_to_end(self, limit_ms: int, stall_limit_ms: int) -> None:
-        """Read with a reader that is opened now to the end that the log has then.
+        """Open a new reader and read up to the end that the log has at that moment.
 
-        Nothing that was committed before this call is missed, and a foreign writer that never pauses does not delay it.
+        Everything committed before this call is read. Records that a foreign writer keeps appending do not delay it.
 
         Raises:
             LogUnavailableError: it took longer than ``limit_ms`` in all, or ``stall_limit_ms`` without a new decision.
@@ -93,7 +96,7 @@ class LogFollower:
             read_offset = self._read_offset
 
     def close(self) -> None:
-        """Give the reader back; the state stays, and the next poll opens a new one where this one stood."""
+        """Close the reader and keep the state; the next poll opens a new reader at the same place."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -115,11 +118,13 @@ class LogFollower:
         return reader
 
     def _confirm_log(self) -> None:
-        """Decisions of another log came: they are foreign, unless the topic was deleted and made again for that log.
+        """Check that the log still holds the last decision read, after decisions of another log were found in it.
+
+        Those decisions are foreign, unless the topic was deleted and created again for the other log.
 
         Raises:
-            LogUnavailableError: Kafka did not answer in time; it is asked again.
-            LogContinuityError: the last decision that was read does not stand in the topic any more.
+            LogUnavailableError: Kafka did not answer in time; the next poll checks again.
+            LogContinuityError: the last decision that was read is no longer in the topic.
         """
         now_ms = self._clock.monotonic_ms()
         if self._confirmed_at_ms is None or now_ms - self._confirmed_at_ms >= _CONFIRM_INTERVAL_MS:
@@ -132,7 +137,7 @@ class LogFollower:
         begins = not self._stream.within_decision
         decision = self._stream.take(record)
         if decision is None and not self._stream.within_decision:
-            # Foreign: reading again need not begin before it.
+            # Foreign: a new reader need not begin before it.
             self.point = replace(self.point, next_offset=record.offset + 1)
             return
         if begins:
@@ -140,7 +145,7 @@ class LogFollower:
             self._decision_bytes = 0
         self._decision_bytes += len(record.value or b"")
         if decision is None:
-            return  # more parts follow; reading again begins at the first of them
+            return  # more parts follow; a new reader begins at the first part
         try:
             state = apply_decision(self.state, decision)
         except StopError as error:

@@ -1,4 +1,4 @@
-"""Reads the input topics, decodes their records, and folds them into observations; bad records become refusals."""
+"""Reads the input topics, decodes their records and folds them into observations; invalid records become refusals."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -27,22 +27,21 @@ _log = structlog.get_logger(__name__)
 
 _MAX_RECORDS: Final = 2_000
 _LOOK_BACK_LIMITS: Final = 3
-"""A cold start looks back this many silence limits: enough to measure every present silence, and less than a window.
-
-From where it observed stands in its *term opened*: the audit begins at the same offsets (decision 0011).
+"""A cold start reads back this many silence limits: enough to measure every present silence, and less than a window.
+The *term opened* event records the offsets, so that the audit begins at the same ones (decision 0011).
 """
 _LOOK_BACK_RECORDS: Final = 100_000
-"""More than a window of one partition holds; not a time, because brokers' clocks may differ, or be set."""
+"""More than a window of one partition holds. Not a duration, because brokers' clocks may differ or be set."""
 _REFUSALS_KEPT: Final = 10_000
 _REFUSED_BYTES_KEPT: Final = 64_000_000
-"""Of all refusals together. A standby keeps them until a leader has written their dead letters, and a foreign writer
-can put garbage into each. Beyond this limit the older ones are kept without their bytes."""
+"""Limit of all refusals together. A standby keeps them until a leader has written their dead letters, and a foreign
+writer can put garbage into each. Beyond this limit the older ones are kept without their bytes."""
 _MOST_PENDING: Final = 20_000
-"""Inputs that no decision has taken up: joins that nodes repeat while no controller leads. More are left unread."""
+"""Limit of inputs that no decision has taken up, such as the joins that nodes repeat while no controller leads."""
 
 
 class InputReader:
-    """The observations of one controller, kept up to date whether it leads or not. Only its methods change them."""
+    """The observations of one controller, kept up to date whether it leads or not; changed only by these methods."""
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class InputReader:
         metrics: ControllerMetrics,
         framing: Framing | None = None,
     ) -> None:
-        """Nothing is read before :meth:`start`; ``framing`` is None without a schema registry."""
+        """Set up without reading: :meth:`start` begins. ``framing`` is None without a schema registry."""
         self._open_reader = open_reader
         self._clock = clock
         self._metrics = metrics
@@ -66,21 +65,21 @@ class InputReader:
 
     @property
     def observations(self) -> Observations:
-        """What was observed so far."""
+        """Everything observed so far."""
         return self._observations
 
     @property
     def observed_from(self) -> Mapping[TopicPartition, int]:
-        """The first offset that was read of each partition."""
+        """The first offset that was read, by partition."""
         return self._observed_from
 
     def start(self, state: State) -> None:
-        """Begin at the state's positions, and look back in ``heartbeats`` over some silence limits.
+        """Begin at the state's positions; in ``heartbeats``, begin three silence limits before the present time.
 
         A partition that does not answer is not waited for: it is read from the state's position once it is back. If
-        this machine's clock is ahead of the brokers', reading begins later, and silences count from there: one limit at
-        most. The look back is not measured from the last record: after an outage of everything that is old, and what
-        nodes reported of their slots before it would count as reported just now.
+        this machine's clock is ahead of the brokers' clocks, reading begins later, and silences count from there: by at
+        most one limit. The time is not measured back from the last record: after an outage of all controllers and nodes
+        that record is old, and what nodes reported of their slots before the outage would count as reported just now.
         """
         reader = self._open_reader()
         since_ms = self._clock.wall_ms() - _LOOK_BACK_LIMITS * state.cluster.silence_limit_ms
@@ -92,7 +91,7 @@ class InputReader:
             wanted = state.positions.get(position_key(place), 0)
             first = firsts.get(place)
             if first is None:
-                _log.warning("an input partition does not answer", at=place, read_from=wanted)
+                _log.warning("input partition does not answer", at=place, read_from=wanted)
                 positions[place] = wanted
             elif place.topic == HEARTBEATS:
                 positions[place] = first
@@ -110,22 +109,22 @@ class InputReader:
 
     @property
     def known_partitions(self) -> int:
-        """How many partitions of ``heartbeats`` are read."""
+        """The number of partitions of ``heartbeats`` that are read."""
         return sum(place.topic == HEARTBEATS for place in self._observations.positions)
 
     def lacks_partitions(self) -> bool:
-        """Ask whether ``heartbeats`` has partitions that are not read.
+        """Ask Kafka whether ``heartbeats`` has partitions that are not read yet.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
-            InvariantViolationError: nothing is read yet.
+            InvariantViolationError: :meth:`start` was not called.
         """
         if self._reader is None:
-            raise InvariantViolationError("an input reader that was not started has no reader to ask")
+            raise InvariantViolationError("an input reader that was not started has no log reader")
         return self._reader.partition_count(HEARTBEATS) > self.known_partitions
 
     def follow_partitions(self, state: State) -> None:
-        """Also read the partitions of ``heartbeats`` that a leader has found; see :meth:`take_in_partitions`.
+        """Also read the partitions of ``heartbeats`` that a leader has recorded; see :meth:`take_in_partitions`.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
@@ -136,14 +135,14 @@ class InputReader:
     def take_in_partitions(self) -> None:
         """Also read the partitions of ``heartbeats`` that are not read yet.
 
-        Nodes send to new partitions without notice, and look silent in those where they were heard before. So this
-        returns only when the records that stand in the new partitions are read, or the last ones of very many;
-        partitions that do not answer are not waited for.
+        Nodes send to new partitions without notice, and appear silent in the partitions that they used before. This
+        method therefore returns only after the records in the new partitions are read: all of them, or the last
+        100,000 of each. Partitions that do not answer are not waited for.
 
         Raises:
-            LogUnavailableError: Kafka did not answer in time; no node may be fenced by what was read so far.
+            LogUnavailableError: Kafka did not answer in time; no node may be fenced on the basis of what was read.
         """
-        # A new reader: the present one's client could take minutes to refresh its metadata.
+        # A new reader, because the present client could take minutes to refresh its metadata.
         reader = self._open_reader()
         try:
             starts = reader.start_offsets(HEARTBEATS, only_answering=True)
@@ -167,7 +166,7 @@ class InputReader:
         self.catch_up(ends)
 
     def skip_to_recorded(self, state: State, answering: AbstractSet[TopicPartition]) -> None:
-        """Begin anew at the state's positions in partitions of ``heartbeats`` that are not read so far nor answer.
+        """Restart at the state's positions in the partitions of ``heartbeats`` that do not answer and lag behind them.
 
         See :func:`controlplane.core.deciding.observations.skip_to_recorded`.
         """
@@ -180,7 +179,7 @@ class InputReader:
         self._reader.assign(observations.positions)
 
     def catch_up(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Fold everything before these offsets.
+        """Fold everything before the given offsets.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
@@ -189,16 +188,16 @@ class InputReader:
         left = self._lacks(ends)
         while left:
             self.poll(50)
-            # Records of other partitions, which come all the time, are no progress here.
+            # Records of other partitions arrive all the time and are no progress here.
             before, left = left, self._lacks(ends)
             deadline.check(progress=left < before)
 
     def _lacks(self, ends: Mapping[TopicPartition, int]) -> int:
-        """How many records before these offsets are not read."""
+        """The number of records before these offsets that are not read."""
         return sum(max(ends.get(place, 0) - offset, 0) for place, offset in self._observations.positions.items())
 
     def poll(self, timeout_ms: int) -> int:
-        """Fold at most one batch; returns the number of records."""
+        """Fold at most one batch; return the number of its records."""
         if self._reader is None:
             return 0
         self._hold_back(self._reader)
@@ -212,13 +211,13 @@ class InputReader:
         return len(records)
 
     def since_last_read_ms(self) -> int:
-        """How long ago a record was last read; while any controller ticks, records come several times a second."""
+        """Milliseconds since a record was last read; while any controller ticks, several records arrive per second."""
         return self._clock.monotonic_ms() - self._heard_at_ms
 
     def _hold_back(self, reader: LogReader) -> None:
-        """Stop reading membership records and intents while very many wait for decisions; heartbeats are read on.
+        """Stop reading membership records and intents while too many wait for decisions; heartbeats are read on.
 
-        What was read is kept: an audit takes inputs up in the order of their offsets, and would find one left out.
+        Pending inputs are kept: an audit takes inputs up in the order of their offsets, and would notice a gap.
         """
         pending = len(self._observations.pending)
         holds_back = pending >= (_MOST_PENDING // 2 if self._holds_back else _MOST_PENDING)
@@ -231,7 +230,7 @@ class InputReader:
         _log.warning("inputs wait for decisions", pending=pending, read_on=not holds_back)
 
     def catch_up_with(self, state: State) -> None:
-        """Validate heartbeats, drop what decisions have taken up, and keep refusals until their letters are written."""
+        """Validate heartbeats, drop the inputs that decisions have taken up, and the refusals with a written letter."""
         if (
             self._caught_up_with is not None
             and self._caught_up_with[0] == state.seq
@@ -244,9 +243,9 @@ class InputReader:
         self._refusals = _bounded([refusal for refusal in self._refusals if not is_written(state, refusal)])
 
     def decided(self, verdict: DecideResult) -> None:
-        """Keep what a look at the observations has left to be looked at.
+        """Keep the observations that deciding on them has left.
 
-        What its decision takes up stays pending: only :meth:`follow_up` drops it, once the decision is committed.
+        The inputs that the decision takes up stay pending: :meth:`catch_up_with` drops them after the commit.
         """
         if verdict.sealed is None:
             self._observations = verdict.observations
@@ -254,12 +253,12 @@ class InputReader:
             self._observations = replace(verdict.observations, pending=self._observations.pending)
 
     def take_refusals(self) -> list[Refusal]:
-        """Hand over the refusals that no leader is sure to have written, for the leader to write at least once."""
+        """Remove and return the refusals whose dead letters may not be written yet; the leader writes them."""
         refusals, self._refusals = self._refusals, []
         return refusals
 
     def close(self) -> None:
-        """Close the reader."""
+        """Close the log reader."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -282,7 +281,7 @@ def _partitions(reader: LogReader, *topics: str) -> list[TopicPartition]:
 
 
 def _bounded(refusals: list[Refusal]) -> list[Refusal]:
-    """The newest refusals, the oldest of them without their bytes where all bytes together are too many."""
+    """The newest refusals; the oldest of these without their bytes if the total size exceeds the limit."""
     kept = refusals[-_REFUSALS_KEPT:]
     left_bytes = _REFUSED_BYTES_KEPT
     for number in reversed(range(len(kept))):

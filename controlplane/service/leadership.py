@@ -1,4 +1,4 @@
-"""One leadership: what a leader decides and commits under its term."""
+"""One leadership: what a leader decides and commits in its term."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -34,12 +34,12 @@ _log = structlog.get_logger(__name__)
 
 
 class Leadership:
-    """The leader's state, its transactional writer and the table that it publishes. One thread only.
+    """The leader's state, its transactional writer and the table that it publishes. Not thread-safe.
 
     Attributes:
         state: after the last decision that is known to be committed.
         writer: the transactional writer, whose opening fenced every other one.
-        has_resigned: whether that decision answers an operator who asks this leader to hand over.
+        has_resigned: whether the last committed decision answers an operator's request that this leader resign.
     """
 
     def __init__(  # noqa: PLR0917 - one collaborator each
@@ -53,7 +53,7 @@ class Leadership:
         clock: Clock,
         metrics: ControllerMetrics,
     ) -> None:
-        """``writer`` is open; ``state`` was read from the log after the writer's opening had fenced all others."""
+        """Begin with an open ``writer`` and a ``state`` that was read from the log after the writer was opened."""
         self.state = state
         self.writer = writer
         self.has_resigned = False
@@ -91,34 +91,37 @@ class Leadership:
         return self._conclude(outcome, sealed, publication, began_at_ms)
 
     def resolve(self) -> CommitOutcome:
-        """Ask what became of the commit whose outcome is unknown.
+        """Ask for the result of the commit whose outcome is unknown.
 
         Raises:
-            InvariantViolationError: there is none.
+            InvariantViolationError: the outcome of every commit is known.
         """
         if self._unresolved is None:
-            raise InvariantViolationError("every commit has its answer")
+            raise InvariantViolationError("the outcome of every commit is known")
         sealed, publication, began_at_ms = self._unresolved
         return self._conclude(self.writer.resolve(_RESOLVE_MS), sealed, publication, began_at_ms)
 
     def decide(self) -> CommitOutcome | None:
-        """Decide on the observations and commit the decision; None if there is nothing to decide.
+        """Decide on the observations and commit the decision.
+
+        Returns:
+            The outcome of the commit; None if there is nothing to decide.
 
         Raises:
-            InvariantViolationError: a commit has no answer yet: nothing may be decided until it has one.
+            InvariantViolationError: the outcome of a commit is unknown; nothing may be decided until it is known.
             LogUnavailableError: see :meth:`commit`; or heartbeats have new partitions that could not be read in time.
         """
         if self._unresolved is not None:
-            raise InvariantViolationError("a commit has no answer yet, and nothing may be decided until it has one")
-        if self._input_reader.observations is self._last_observations:  # equal inputs would give an equal answer
+            raise InvariantViolationError("the outcome of a commit is unknown: nothing may be decided before it is")
+        if self._input_reader.observations is self._last_observations:  # equal inputs give an equal decision
             return None if self._repair_due is None else self._repair(self._repair_due)
         result = decide(self.state, self._input_reader.observations, self._slot_policies)
         if self._are_partitions_due(result.sealed):
             try:
                 lacks_partitions = self._input_reader.lacks_partitions()
             except LogUnavailableError as error:
-                # The leadership goes on, as long as commits succeed; only no node may be fenced for silence now.
-                _log.warning("nothing is decided before Kafka says whether partitions were added", error=str(error))
+                # The leadership continues as long as commits succeed. Only fencing for silence has to wait.
+                _log.warning("deciding waits until Kafka says whether partitions were added", error=str(error))
                 return None
             if lacks_partitions:
                 self._input_reader.take_in_partitions()
@@ -132,7 +135,7 @@ class Leadership:
         return self.commit(result.sealed)
 
     def watch_table(self, watch: TableWatch) -> None:
-        """Let the next decision repair the table if its topic does not show it.
+        """Let the next decision repair the table if its topic does not hold what was committed.
 
         Raises:
             LogContinuityError: see :meth:`controlplane.service.table_watch.TableWatch.damage`.
@@ -145,9 +148,9 @@ class Leadership:
             self._metrics.foreign_records.labels(ROUTING_TABLE).inc(max(len(self._repair_due.keys), 1))
 
     def _whole_table(self, sealed: SealedDecision) -> Mapping[str, TableRow | None]:
-        """Every row, after a decision that asks for it, or that changes rows while the topic is damaged.
+        """Every row: for a decision that asks for them, or that changes rows while the topic is damaged.
 
-        With the changed rows alone no reader could show the epoch before the next repair, which may have to wait.
+        With the changed rows alone, no reader could show the epoch before the next repair, which may be delayed.
         """
         foreign = () if self._damaged is None else self._publisher.differing_keys(self._damaged)
         return self._publisher.whole_table(sealed.state, foreign)
@@ -155,14 +158,14 @@ class Leadership:
     def _repair(self, damage: TableDamage) -> CommitOutcome:
         """Commit a decision that writes the whole table again.
 
-        Its positions pass heartbeats, so the dead letters of those that were refused are written first.
+        Its positions pass heartbeats, so the dead letters of refused heartbeats are written first.
         """
         self._input_reader.catch_up_with(self.state)
         self._dead_letters.write(self._input_reader.take_refusals())
         return self.commit(repair_table(self.state, self._input_reader.observations, damage.evidence))
 
     def _are_partitions_due(self, sealed: SealedDecision | None) -> bool:
-        """Whether Kafka is to be asked for new partitions now; if so, this counts as asking."""
+        """Whether Kafka is to be asked for new partitions now; if so, the time of asking is noted."""
         now_ms = self._clock.monotonic_ms()
         is_due = partitions_are_due(self.state, sealed, now_ms - self._asked_at_ms)
         if is_due:
@@ -184,7 +187,7 @@ class Leadership:
                 self.has_resigned = resignation_in(sealed.decision) is not None
             case CommitOutcome.ABORTED:
                 _log.warning("transaction aborted", seq=sealed.decision.seq)
-                self._repair_due = None  # the watch asks for it again at its pace; other decisions come first
+                self._repair_due = None  # the watch requests it again at its own pace; other decisions come first
             case CommitOutcome.UNKNOWN:
                 _log.warning("commit without an answer", seq=sealed.decision.seq)
                 self._unresolved = (sealed, publication, began_at_ms)
@@ -199,7 +202,7 @@ class Leadership:
         self._refusal = asked.refusal
         self._metrics.slots_refused.set(1 if asked.refusal else 0)
         if asked.refusal:
-            _log.error("slot policy refuses, the slots stay as they are", reason=asked.refusal, seq=asked.seq)
+            _log.error("slot policy refuses, slots stay unchanged", reason=asked.refusal, seq=asked.seq)
         else:
             _log.info("slot policy no longer refuses", seq=asked.seq)
 

@@ -1,8 +1,8 @@
-"""Drives an election machine against its store in a thread of its own, so that no commit delays a renewal.
+"""Drives an election machine against its lease store, in a thread of its own so that no commit delays a renewal.
 
-If the store refuses this client's login or request before it has ever answered, the process ends: the settings are
-wrong. A later refusal counts as no answer: the store's own settings were changed, and every controller would end at
-once.
+If the store refuses this client's login or request before it has answered once, the process ends: the client's settings
+are wrong. A later refusal counts as no answer: it means that the store's own settings were changed, and treating it as
+fatal would end every controller at once.
 """
 
 from collections import deque
@@ -26,27 +26,27 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """The store answers, or was never asked."""
+    """The store answers, or has not been asked yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class _IsSilent:
-    """The store does not answer, for whatever reason."""
+    """The store does not answer, for any reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Refuses:
-    """The store refuses this client with this message."""
+    """The store refuses this client's requests, with this message."""
 
     error: str
 
 
 _StoreConduct: TypeAlias = _Answers | _IsSilent | _Refuses
-"""How the last request to the store ended; only changes are logged."""
+"""The result of the last request to the store; only changes are logged."""
 
 
 class LeaseKeeper:
-    """Stands for election, renews, releases; other threads read :attr:`hold` and call the methods."""
+    """Stands for election, renews and releases the lease. Other threads read :attr:`hold` and call the methods."""
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class LeaseKeeper:
         store_timeout_ms: int,
         rest_ms: int,
     ) -> None:
-        """Nothing is asked of the store before :meth:`start`.
+        """Set up without a request to the store: :meth:`start` begins.
 
         Args:
-            profile: the machine and its store.
+            profile: the election machine and its store.
             clock: monotonic time.
             threads: runs the keeper's thread.
             metrics: shows whether the store answers.
             store_timeout_ms: how long one request to the store may take.
-            rest_ms: how long it does not ask again after :meth:`stop`.
+            rest_ms: how long this controller does not ask for the lease after :meth:`stop`.
         """
         self._profile = profile
         self._clock = clock
@@ -86,7 +86,8 @@ class LeaseKeeper:
         """What is known of the lease now.
 
         Raises:
-            BaseException: what ended the keeper's thread, if anything did: never lead without it.
+            BaseException: the exception that ended the keeper's thread, if any: a controller without a keeper must not
+                lead.
         """
         with self._condition:
             if self._failure is not None:
@@ -94,11 +95,11 @@ class LeaseKeeper:
             return Hold(self._profile.term, self._profile.is_handed_over)
 
     def start(self) -> None:
-        """Begin to stand for election."""
+        """Start the thread that stands for election."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Give the lease back if it is ours, and end the thread."""
+        """Release the lease if this controller holds it, and end the thread."""
         with self._condition:
             self._inbox.append(GiveBackAsked(self._rest_ms))
             self._stopping = True
@@ -107,15 +108,15 @@ class LeaseKeeper:
             self._thread.join(timeout=(self._store_timeout_ms * 4 + 1_000) / 1_000)
 
     def give_back(self, wait_ms: int) -> None:
-        """Give the lease back now and ask for it again after ``wait_ms``; it is not ours when this returns."""
+        """Release the lease now and ask for it again after ``wait_ms``; waits until the lease is not held any more."""
         self._post(GiveBackAsked(wait_ms), lambda: self._profile.term is None)
 
     def raise_floor(self, floor: Term) -> None:
-        """The log holds term ``floor``: give our term up and ask for one above it."""
+        """Give the term up and ask for one above ``floor``, the term that the log holds."""
         self._post(FloorRaised(floor), lambda: self._profile.term is None or self._profile.term > floor)
 
     def confirm(self, term: Term) -> bool:
-        """Ask the store now whether the lease is still ours under ``term``. No answer in time means no."""
+        """Ask the store whether the lease is still held under ``term``; False if it does not answer in time."""
         with self._condition:
             asked_at_ms = self._clock.monotonic_ms()
             self._inbox.append(ConfirmationAsked())
@@ -148,7 +149,7 @@ class LeaseKeeper:
                 self._condition.notify_all()
 
     def _step(self) -> bool:
-        """Take one event up, or wait for one; False when the thread is to end."""
+        """Handle one event, after waiting for it if necessary; return False when the thread is to end."""
         with self._condition:
             wait_ms = self._profile.next_wake_at_ms - self._clock.monotonic_ms()
             if not self._inbox and wait_ms > 0:
@@ -194,7 +195,7 @@ class LeaseKeeper:
         return answer
 
     def _finds(self, store: _StoreConduct) -> bool:
-        """Note how a request to the store ended; whether that is a change."""
+        """Record the result of a request to the store; return whether it differs from the one before."""
         self._metrics.lease_store_reachable.set(1 if isinstance(store, _Answers) else 0)
         before, self._store = self._store, store
         return store != before

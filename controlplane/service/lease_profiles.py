@@ -1,4 +1,4 @@
-"""The two ways to stand for election, each a machine with the store that answers it; ``lease_keeper`` drives them."""
+"""The two lease profiles, each a machine with the store that answers it; ``lease_keeper`` drives them."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -55,13 +55,13 @@ ActionT = TypeVar("ActionT")
 EventT = TypeVar("EventT")
 
 CommonEvent: TypeAlias = Woke | StoreSilent | FloorRaised | GiveBackAsked | ConfirmationAsked
-"""What every profile's machine is told, whatever its store answers."""
+"""The events that the machine of every profile handles, independent of its store."""
 
 _log = structlog.get_logger(__name__)
 
 
 class LeaseProfile(Protocol[ActionT, EventT]):
-    """A machine and its store. The keeper calls everything but :meth:`perform` under its lock."""
+    """An election machine and its store. The keeper calls everything but :meth:`perform` while holding its lock."""
 
     @property
     def term(self) -> Term | None:
@@ -70,34 +70,34 @@ class LeaseProfile(Protocol[ActionT, EventT]):
 
     @property
     def next_wake_at_ms(self) -> int:
-        """When the machine wants to be woken next, by the monotonic clock."""
+        """The time at which the machine has to be woken next, in ms of the monotonic clock."""
         ...
 
     @property
     def confirmed_at_ms(self) -> int:
-        """The store said that the lease is ours, asked at this monotonic time; -1 for never."""
+        """The monotonic time of the last request that confirmed that the lease is held; -1 if there was none."""
         ...
 
     @property
     def is_handed_over(self) -> bool:
-        """Whether the lease is not ours because it was given back for a preferred controller to take it."""
+        """Whether the lease was given back so that a preferred controller can take it."""
         ...
 
     def on_event(self, event: EventT | CommonEvent) -> tuple[ActionT, ...]:
-        """Tell the machine what happened; what it wants done, in this order."""
+        """Pass an event to the machine; return the actions to perform, in order."""
         ...
 
     def perform(self, action: ActionT) -> EventT | None:
-        """Do it; the answer, if the machine waits for one.
+        """Perform an action; return the store's answer as an event, or None if the machine waits for none.
 
         Raises:
-            LeaseStoreUnavailableError: no answer.
+            LeaseStoreUnavailableError: the store did not answer.
         """
         ...
 
 
 AnyProfile: TypeAlias = LeaseProfile[Any, Any]
-"""For who only passes on what one half of a profile asks and the other answers."""
+"""A profile whose action and event types do not matter, because its caller only passes them between its two halves."""
 
 
 class OwnLease:
@@ -113,15 +113,16 @@ class OwnLease:
         stop_when_store_is_lost: bool,
         is_ready: Callable[[], bool],
     ) -> None:
-        """Nothing is asked of the store yet.
+        """Set up without a request to the store.
 
         Args:
-            store: where the lease is.
+            store: holds the lease.
             clock: monotonic time.
-            owner: in whose name.
+            owner: the name of this controller.
             config: durations and priority.
-            stop_when_store_is_lost: give up when the lease ends without an answer.
-            is_ready: whether this controller could lead well now: only then others leave a free lease to it.
+            stop_when_store_is_lost: give the term up when the lease ends without an answer from the store.
+            is_ready: whether this controller could lead well now. Only then is it entered as a contender with its
+                priority, to which others leave a free lease.
         """
         self._is_ready = is_ready
         self._has_asked = False
@@ -160,7 +161,7 @@ class OwnLease:
         asked_at_ms = self._clock.monotonic_ms()
         match action:
             case Acquire(floor=floor):
-                # Never with the first request: what the store remembers of this name is of a process that is gone.
+                # No priority with the first request: the store's record of this name is of an earlier process.
                 priority = self._config.priority if self._has_asked and self._is_ready() else None
                 self._has_asked = True
                 outcome = self._store.acquire(self._owner, floor, self._config.duration_ms, priority)
@@ -186,7 +187,7 @@ class OwnLease:
                 return GivenBack()
 
     def _look_for_twin(self, outcome: AcquireOutcome) -> None:
-        """Say that another process holds the lease in our name, and again only when it is another one."""
+        """Log that another process holds the lease under this controller's name, once for each such process."""
         twin = outcome.process if isinstance(outcome, LeaseHeld) and outcome.owner == self._owner else None
         if twin not in {None, self._twin}:
             _log.warning(
@@ -199,10 +200,10 @@ class OwnLease:
 
 
 class SofaLease:
-    """As SOFARegistry's meta servers: a record of ``distribute_lock``, here in Redis."""
+    """The profile of SOFARegistry's meta servers: a record of ``distribute_lock``, stored in Redis here."""
 
     is_handed_over = False
-    """Nobody is preferred there."""
+    """Always False: this profile has no priorities."""
 
     def __init__(
         self,
@@ -213,10 +214,10 @@ class SofaLease:
         *,
         observes: bool = False,
     ) -> None:
-        """Nothing is asked of the store yet.
+        """Set up without a request to the store.
 
-        With ``observes`` nothing but the record ever is: for the tests of parity, because a controller of ours that
-        only observes has no lease.
+        With ``observes`` the machine only reads the record. That serves the parity tests; a controller of ours that
+        observes has no lease keeper.
         """
         self._store = store
         self._clock = clock
@@ -257,7 +258,7 @@ class SofaLease:
                 self._store.renew(seen, guarded=self._config.renewal is SofaRenewal.GUARDED)
             case TakeLockOver(seen=seen):
                 won = self._store.take_over(self._owner, seen)
-                _log.info("lock has run out, took it over" if won else "lock has run out, another was first")
+                _log.info("lock expired, took it over" if won else "lock expired, another controller was first")
             case Announce(leads=leads):
-                _log.info("leader of the lock" if leads else "no longer leader of the lock")
+                _log.info("holds the lock" if leads else "no longer holds the lock")
         return None

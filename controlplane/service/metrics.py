@@ -5,16 +5,16 @@ from typing import Final
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram
 
 STANDS_AFTER_MS: Final = 5_000
-"""Time of the controller's own clock without a tick after which time stands still in a partition of heartbeats."""
+"""Time in ms of the controller's own clock without a tick after which a heartbeat partition's log time stands still."""
 
 _COMMIT_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class ControllerMetrics:
-    """One set of metrics for one controller in a process."""
+    """The metrics of one controller."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        """Register the metrics; tests that run several controllers pass a registry each."""
+        """Register the metrics; tests that run several controllers in one process pass a registry to each."""
         self.leading = Gauge("controlplane_leading", "1 while this controller leads, else 0", registry=registry)
         self.term = Gauge(
             "controlplane_term", "Term of the last decision that this controller knows", registry=registry
@@ -44,15 +44,16 @@ class ControllerMetrics:
         )
         self.commit_seconds = Histogram(
             "controlplane_commit_seconds",
-            "Time from the begin of a decision's transaction to its commit",
+            "Time from the beginning of a decision's transaction to its commit",
             buckets=_COMMIT_BUCKETS_S,
             registry=registry,
         )
         self._register_reading(registry)
         self.steps_down = Counter(
             "controlplane_steps_down",
-            "Times that it stopped leading; asked for: resigned, shutdown, lease handed over; else: lease lost, "
-            "stood still, cut off from Kafka, unreachable, commit without an answer, fenced, failed (see its log)",
+            "Times that this controller stopped leading, by reason. On request: resigned, shutdown, lease handed over. "
+            "Otherwise: lease lost, stood still, cut off from Kafka, unreachable, commit without an answer, fenced, "
+            "failed (see its log)",
             ["reason"],
             registry=registry,
         )
@@ -67,7 +68,7 @@ class ControllerMetrics:
     def _register_reading(self, registry: CollectorRegistry) -> None:
         self.lag_ms = Gauge(
             "controlplane_observation_lag_ms",
-            "Wall clock less the log time of the newest tick observed: how far this controller is behind",
+            "Wall clock minus the log time of the newest tick observed: how far this controller is behind",
             registry=registry,
         )
         self.partitions_without_ticks = Gauge(
@@ -90,12 +91,12 @@ class ControllerMetrics:
         )
         self.snapshot_failures = Counter(
             "controlplane_snapshot_failures",
-            "Times that this controller could not write a snapshot that was due",
+            "Times that this controller failed to write a snapshot that was due",
             registry=registry,
         )
         self.snapshot_seq = Gauge(
             "controlplane_snapshot_seq",
-            "Seq of the newest whole snapshot that this controller wrote or found when it began to lead",
+            "Seq of the newest complete snapshot that this controller wrote, or found when it began to lead",
             registry=registry,
         )
         self.snapshot_bytes = Gauge(

@@ -18,12 +18,12 @@ from controlplane.ports import OutgoingRecord
 
 _MOST_FOREIGN_KEYS: Final = 10_000
 _MOST_FOREIGN_BYTES: Final = 4_000_000
-"""So many foreign keys, and so many bytes of them, are removed in one transaction at most: a transaction that takes
-longer than its time limit is aborted, and the next one would meet the same keys."""
+"""Limits of the foreign keys, in number and in bytes, that one transaction removes. A transaction that exceeds its time
+limit is aborted, and the next one would contain the same keys."""
 
 
 class Publication(NamedTuple):
-    """The records of one decision, whether they hold the whole table, and the row hashes after their commit."""
+    """The records of one decision, the row hashes after their commit, and whether the records are the whole table."""
 
     records: tuple[OutgoingRecord, ...]
     row_hashes: RowHashes
@@ -31,7 +31,7 @@ class Publication(NamedTuple):
 
 
 class TablePublisher:
-    """Knows the hash of every row that stands in the topic, so that a digest costs as much as the change."""
+    """The hash of every row in the topic, so that the cost of a digest is that of the change, not of the table."""
 
     def __init__(self, row_hashes: Mapping[str, int]) -> None:
         """Start from the rows that the topic holds now."""
@@ -39,7 +39,7 @@ class TablePublisher:
 
     @classmethod
     def of(cls, state: State) -> Self:
-        """Start from the rows of a state, whatever the topic holds: its other rows are foreign."""
+        """Start from the rows of a state, regardless of the topic: all other rows in it are foreign."""
         return cls(_hashes_of(state))
 
     def shows(self, state: State) -> bool:
@@ -51,23 +51,23 @@ class TablePublisher:
         return can_be_removed_at_once(sorted(self._row_hashes.keys() - rows_of(state).keys()))
 
     def wrote_all_of(self, image: TopicImage) -> bool:
-        """Whether the topic holds the rows that were committed, and no other."""
+        """Whether the topic holds exactly the rows that were committed."""
         return image.digest == format_digest(self._row_hashes.digest) and len(image.row_hashes) == len(self._row_hashes)
 
     def differing_keys(self, image: TopicImage) -> list[str]:
-        """The keys that do not hold what was committed, sorted; its cost is that of the table."""
+        """The keys whose rows in the topic differ from what was committed, sorted. Takes time linear in the table."""
         keys = self._row_hashes.keys() | image.row_hashes.keys()
         return sorted(key for key in keys if self._row_hashes.get(key) != image.row_hashes.get(key))
 
     def whole_table(self, state: State, foreign: Iterable[str] = ()) -> dict[str, TableRow | None]:
         """Every row of the state, and tombstones for rows of the topic that the state does not have.
 
-        Of the foreign rows as many are removed as one transaction may: where more are left, the marker's digest, which
-        counts the rows of the state alone, fits only after a later transaction has removed the rest.
+        At most as many foreign rows are removed as one transaction may remove. If more are left, the topic does not fit
+        the marker, whose digest counts the rows of the state alone, until later transactions have removed the rest.
 
         Args:
             state: of the table.
-            foreign: keys in the topic that no leader wrote, beside those that are known.
+            foreign: keys in the topic that no leader wrote, in addition to those that are known.
         """
         rows = rows_of(state)
         others = sorted(set(foreign) - self._row_hashes.keys() - rows.keys())
@@ -77,10 +77,10 @@ class TablePublisher:
     def publication(
         self, sealed: SealedDecision, rows: Mapping[str, TableRow | None], *, is_whole: bool = False
     ) -> Publication:
-        """The transaction of a decision with these changed rows; without rows there is no marker.
+        """The transaction of a decision with these changed rows; without rows it has no marker.
 
         Raises:
-            InvariantViolationError: something would be written in a version that is above the decision's feature level.
+            InvariantViolationError: a record would need a version above the decision's feature level.
         """
         decision = sealed.decision
         check_schema_level(decision)
@@ -98,7 +98,7 @@ class TablePublisher:
         return Publication(tuple(records), hashes, is_whole)
 
     def committed(self, publication: Publication) -> None:
-        """Take over what the publication wrote."""
+        """Take note that the publication was committed."""
         self._row_hashes = publication.row_hashes
 
 
@@ -108,7 +108,7 @@ def can_be_removed_at_once(foreign: Sequence[str]) -> bool:
 
 
 def _in_one_transaction(foreign: Sequence[str]) -> Sequence[str]:
-    """The first of these keys, as many as one transaction may remove; at least one, which came in one record too."""
+    """The longest prefix of these keys that one transaction may remove; at least one key."""
     size_bytes = 0
     for count, name in enumerate(foreign):
         size_bytes += len(key_bytes(name))

@@ -1,4 +1,4 @@
-"""A leader reads its own decisions back: to find out that the log is another one by now, or has another leader."""
+"""Lets a leader read its own decisions back, to notice that the log was replaced or that another controller leads."""
 
 from typing import Final
 
@@ -16,22 +16,22 @@ _log = structlog.get_logger(__name__)
 
 
 class ReadBack:
-    """Requires that what a leader has committed can be read. One for each leadership; one thread only."""
+    """Checks that what a leader has committed can be read. One for each leadership. Not thread-safe."""
 
     def __init__(self, follower: LogFollower, clock: Clock) -> None:
-        """Begin now; ``follower`` knows the log as far as the leader did when it took over."""
+        """Begin now; ``follower`` has read the log as far as the leader had when it took over."""
         self._follower = follower
         self._clock = clock
         self._looked_at_ms = clock.monotonic_ms()
         self._watch = StallWatch(clock, STALL_LIMIT_MS)
 
     def look(self, led: State) -> bool:
-        """Read on if it is time to, and compare with the leader's state; whether it was time.
+        """Read on if the interval has passed, and compare with the leader's state; return whether it had passed.
 
         Raises:
-            FencedError: a later term is open, which a leader with nothing to commit would not notice.
-            LogUnavailableError: committed decisions do not come, and Kafka does not answer in time.
-            StopError: the log is not the one that was led: it was deleted, made again, or has lost decisions.
+            FencedError: a later term is open, which a leader with nothing to commit would not notice otherwise.
+            LogUnavailableError: committed decisions do not arrive, and Kafka does not answer in time.
+            StopError: the log is not the one that was led: it was deleted, recreated, or has lost decisions.
         """
         now_ms = self._clock.monotonic_ms()
         if now_ms - self._looked_at_ms < _INTERVAL_MS:
@@ -46,12 +46,12 @@ class ReadBack:
         return True
 
     def _read_anew(self, led: State) -> None:
-        """Read with a new client, which knows nothing of the topic.
+        """Read with a new client, which has no cached metadata.
 
-        Where a topic was deleted and made again, its leader epochs begin anew. A consumer that knew the former ones
+        When a topic is deleted and recreated, its leader epochs start again. A consumer that knows the former epochs
         ignores the new metadata as outdated, and waits without an error. A producer ignores the epochs and writes on.
         """
-        _log.warning("own decisions do not come back, reading anew", read=self._follower.state.seq, committed=led.seq)
+        _log.warning("own decisions cannot be read, reopening", read=self._follower.state.seq, committed=led.seq)
         self._follower.read_to_end(READ_LIMIT_MS, STALL_LIMIT_MS)
         self._watch = StallWatch(self._clock, STALL_LIMIT_MS)
         check_term(self._follower.state, led)

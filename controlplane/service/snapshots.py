@@ -1,8 +1,8 @@
-"""Writes snapshots of the state while leading, in a thread and with a producer of its own.
+"""Writes snapshots of the state while this controller leads, in a thread and with a producer of its own.
 
-It does not delay decisions: states are immutable, so the leader hands over a reference, and the encoding pauses every
-millisecond or two. It does not stop a leader: an error is logged, counted, and followed by another attempt later. No
-fence is needed, because readers reject a snapshot that the log does not confirm.
+Writing does not delay decisions: states are immutable, so the leader hands over a reference, and the encoding pauses
+every millisecond or two. Writing does not stop a leader: an error is logged and counted, and another attempt follows
+later. No fencing is needed, because readers reject a snapshot that the log does not confirm.
 """
 
 import queue
@@ -29,7 +29,7 @@ from controlplane.version import __version__
 _IDLE_S: Final = 0.5
 _PAUSE_S: Final = 0.001
 _BYTES_BETWEEN_PAUSES: Final = 16 * 1024
-"""What is encoded in a millisecond or two, the longest time for which other threads wait for the interpreter lock."""
+"""What is encoded in one or two ms, the longest time for which other threads wait for the interpreter lock."""
 _DELIVERY_LIMIT_MS: Final = 60_000
 _FLUSH_MS: Final = 100
 _RETRY_MS: Final = 30_000
@@ -38,11 +38,11 @@ _log = structlog.get_logger(__name__)
 
 
 class _StoppedError(Exception):
-    """The controller ends; the snapshot under way stays incomplete."""
+    """The controller is ending; the snapshot being written stays incomplete."""
 
 
 class SnapshotKeeper:
-    """A thread that writes a snapshot when one is due, and deletes those with two newer ones."""
+    """A thread that writes a snapshot when one is due, and deletes every snapshot that has two newer ones."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class SnapshotKeeper:
         config: SnapshotConfig,
         metrics: ControllerMetrics,
     ) -> None:
-        """``writer`` belongs to the keeper's thread from :meth:`start` on."""
+        """Set up the thread; ``writer`` belongs to it from :meth:`start` on."""
         self._writer = writer
         self._open_reader = open_reader
         self._clock = clock
@@ -67,17 +67,17 @@ class SnapshotKeeper:
         self._not_before_ms = clock.monotonic_ms()
 
     def start(self) -> None:
-        """Begin to wait for points of the log, which a leader passes to :meth:`look`."""
+        """Start the thread; it waits for points of the log, which a leader passes to :meth:`look`."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; a snapshot under way stays incomplete, and readers pass it over."""
+        """End the thread; a snapshot being written stays incomplete, and readers skip it."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(timeout=5)
 
     def look(self, point: LogPoint) -> None:
-        """Take the leader's point of the log. Returns at once; while a snapshot is written, only the first is kept."""
+        """Offer the leader's point of the log. Returns at once; while a snapshot is written only the first is kept."""
         if self._points.empty():
             self._points.put(point)
 
@@ -93,15 +93,15 @@ class SnapshotKeeper:
     def _try(self, point: LogPoint | None) -> None:
         try:
             if point is None:
-                self._writer.poll(0)  # the client's callbacks would pile up while nothing is written
+                self._writer.poll(0)  # callbacks would accumulate in the client while nothing is written
             else:
                 self._consider(point)
         except _StoppedError:
             return
         except ControlPlaneError as error:
-            _log.warning("no snapshot, trying again later", error=str(error), retry_ms=_RETRY_MS)
+            _log.warning("snapshot not written, retrying later", error=str(error), retry_ms=_RETRY_MS)
         except Exception:  # noqa: BLE001 - a failed snapshot must not end a leader
-            _log.exception("no snapshot because of a defect, trying again later", retry_ms=_RETRY_MS)
+            _log.exception("snapshot not written because of a defect, retrying later", retry_ms=_RETRY_MS)
         else:
             return
         self._metrics.snapshot_failures.inc()
@@ -110,7 +110,7 @@ class SnapshotKeeper:
     def _consider(self, point: LogPoint) -> None:
         term = point.state.term
         if self._known is None or self._known[0] != term:
-            # Others have led meanwhile, and their snapshots count like our own.
+            # Other controllers have led meanwhile, and their snapshots count towards the schedule as well.
             self._known = (term, self._newest(self._stored(), point))
         why = due(self._config, self._known[1], point)
         if why:
@@ -129,7 +129,7 @@ class SnapshotKeeper:
         )
         stored = self._stored()
         if name not in [each.snapshot_id for each in sound(stored, state.log_id, state.seq)]:
-            raise LogUnavailableError(f"snapshot {name} was written, and topic {SNAPSHOTS} does not hold all of it")
+            raise LogUnavailableError(f"snapshot {name} was written, but topic {SNAPSHOTS} does not hold all of it")
         removed = superseded_keys(stored, state.log_id, state.seq)
         self._send(OutgoingRecord(SNAPSHOTS, key, None, 0) for key in removed)
         elapsed_ms = self._clock.monotonic_ms() - began_at_ms
@@ -160,7 +160,7 @@ class SnapshotKeeper:
         """Append the records and wait until Kafka has acknowledged all of them.
 
         Raises:
-            LogUnavailableError: Kafka did not take one of them, or did not answer in time.
+            LogUnavailableError: Kafka rejected a record, or did not answer in time.
         """
         deliveries: list[Delivery] = []
         sent = 0

@@ -1,9 +1,9 @@
-"""A leader compares the topic ``routing-table`` with what it has committed, and says when the table has to be repaired.
+"""Lets a leader compare the topic ``routing-table`` with what it has committed, and find out when a repair is needed.
 
 Anything that can write to the topic can overwrite a row. Readers then keep their last table, and the leader writes the
 whole table again under a new epoch (:func:`controlplane.core.deciding.decide.repair_table`), at the pace of
 :class:`controlplane.core.routing.repair.RepairPace`. One transaction removes a bounded number of foreign rows. If there
-are more, the next repair comes after 1 s, until none is left. Each record that is read costs one hash.
+are more, the next repair follows after 1 s, until none is left. Each record that is read costs one hash.
 """
 
 from collections.abc import Callable
@@ -32,10 +32,10 @@ _log = structlog.get_logger(__name__)
 
 
 def fold_into_image(image: TopicImage, record: RawRecord) -> None:
-    """Let an image take the next record of the topic.
+    """Fold the next record of the topic into an image.
 
     Raises:
-        LogContinuityError: a marker of the log that is followed cannot follow the one before; the message names it.
+        LogContinuityError: a marker of the followed log cannot follow the one before it; the message names the place.
     """
     key = record.key
     if key is None:
@@ -54,20 +54,20 @@ def fold_into_image(image: TopicImage, record: RawRecord) -> None:
 
 
 class TableWatch:
-    """Follows the topic through a reader of its own, from its start. One thread only; the reader belongs to it.
+    """Follows the topic from its start through a reader of its own. Not thread-safe.
 
     Attributes:
         image: what the topic holds, as far as it was read.
-        damaged_epoch: the epoch of the leader at which the topic was last found not to show its table; 0 for none.
+        damaged_epoch: the leader's epoch when the topic was last found not to hold the leader's table; 0 for never.
     """
 
     def __init__(self, open_reader: Callable[[], LogReader], clock: Clock, log_id: str) -> None:
-        """Nothing is read before :meth:`read_to_end`.
+        """Set up without reading: :meth:`read_to_end` begins.
 
         Args:
             open_reader: makes a reader of the cluster's topics.
             clock: for deadlines and for the pace of repairs.
-            log_id: of the decision log that is led; empty if it is to be begun.
+            log_id: of the decision log that is led; empty if the log is still to be created.
         """
         self.image = TopicImage(log_id)
         self.damaged_epoch = Epoch(0)
@@ -94,17 +94,20 @@ class TableWatch:
             deadline.check(progress=self._read(50))
 
     def damage(self, led: State, publisher: TablePublisher) -> TableDamage | None:
-        """Read on, at the end of the topic every 200 ms; what is wrong with the topic, if that is to be repaired now.
+        """Read on, once every 200 ms at the end of the topic, and look for damage that has to be repaired now.
 
         Args:
-            led: the leader's state; none of its commits waits for an answer.
+            led: the leader's state; the outcome of each of its commits is known.
             publisher: knows the rows that the leader has committed.
+
+        Returns:
+            The damage; None if there is none, or if the repair has to wait.
 
         Raises:
             LogContinuityError: a marker of the cluster's own log was forged.
         """
         now_ms = self._clock.monotonic_ms()
-        # While records come, every look reads on: with one batch an interval a long topic would be read too slowly.
+        # While records arrive, every call reads on: one batch per interval would be too slow for a long topic.
         if not self._has_more and now_ms - self._looked_at_ms < _INTERVAL_MS:
             return None
         self._looked_at_ms, self._log_id = now_ms, led.log_id
@@ -121,8 +124,8 @@ class TableWatch:
             case OwnEpoch.AWAITED:
                 return None
             case OwnEpoch.OVERDUE:
-                # Where a topic was deleted and made again, a client that knew the former one may wait without an error.
-                _log.warning("own epochs do not come back, reading the table anew", committed=led.epoch)
+                # If a topic was deleted and recreated, a client that knows the former topic may wait without an error.
+                _log.warning("own epochs cannot be read, reopening the routing table", committed=led.epoch)
                 self._reader.close()
                 self._reader, self._has_position = self._open_reader(), False
                 return None
@@ -140,7 +143,7 @@ class TableWatch:
         return damage
 
     def close(self) -> None:
-        """Give the reader back."""
+        """Close the reader."""
         self._reader.close()
 
     @property
@@ -149,7 +152,7 @@ class TableWatch:
         return self._has_position and not self._unread.places
 
     def _read(self, timeout_ms: int) -> bool:
-        """Fold one batch, from the start of the topic if no position in it is known; whether it brought a record."""
+        """Fold one batch, from the start of the topic if there is no position yet; return whether it had a record."""
         if not self._has_position:
             begin = self._reader.start_offsets(ROUTING_TABLE)
             self._unread = Unread(begin, self._reader.end_offsets(ROUTING_TABLE))
@@ -159,7 +162,7 @@ class TableWatch:
         try:
             batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
         except LogContinuityError as error:
-            _log.warning("routing table is read from its start again", error=str(error))
+            _log.warning("reading the routing table from its start again", error=str(error))
             self._has_position = False
             return False
         for record in batch.records:
@@ -169,7 +172,7 @@ class TableWatch:
 
 
 def _marker(value: bytes | None) -> EpochMarker | None:
-    """The marker that stands under the marker's key; None if something else does."""
+    """The marker that a value of the marker's key holds; None if it holds something else."""
     try:
         row = None if value is None else decode_row(MARKER_KEY.encode(), value)
     except InvalidInputError:

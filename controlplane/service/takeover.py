@@ -1,4 +1,4 @@
-"""Taking over: what each step of it does; their order is the table of :mod:`controlplane.core.election.steps`."""
+"""The steps of a take-over; their order is defined by the table of :mod:`controlplane.core.election.steps`."""
 
 from contextlib import closing
 
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 
 def require_slot_policy(components: ControllerComponents, state: State) -> None:
-    """Refuse to lead a cluster under whose policy, or first policy, this controller could not decide.
+    """Refuse to lead a cluster under whose policy this controller cannot decide; a new cluster's is its first policy.
 
     Raises:
         UnknownSlotPolicyError: this controller does not know the slot policy.
@@ -50,14 +50,14 @@ def read_log(components: ControllerComponents) -> Term:
 
 
 class TakeOver:
-    """One attempt at leading under one term, step by step; which step comes when, the machine says.
+    """One attempt to lead under one term, step by step; the machine determines the order of the steps.
 
-    Each method may raise what :class:`controlplane.errors.RetryableError` and its siblings stand for; the attempt is
-    over then, and :meth:`close` is all that may follow.
+    Each method may raise :class:`controlplane.errors.RetryableError` or another subclass of ControlPlaneError. The
+    attempt has failed then, and only :meth:`close` may follow.
     """
 
     def __init__(self, components: ControllerComponents, term: Term) -> None:
-        """Nothing is asked of Kafka yet."""
+        """Create the writer without a request to Kafka."""
         self._components = components
         self._term = term
         self._writer = components.open_transactions()
@@ -68,7 +68,7 @@ class TakeOver:
 
     @property
     def leadership(self) -> Leadership:
-        """What decides and commits, once everything is caught up with.
+        """The leadership, which decides and commits; available once everything was caught up with.
 
         Raises:
             InvariantViolationError: :meth:`catch_up` has not succeeded.
@@ -79,15 +79,15 @@ class TakeOver:
 
     @property
     def leads(self) -> bool:
-        """Whether the term is open: *term opened* is committed."""
+        """Whether the term is open, that is, *term opened* is committed."""
         return self._leadership is not None and self._leadership.term == self._term
 
     def open_writer(self) -> None:
-        """Fence every earlier writer, unless this controller could not decide as the log asks for.
+        """Fence every earlier writer, unless this controller cannot decide under the log's policy.
 
         Raises:
             LogUnavailableError: Kafka did not answer in time.
-            UnknownSlotPolicyError: this controller could not decide under the log's policy.
+            UnknownSlotPolicyError: this controller does not know the slot policy of the log.
             ConfigurationError: the slot policy refuses its options.
             FencedError: a later contender initialised its transactions meanwhile.
         """
@@ -99,9 +99,9 @@ class TakeOver:
 
         Raises:
             LogUnavailableError: Kafka did not answer in time, or a later contender leads already.
-            LeaseStoreUnavailableError: Redis did not, or refused.
-            LogContinuityError: log, table and lease store do not belong together: no controller may lead this.
-            UnknownSlotPolicyError: this controller could not decide under the log's policy.
+            LeaseStoreUnavailableError: the lease store did not answer, or refused the request.
+            LogContinuityError: log, table and lease store do not belong together; no controller may lead with them.
+            UnknownSlotPolicyError: this controller does not know the slot policy of the log.
             ConfigurationError: the slot policy refuses its options.
         """
         components = self._components
@@ -123,10 +123,10 @@ class TakeOver:
                 topic=ROUTING_TABLE,
                 rows=len(watch.image.row_hashes),
             )
-            # The watch finds them, and removes them in one transaction after the other.
+            # The watch finds these rows, and removes them over several transactions.
             publisher, self._republish = TablePublisher.of(state), False
         require_slot_policy(components, state)
-        # A leader that had read half of the heartbeats would date admissions by that half, and then count the time of
+        # With only half of the heartbeats read, a leader would date admissions by that half, and then count the time of
         # the other half as silence of the nodes that it admitted.
         if components.input_reader.lacks_partitions():
             components.input_reader.take_in_partitions()
@@ -144,10 +144,10 @@ class TakeOver:
         )
 
     def _require_end_of_log(self) -> None:
-        """Table and lease store know more than the log did: all is well if the log has gone on since it was read.
+        """Check whether the log was written to since it was read, as table and lease store are ahead of what was read.
 
         Raises:
-            LogUnavailableError: it has: a later contender has fenced this one, and leads.
+            LogUnavailableError: it was: a later contender has fenced this one, and leads.
         """
         known = self._components.follower.state
         read_log(self._components)
@@ -157,11 +157,11 @@ class TakeOver:
         """Commit the first decision of the term.
 
         Raises:
-            LogUnavailableError: dead letters that have to come first are not written.
+            LogUnavailableError: dead letters that have to precede it are not written.
         """
         components, state = self._components, self.leadership.state
         components.input_reader.catch_up_with(state)
-        # Before the first decision of the term: after it others take the letters of all that was refused for written.
+        # These letters precede the first decision of the term: after it, standbys take them for written.
         components.dead_letters.write(components.input_reader.take_refusals())
         new_log = None if state.log_id else (components.new_log_id(), components.first_policy)
         opening = Opening(
@@ -171,11 +171,11 @@ class TakeOver:
         return self.leadership.commit(open_term(state, observations, self._term, controller_id, __version__, opening))
 
     def remember_log_id(self) -> None:
-        """Let the lease store know the log; a store that does not answer is told by the next leader."""
+        """Write the log id to the lease store; if the store does not answer, the next leader writes it."""
         _remember_log_id(self._components.lease_store, self.leadership.state.log_id)
 
     def read_back(self) -> bool:
-        """Read the leader's own decisions back, if it is time to; whether it was.
+        """Read the leader's own decisions back if the interval has passed; return whether it had passed.
 
         Raises:
             FencedError: a later term is open.
@@ -185,7 +185,7 @@ class TakeOver:
         return self._read_back.look(self.leadership.state)
 
     def watch_table(self) -> None:
-        """Compare the topic of the table with what was committed, if it is time to; the next decision may repair it.
+        """Compare the topic of the table with what was committed, at intervals; the next decision may repair it.
 
         Raises:
             LogContinuityError: a marker of this log was forged, or the topic was recreated.
@@ -194,17 +194,17 @@ class TakeOver:
             self.leadership.watch_table(self._watch)
 
     def close(self) -> None:
-        """Give writer and reader back; what is not committed is discarded."""
+        """Close writer and reader; what is not committed is discarded."""
         self._writer.close()
         if self._watch is not None:
             self._watch.close()
 
 
 def _stored_log_id(store: LeaseStore) -> str | None:
-    """A refusal counts as no answer: the lease is from this store, so what is wrong there ends no controller.
+    """The log id in the lease store, or None. This store granted the lease, so a refusal must not end the controller.
 
     Raises:
-        LeaseStoreUnavailableError: no answer, or a refusal.
+        LeaseStoreUnavailableError: the store did not answer, or refused the request.
     """
     try:
         return store.read_log_id()
@@ -213,8 +213,8 @@ def _stored_log_id(store: LeaseStore) -> str | None:
 
 
 def _remember_log_id(store: LeaseStore, log_id: str) -> None:
-    """Only after the commit: a controller that dies between the two must not make an empty log look deleted."""
+    """Write the log id, after the commit: a crash between the two must not make an empty log look deleted."""
     try:
         store.write_log_id(log_id)
     except (LeaseStoreUnavailableError, ConfigurationError) as error:
-        _log.warning("the lease store does not remember the log id yet", error=str(error))
+        _log.warning("the log id is not in the lease store yet", error=str(error))

@@ -1,4 +1,4 @@
-"""Reports partitions of ``heartbeats`` without ticks: time stands still there, so no silence can be measured."""
+"""Reports partitions of ``heartbeats`` without ticks: their log time stands still, so silence cannot be measured."""
 
 from typing import Final
 
@@ -15,10 +15,10 @@ _log = structlog.get_logger(__name__)
 
 
 class TickWatch:
-    """Compares the ticks that were read with those of a while ago, on the monotonic clock."""
+    """Compares the last tick of each partition with earlier ones, on the monotonic clock."""
 
     def __init__(self, clock: Clock, metrics: ControllerMetrics) -> None:
-        """Begin without a look at any partition."""
+        """Begin without knowledge of any partition."""
         self._clock = clock
         self._metrics = metrics
         self._looked_at_ms: int | None = None
@@ -26,7 +26,7 @@ class TickWatch:
         self._standing: list[int] = []
 
     def look(self, observations: Observations) -> None:
-        """Note the last tick of each partition, once a second, and log only changes; other calls return at once."""
+        """Note the last tick of each partition, at most once a second; log changes only."""
         now_ms = self._clock.monotonic_ms()
         if self._looked_at_ms is not None and now_ms - self._looked_at_ms < _LOOK_EVERY_MS:
             return
@@ -44,9 +44,9 @@ class TickWatch:
         self._standing = standing
         if standing:
             _log.error(
-                "no ticks come from some partitions: no node whose heartbeats go there is fenced for silence",
+                "some partitions get no ticks: nodes whose heartbeats go there are not fenced for silence",
                 topic=HEARTBEATS,
                 partitions=standing,
             )
         else:
-            _log.info("ticks come from every partition again", topic=HEARTBEATS)
+            _log.info("every partition gets ticks again", topic=HEARTBEATS)

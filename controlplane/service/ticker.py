@@ -15,12 +15,12 @@ _log = structlog.get_logger(__name__)
 
 
 class Ticker:
-    """A thread that writes ticks; :meth:`since_acknowledged_ms` tells how long ago Kafka last acknowledged one."""
+    """A thread that writes ticks to Kafka."""
 
     def __init__(
         self, writer: EventWriter, clock: Clock, threads: Threads, controller_id: ControllerId, interval_ms: int
     ) -> None:
-        """``writer`` belongs to the ticker's thread from :meth:`start` on."""
+        """Set up the thread; ``writer`` belongs to it from :meth:`start` on."""
         self._writer = writer
         self._clock = clock
         self._controller_id = controller_id
@@ -38,7 +38,7 @@ class Ticker:
         self._thread.start()
 
     def cover(self, partitions: int) -> None:
-        """Tick to at least this many partitions; Kafka is asked for their number only when that is more than before."""
+        """Tick to at least this many partitions; Kafka is asked for their number only if this is more than before."""
         self._wanted_partitions = partitions
 
     def stop(self) -> None:
@@ -48,10 +48,10 @@ class Ticker:
             self._thread.join(timeout=5)
 
     def since_acknowledged_ms(self) -> int:
-        """How long ago the last acknowledged tick was acknowledged, on the monotonic clock.
+        """Milliseconds since Kafka last acknowledged a tick, on the monotonic clock.
 
         Raises:
-            BaseException: what ended the ticker's thread, if anything did.
+            BaseException: the exception that ended the ticker's thread, if any.
         """
         if self._failure is not None:
             raise self._failure
@@ -69,7 +69,7 @@ class Ticker:
                         self._tick(range(partitions, counted))
                         partitions = counted
                 except LogUnavailableError as error:
-                    _log.warning("no tick", error=str(error))
+                    _log.warning("tick not written", error=str(error))
                 self._writer.poll(0)
                 self._refuse_denial()
                 elapsed_ms = self._clock.monotonic_ms() - began_at_ms

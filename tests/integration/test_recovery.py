@@ -76,7 +76,7 @@ def test_a_broker_that_takes_no_snapshot_stops_nobody(cluster: RealCluster) -> N
     cluster.refuse_snapshots()
     cluster.join(*NODES)
     cluster.wait_until(lambda: cluster.slot_leaders() == set(NODES), "a table in spite of it")
-    cluster.wait_until(lambda: "no snapshot, trying again later" in cluster.log_of("c1").read_text(), "a warning")
+    cluster.wait_until(lambda: "snapshot not written, retrying later" in cluster.log_of("c1").read_text(), "a warning")
     before = newest_seq(cluster)
     assert before < cluster.decisions()[-1].seq
     cluster.take_snapshots()

@@ -314,7 +314,9 @@ def test_a_standby_that_cannot_read_the_log_listens_as_well() -> None:
         world.wait_until(lambda: polled["letters"] > 2)
         away.set()
         leader.end()
-        world.wait_until(lambda: any(each["event"] == "no take-over, letting others try" for each in logs))
+        world.wait_until(
+            lambda: any(each["event"] == "take-over failed, backing off so that others can try" for each in logs)
+        )
         polled.clear()
         world.wait_until(lambda: min(polled["letters"], polled["a reader"]) > 2)
 
