@@ -1,4 +1,4 @@
-"""The access roles of a cluster, as the file that ships with the package describes them."""
+"""The access roles of a cluster, read from the file that ships with the package."""
 
 from controlplane.codec.acls_file import AccessRole, parse_roles
 from controlplane.resources import resource_path
@@ -7,9 +7,9 @@ _ACLS_FILE = "infra/kafka/acls.toml"
 
 
 def access_roles() -> tuple[AccessRole, ...]:
-    """What ``infra/kafka/acls.toml`` says.
+    """The roles in ``infra/kafka/acls.toml``.
 
     Raises:
-        ConfigurationError: the file says something impossible; the message names the place.
+        ConfigurationError: the file contains something invalid; the message names the place.
     """
     return parse_roles(resource_path(_ACLS_FILE).read_text(encoding="utf-8"), _ACLS_FILE)

@@ -1,4 +1,4 @@
-"""Connections to a cluster for those who only look at it or ask for something: to Kafka, and to the lease store."""
+"""Connections to a cluster, to Kafka and to the lease store, for processes that only read it or send intents."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from controlplane.inspection.source import LogSource
 from controlplane.ports import EventWriter, LeaseStore, LockStore, LogReader
 
 LEASE_LOOK_TIMEOUT_MS: Final = 2_000
-"""For a request to Redis by a process that only looks; a leader waits for less."""
+"""Time limit of a request to Redis by a process that only reads; a leader waits for less."""
 
 
 def open_reader(cluster: ClusterConfig, kafka: KafkaConfig) -> LogReader:
@@ -22,7 +22,7 @@ def open_reader(cluster: ClusterConfig, kafka: KafkaConfig) -> LogReader:
 
 
 def open_source(cluster: ClusterConfig, kafka: KafkaConfig) -> LogSource:
-    """A reader of the cluster's topics as inspection wants it; the caller closes it."""
+    """A reader of the cluster's topics in the form that inspection takes; the caller closes it."""
     return LogSource(open_reader(cluster, kafka), SystemClock(), framing_with(kafka.schema_ids))
 
 
@@ -35,7 +35,7 @@ def open_event_writer(cluster: ClusterConfig, kafka: KafkaConfig) -> EventWriter
 
 @contextmanager
 def lease_store(cluster: ClusterConfig, redis_url: str) -> Iterator[LeaseStore]:
-    """The cluster's lease in Redis, to look at; closed at the end."""
+    """The cluster's lease in Redis, for reading; closed at the end of the context."""
     from controlplane.adapters.redis_lease import RedisLeaseStore
 
     store = RedisLeaseStore(cluster, redis_url, LEASE_LOOK_TIMEOUT_MS)
@@ -47,7 +47,7 @@ def lease_store(cluster: ClusterConfig, redis_url: str) -> Iterator[LeaseStore]:
 
 @contextmanager
 def lock_store(cluster: ClusterConfig, redis_url: str, lock: SofaLeaseConfig) -> Iterator[LockStore]:
-    """A lock of lease profile ``sofa`` in Redis, and a look at all of them; closed at the end."""
+    """A lock of lease profile ``sofa`` in Redis, for reading this one or all; closed at the end of the context."""
     from controlplane.adapters.redis_lock import RedisLockStore
 
     store = RedisLockStore(cluster, redis_url, lock.data_center, lock.lock_name, LEASE_LOOK_TIMEOUT_MS)

@@ -1,4 +1,4 @@
-"""Composes a controller from its parts: real Kafka, real Redis, the system's clock."""
+"""Composes a controller on Kafka, Redis and the system's clock."""
 
 import random
 import secrets
@@ -43,9 +43,9 @@ from controlplane.service.snapshots import SnapshotKeeper
 from controlplane.service.ticker import Ticker
 
 TRANSACTION_TIMEOUT_MS = 5_000
-"""How long a dead leader's open transaction may hold readers back."""
+"""The longest time for which a crashed leader's open transaction holds readers back."""
 SNAPSHOT_TIMEOUT_MS = 30_000
-"""How long Kafka may take for a part of a snapshot: nobody waits for it."""
+"""Time limit for writing a part of a snapshot; long, because no decision waits for it."""
 
 
 def run_controller(config: ControllerConfig, policy: ClusterPolicy, slot_policies: SlotPolicies, stop: Signal) -> None:
@@ -53,13 +53,13 @@ def run_controller(config: ControllerConfig, policy: ClusterPolicy, slot_policie
 
     Args:
         config: this process's settings.
-        policy: the first policy of a cluster that does not exist yet; an existing one has its own in the log.
-        slot_policies: what this controller can decide by, by name.
-        stop: set it to resign and return.
+        policy: the first policy of a new cluster; an existing cluster has its policy in the log.
+        slot_policies: the slot policies that this controller can decide by, by name.
+        stop: set it to make the controller hand over the lease and return.
 
     Raises:
         ConfigurationError: a topic is missing or its settings break a promise, or the slot policy refuses its options.
-        StopError: going on would do harm; the message says what to look at.
+        StopError: continuing would do harm; the message says what to check.
     """
     process = secrets.token_hex(4)
     structlog.contextvars.bind_contextvars(
@@ -110,21 +110,21 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
     event_writers: tuple[EventWriter, EventWriter, EventWriter],
     random_source: random.Random | None = None,
 ) -> Controller:
-    """A controller on the given ports; tests give it in-memory ones.
+    """Compose a controller on the given ports; tests pass in-memory ones.
 
     Args:
         config: this process's settings.
         policy: the first policy of a new cluster.
-        slot_policies: what this controller can decide by, by name.
+        slot_policies: the slot policies that this controller can decide by, by name.
         clock: monotonic and wall time.
-        threads: what runs beside the controller's own thread.
-        metrics: where it counts.
+        threads: makes the controller's threads.
+        metrics: the controller's metrics.
         lease_stores: two connections to the same store: one for the renewing thread, one for take-overs.
-        lock_store: where the lock is, for ``config.sofa_lease``.
+        lock_store: the store of the lock, for ``config.sofa_lease``.
         open_reader: makes a reader of the log.
         open_transactions: makes a writer under the cluster's transactional id.
         event_writers: one for ticks, one for dead letters, one for snapshots.
-        random_source: for the wait after a fall and the id of a new log; seeded by the system unless given.
+        random_source: for the backoff after a failure and the id of a new log; seeded by the system if not given.
     """
     random_source = random_source or random.Random()  # noqa: S311 - spreads waits and names logs, no secret
     ticker = Ticker(event_writers[0], clock, threads, config.controller_id, config.tick_interval_ms)

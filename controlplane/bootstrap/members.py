@@ -1,4 +1,4 @@
-"""Composes what users embed: the node agent and the routing client, on a real Kafka."""
+"""Composes what users embed, the node agent and the routing client, on Kafka."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -44,20 +44,20 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
 
     Args:
         cluster: the cluster's name.
-        bootstrap_servers: Kafka, as ``host:port`` list.
+        bootstrap_servers: Kafka's servers, as a ``host:port`` list.
         node_id: the node's name, stable over its restarts.
         addresses: where the node serves, by name: ``"host:port"`` (IPv6 as ``"[host]:port"``) or ``(host, port)``.
-        callbacks: hears of gains and losses.
+        callbacks: notified of gains and losses.
         load_source: measures the load; None sends no load reports.
-        load_interval_ms: how often a load report is sent.
+        load_interval_ms: interval of the load reports.
         role: data or session.
         zone: failure domain.
         weight: share of slots relative to other nodes.
-        capacity: the most replicas it may hold; 0 means no limit.
+        capacity: the greatest number of replicas it may hold; 0 means no limit.
         version: the node software's version.
         security: further librdkafka settings for TLS and SASL.
         settings: timing, and what to do when the log is lost.
-        registry: where its metrics are shown until it stops, labelled by cluster and node.
+        registry: holds its metrics until it stops, labelled by cluster and node.
 
     Raises:
         ConfigurationError: a name or a number is not usable.
@@ -65,7 +65,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     log_through_the_standard_library()
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
     named = tuple(_address(name, place) for name, place in sorted((addresses or {}).items()))
-    # Before the clients are opened: what it refuses must not leave connections behind.
+    # Before the clients are opened, because an invalid description must not leave connections behind.
     node = NodeDescription(node_id, role, named, zone, weight, capacity, version)
     return NodeAgent(
         writer=KafkaEventWriter(config, kafka),
@@ -83,7 +83,7 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
 
 
 def _address(name: str, place: object) -> Address:
-    """An address from what a user wrote, which no type checker may have seen."""
+    """Convert an address as the user wrote it; it may have any type, because no type checker may have seen it."""
     match place:
         case str():
             written = _PLACE.fullmatch(place)
@@ -108,9 +108,9 @@ def routing_client(
 
     Args:
         cluster: the cluster's name.
-        bootstrap_servers: Kafka, as ``host:port`` list.
+        bootstrap_servers: Kafka's servers, as a ``host:port`` list.
         security: further librdkafka settings for TLS and SASL.
-        registry: where its metrics are shown until it is closed, labelled by cluster and number of the client.
+        registry: holds its metrics until it is closed, labelled by cluster and number of the client.
 
     Raises:
         ConfigurationError: the cluster's name is not usable.
@@ -121,10 +121,10 @@ def routing_client(
 
 
 def log_through_the_standard_library() -> None:
-    """Hand our log lines to ``logging``, where the embedding program decides; a structlog of its own stays as it is.
+    """Pass log lines to ``logging``, which the embedding program configures, unless it has configured structlog.
 
-    Without this, structlog would print every line, debug included, to the standard output of a program that never heard
-    of it.
+    Without this, structlog would print every line, debug lines included, to the standard output of a program that does
+    not use structlog.
     """
     if structlog.is_configured():
         return

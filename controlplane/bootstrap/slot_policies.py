@@ -1,4 +1,4 @@
-"""Slot policies from users' own files, beside the built-in ones."""
+"""Loads slot policies from users' own files, beside the built-in ones."""
 
 import importlib.util
 import sys
@@ -12,17 +12,17 @@ from controlplane.core.slots.policy_contract import SlotPolicies, SlotPolicy
 from controlplane.errors import ConfigurationError
 
 ATTRIBUTE: Final = "SLOT_POLICIES"
-"""Where a file has its policies: a tuple of objects whose classes inherit ``SlotPolicy``."""
+"""The name of a file's tuple of policies: objects whose classes inherit ``SlotPolicy``."""
 
 
 def load_slot_policies(paths: Iterable[Path]) -> SlotPolicies:
     """The built-in policies and those of the files, by name.
 
-    A file is run as a module of its own, once, in this process: trust it as you trust this package.
+    Each file is run once, as a module of its own, in this process: trust it as you trust this package.
 
     Raises:
-        ConfigurationError: a file cannot be run, has no ``SLOT_POLICIES``, holds something else than slot policies, or
-            takes a name that is taken.
+        ConfigurationError: a file cannot be run, has no ``SLOT_POLICIES``, lists something other than slot policies, or
+            uses a name that is taken.
     """
     policies = dict(BUILT_IN_POLICIES)
     origins = dict.fromkeys(policies, "a built-in policy")
@@ -30,7 +30,7 @@ def load_slot_policies(paths: Iterable[Path]) -> SlotPolicies:
         for policy in _policies_of(path):
             if policy.name in policies:
                 raise ConfigurationError(
-                    f"{path}: the name {policy.name!r} is that of {origins[policy.name]} already; take another"
+                    f"{path}: the name {policy.name!r} is that of {origins[policy.name]} already; use another"
                 )
             policies[policy.name] = policy
             origins[policy.name] = f"one in {path}"
@@ -40,11 +40,11 @@ def load_slot_policies(paths: Iterable[Path]) -> SlotPolicies:
 def _policies_of(path: Path) -> Sequence[SlotPolicy]:
     listed = getattr(_run(path), ATTRIBUTE, None)
     if not isinstance(listed, tuple | list) or not listed:
-        raise ConfigurationError(f"{path}: no slot policies in it; end it with {ATTRIBUTE} = (MyPolicy(),)")
+        raise ConfigurationError(f"{path}: it has no slot policies; end it with {ATTRIBUTE} = (MyPolicy(),)")
     for index, policy in enumerate(listed):
         problems = _problems(policy)
         if problems:
-            raise ConfigurationError(f"{path}: {ATTRIBUTE}[{index}] is no slot policy: {'; '.join(problems)}")
+            raise ConfigurationError(f"{path}: {ATTRIBUTE}[{index}] is not a slot policy: {'; '.join(problems)}")
     return listed
 
 
@@ -65,7 +65,7 @@ def _run(path: Path) -> object:
 
 
 def _problems(policy: object) -> list[str]:
-    """What it lacks of a policy, found before a leader would stumble over it; Python itself misses methods."""
+    """The respects in which it is not a slot policy, found before a leader uses it; Python reports missing methods."""
     if isinstance(policy, type):
         return [f"it is the class {policy.__name__}; write {policy.__name__}()"]
     if not isinstance(policy, SlotPolicy):

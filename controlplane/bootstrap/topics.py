@@ -1,4 +1,4 @@
-"""The topics that a cluster needs, as the file that ships with the package describes them."""
+"""The topics that a cluster needs, read from the file that ships with the package."""
 
 from controlplane.codec.topics_file import TopicSpec, parse_topics
 from controlplane.resources import resource_path
@@ -7,9 +7,9 @@ _TOPICS_FILE = "infra/kafka/topics.toml"
 
 
 def topic_specs() -> tuple[TopicSpec, ...]:
-    """What ``infra/kafka/topics.toml`` says.
+    """The topics in ``infra/kafka/topics.toml``.
 
     Raises:
-        ConfigurationError: the file says something impossible; the message names the line.
+        ConfigurationError: the file contains something invalid; the message names the place.
     """
     return parse_topics(resource_path(_TOPICS_FILE).read_text(encoding="utf-8"), _TOPICS_FILE)

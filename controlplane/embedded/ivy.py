@@ -1,4 +1,4 @@
-"""Running the Ivy inside pyspark: it resolves and downloads the jars of one configuration of ``infra/jvm/ivy.xml``."""
+"""Runs the Ivy inside pyspark, which resolves and downloads the jars of one configuration of ``infra/jvm/ivy.xml``."""
 
 import importlib.util
 import os
@@ -11,7 +11,7 @@ from controlplane.embedded.java import find_java
 from controlplane.errors import MissingExtraError, PrerequisiteError
 
 IVY_SETTINGS_VARIABLE = "CONTROLPLANE_IVY_SETTINGS"
-"""An ivysettings.xml for networks that reach only a mirror of their own."""
+"""The environment variable with the path of an ivysettings.xml, for networks that reach only a mirror of their own."""
 
 _DEADLINE_S = 1_200.0
 _PROGRESS_INTERVAL_S = 3.0
@@ -25,12 +25,12 @@ def run_ivy(ivy_xml: Path, configuration: str, into: Path, ivy_cache: Path, repo
     Args:
         ivy_xml: the file that names the jars.
         configuration: ``broker`` or ``spark``.
-        into: an existing empty folder; Ivy's own log goes there too, as ``ivy.log``.
+        into: an existing empty folder; Ivy's own log is written there too, as ``ivy.log``.
         ivy_cache: Ivy's cache of poms and jars; what an interrupted run fetched is not fetched again.
-        report: gets a line of progress every few seconds.
+        report: called with a line of progress every few seconds.
 
     Raises:
-        PrerequisiteError: no Java, or Ivy failed; the message holds the end of what it said.
+        PrerequisiteError: there is no Java, or Ivy failed; the message contains the end of Ivy's output.
         MissingExtraError: pyspark is not installed.
     """
     command = [
@@ -58,7 +58,7 @@ def run_ivy(ivy_xml: Path, configuration: str, into: Path, ivy_cache: Path, repo
         tail = "\n".join(log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:])
         message = (
             f"the jars of {configuration} could not be fetched (Ivy ended with {process.returncode}). "
-            f"Behind a proxy set JAVA_TOOL_OPTIONS, with a mirror {IVY_SETTINGS_VARIABLE}. It said:\n{tail}"
+            f"Behind a proxy set JAVA_TOOL_OPTIONS, with a mirror {IVY_SETTINGS_VARIABLE}. Its output:\n{tail}"
         )
         raise PrerequisiteError(message)
 
@@ -87,7 +87,7 @@ def _settings_arguments() -> tuple[str, ...]:
 
 
 def _ivy_jar() -> Path:
-    # Found without importing pyspark: only `streaming` does that.
+    # Located without importing pyspark: only `streaming` may import it.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise MissingExtraError("embedded", "fetching jars with the Ivy inside pyspark")

@@ -1,8 +1,8 @@
 """The jars of the broker and of the pipeline, fetched once and kept in a cache folder.
 
-``infra/jvm/ivy.xml`` names them. They end in ``<cache>/jars/<hash of ivy.xml>/broker`` and ``.../spark``; the cache is
-``~/.cache/controlplane`` unless CONTROLPLANE_CACHE_DIR says otherwise. A folder counts only with its marker file, which
-lists every jar with its size, so that an interrupted or damaged download is done again. Run
+``infra/jvm/ivy.xml`` names them. They are put into ``<cache>/jars/<hash of ivy.xml>/broker`` and ``.../spark``. The
+cache is ``~/.cache/controlplane`` unless CONTROLPLANE_CACHE_DIR is set. A folder counts only with its marker file,
+which lists every jar with its size, so that an interrupted or damaged download is repeated. Run
 ``python -m controlplane.embedded.jars [broker] [spark]`` to fetch them ahead of time.
 """
 
@@ -37,12 +37,12 @@ SPARK_KEPT_PREFIXES = (
     "spark-token-provider-kafka-",
     "unitycatalog-",
 )
-"""What pyspark does not carry. The resolved set also holds older jackson, parquet and RoaringBitmap jars, which must
-not stand beside Spark's own."""
+"""The jars that pyspark does not contain. The resolved set also has older jackson, parquet and RoaringBitmap jars,
+which must not be used beside Spark's own."""
 
 Reporter = Callable[[str], None]
 Fetcher = Callable[[Path, JarSet, Path, Path, Reporter], None]
-"""Fills a folder with the jars of one set: :func:`controlplane.embedded.ivy.run_ivy`, or a test's stand-in."""
+"""Fills a folder with the jars of one set: :func:`controlplane.embedded.ivy.run_ivy`, or a test's replacement."""
 
 
 def report_to_stderr(line: str) -> None:
@@ -52,13 +52,13 @@ def report_to_stderr(line: str) -> None:
 
 
 def cache_folder() -> Path:
-    """Where fetched things are kept: CONTROLPLANE_CACHE_DIR or ``~/.cache/controlplane``."""
+    """The folder for fetched files: CONTROLPLANE_CACHE_DIR or ``~/.cache/controlplane``."""
     chosen = os.environ.get(CACHE_VARIABLE)
     return Path(chosen).expanduser() if chosen else Path.home() / ".cache" / "controlplane"
 
 
 def broker_jars(report: Reporter = report_to_stderr) -> tuple[Path, ...]:
-    """The jars of Kafka, fetched when they are not there yet (45 MB, about 40 s).
+    """The jars of Kafka; fetched if they are missing (45 MB, about 40 s).
 
     Raises:
         PrerequisiteError: they cannot be fetched; the message says why.
@@ -68,7 +68,7 @@ def broker_jars(report: Reporter = report_to_stderr) -> tuple[Path, ...]:
 
 
 def spark_jars(report: Reporter = report_to_stderr) -> tuple[Path, ...]:
-    """The jars that the pipeline adds to pyspark, fetched when they are not there yet (25 MB, about 30 s).
+    """The jars that the pipeline adds to pyspark; fetched if they are missing (25 MB, about 30 s).
 
     Raises:
         PrerequisiteError: they cannot be fetched; the message says why.
@@ -84,7 +84,7 @@ class JarCache:
         folder: the cache, see :func:`cache_folder`.
         ivy_xml: the file that names the jars.
         fetch: fills a folder with the jars of one set.
-        report: gets a line every few seconds while something is fetched.
+        report: called with a line every few seconds while something is fetched.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class JarCache:
         self._report = report
 
     def jars(self, jar_set: JarSet) -> tuple[Path, ...]:
-        """The jars of one set, sorted by name; fetches them first when they are not there or not whole.
+        """The jars of one set, sorted by name; fetched if they are missing or incomplete.
 
-        Two processes that ask at once do not disturb each other: the second waits and uses what the first fetched.
+        Two processes may call this at once: the second waits and uses what the first fetched.
 
         Raises:
             PrerequisiteError: they cannot be fetched, or the cache folder cannot be written.
@@ -145,7 +145,7 @@ class JarCache:
             self._folder.mkdir(parents=True, exist_ok=True)
             lock = (self._folder / "lock").open("wb")
         except OSError as error:
-            message = f"the cache folder {self._folder} cannot be written ({error}): set {CACHE_VARIABLE} to one"
+            message = f"the cache folder {self._folder} cannot be written ({error}): set {CACHE_VARIABLE} to another"
             raise PrerequisiteError(message) from error
         with lock:
             try:
@@ -157,7 +157,7 @@ class JarCache:
 
 
 def _whole_jars(folder: Path) -> tuple[Path, ...] | None:
-    """The jars that the folder's marker lists, or None when there is no marker or a jar is not as it says."""
+    """The jars that the folder's marker lists; None if there is no marker, or a jar differs from it."""
     try:
         sizes: dict[str, int] = json.loads((folder / MARKER_NAME).read_text(encoding="utf-8"))
         jars = tuple(folder / name for name in sorted(sizes))
@@ -167,14 +167,14 @@ def _whole_jars(folder: Path) -> tuple[Path, ...] | None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetch the named sets, both when none is named.
+    """Fetch the named sets, or both if none is named.
 
     Returns:
         The exit code: 0, 1 when fetching failed, 2 for a wrong name.
     """
     unknown = [name for name in arguments if name not in JAR_SETS]
     if unknown:
-        report_to_stderr(f"unknown jar set {unknown[0]!r}: take {' or '.join(JAR_SETS)}")
+        report_to_stderr(f"unknown jar set {unknown[0]!r}: use {' or '.join(JAR_SETS)}")
         return 2
     cache = JarCache(cache_folder(), resource_path(IVY_FILE))
     try:

@@ -1,4 +1,4 @@
-"""Finding a Java that both Kafka and Spark run on."""
+"""Finds a Java that both Kafka and Spark support."""
 
 import os
 import re
@@ -11,10 +11,10 @@ from pathlib import Path
 from controlplane.errors import PrerequisiteError
 
 SUPPORTED_MAJOR_VERSIONS = (17, 21)
-"""What Spark 4.1 supports; Kafka 4 asks for 17 or newer. A machine may well have newer ones, which Spark refuses."""
+"""The versions that Spark 4.1 supports; Kafka 4 needs 17 or newer. Spark refuses versions that are newer than these."""
 
 JAVA_HOME_VARIABLE = "CONTROLPLANE_JAVA_HOME"
-"""The environment variable that decides, before JAVA_HOME and everything else."""
+"""The environment variable that takes precedence over JAVA_HOME and everything else."""
 
 _INSTALL_FOLDERS = (
     "/usr/lib/jvm/*",
@@ -32,7 +32,7 @@ class Java:
     """One Java installation.
 
     Attributes:
-        home: its folder, what JAVA_HOME would be.
+        home: its folder, the value for JAVA_HOME.
         major_version: 17 for 17.0.15.
     """
 
@@ -74,7 +74,7 @@ def find_java() -> Java:
 
 
 def inspect_home(home: Path) -> Java | None:
-    """The Java in this folder, or None when there is none that runs."""
+    """The Java in this folder; None if there is none that runs."""
     executable = home / "bin" / "java"
     if not os.access(executable, os.X_OK):
         return None
@@ -100,7 +100,7 @@ def _candidate_homes() -> Iterator[Path]:
         yield Path(java_home)
     on_path = shutil.which("java")
     if on_path:
-        # The program on PATH is usually a chain of links; the home is where it ends.
+        # The program on PATH is usually a chain of links; the home is that of the last target.
         yield Path(on_path).resolve().parent.parent
     for pattern in _INSTALL_FOLDERS:
         yield from sorted(Path("/").glob(pattern.lstrip("/")))

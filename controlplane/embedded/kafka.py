@@ -63,7 +63,7 @@ num.network.threads=2
 num.io.threads=4
 background.threads=4
 """
-"""The broker's settings file; ``infra/compose.yaml`` has the same for a container."""
+"""The broker's settings file; ``infra/compose.yaml`` has the same settings for a container."""
 
 _LOGGING = """\
 appender.out.type=Console
@@ -76,12 +76,12 @@ rootLogger.appenderRef.out.ref=out
 
 
 class Listener(NamedTuple):
-    """A door of the broker.
+    """A listener of the broker.
 
     Attributes:
         name: in capitals, as Kafka names listeners.
-        port: where it listens.
-        advertised_port: where clients that came through it are told to come again, for example that of a proxy.
+        port: the port on which it listens.
+        advertised_port: the port that clients of this listener are told to connect to, for example that of a proxy.
         protocol: ``PLAINTEXT``, ``SASL_PLAINTEXT``, ``SSL`` or ``SASL_SSL``; its settings are the caller's.
     """
 
@@ -94,13 +94,13 @@ class Listener(NamedTuple):
 class EmbeddedKafka(EmbeddedServer):
     """One broker of the real Kafka, without passwords, on 127.0.0.1.
 
-    Its port is chosen once and kept in the data folder: clients find it again after a restart.
+    Its port is chosen once and kept in the data folder, so that clients find it again after a restart.
 
     Args:
-        data_dir: its log, settings and output; use the same one again to go on with the same data.
-        port: the clients' port; None takes the former one of this folder, or a free one.
-        settings: broker settings on top of ours, for example a shorter ``log.cleaner.backoff.ms``.
-        listeners: doors besides the one at ``port``.
+        data_dir: its log, settings and output; a folder that was used before is used with its data.
+        port: the clients' port; None uses the former one of this folder, or a free one.
+        settings: broker settings in addition to ours, for example a shorter ``log.cleaner.backoff.ms``.
+        listeners: listeners in addition to the one at ``port``.
     """
 
     def __init__(
@@ -117,11 +117,11 @@ class EmbeddedKafka(EmbeddedServer):
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients connect to, ``127.0.0.1:port``."""
+        """The address for clients, ``127.0.0.1:port``."""
         return f"{HOST}:{self.port}"
 
     def _free_controller_port(self) -> int:
-        """Only the JVM itself connects to it, and finds it in the settings: it may differ at each start."""
+        """A port for the controller listener, chosen at each start: only the JVM itself connects to it."""
         while (port := free_port()) == self.port:
             pass
         return port
@@ -173,7 +173,7 @@ class EmbeddedKafka(EmbeddedServer):
             raise PrerequisiteError(message) from error
 
     def _answers(self) -> bool:
-        """Ask for metadata in Kafka's own protocol: a broker that is still fenced knows no broker, not even itself."""
+        """Ask for metadata in Kafka's own protocol; a broker that is still fenced answers without any broker."""
         body = struct.pack(">hhih", _METADATA_API_KEY, _METADATA_VERSION, 1, -1) + struct.pack(">i", 0)
         with socket.create_connection((HOST, self.port), timeout=_ANSWER_TIMEOUT_S) as connection:
             connection.sendall(struct.pack(">i", len(body)) + body)
@@ -184,7 +184,7 @@ class EmbeddedKafka(EmbeddedServer):
 
 
 def _jvm(java: Java, class_path: str) -> tuple[str, ...]:
-    """A JVM for a short and small life: quick to start, 360 MB resident, one core's worth of collector."""
+    """The command for a small JVM with a short life: quick to start, 360 MB resident, a collector on one core."""
     return (
         str(java.executable),
         "-Xmx512m",
@@ -196,5 +196,5 @@ def _jvm(java: Java, class_path: str) -> tuple[str, ...]:
 
 
 def _escaped(value: str) -> str:
-    """A value for a properties file, where a backslash starts an escape."""
+    """A value for a properties file, in which a backslash starts an escape."""
     return value.replace("\\", "\\\\")

@@ -1,9 +1,9 @@
-"""A small process that stands between us and a server, so that the server never outlives us.
+"""A small process between the starting process and a server, so that the server never outlives the starting process.
 
-Run by path as ``python keeper.py LOG_FILE GRACE_S COMMAND...``, standard library only. Its standard input is
-a pipe whose other end only the starting process holds: when that end closes, because the server is to stop or because
-the starting process died, even of SIGKILL, the keeper ends the server. It prints the server's process id, one line, and
-ends with the server's exit code. A death signal set with prctl would do on Linux only, and follows a thread.
+Run by path as ``python keeper.py LOG_FILE GRACE_S COMMAND...``, standard library only. Its standard input is a pipe
+whose other end only the starting process holds. When that end closes, because the server is to stop or because the
+starting process died, even of SIGKILL, the keeper ends the server. It prints the server's process id as one line, and
+ends with the server's exit code. (A death signal set with prctl works on Linux only, and is bound to a thread.)
 """
 
 import contextlib
@@ -25,12 +25,12 @@ def keep(log_path: Path, grace_s: float, command: Sequence[str]) -> int:
         command: the server's program and arguments.
 
     Returns:
-        The exit code; 128 + n when signal n ended the server.
+        The exit code; 128 + n if signal n ended the server.
     """
     with log_path.open("ab") as log:
         server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
     threading.Thread(target=_end_when_abandoned, args=(server, grace_s), daemon=True).start()
-    # Who starts us may be interrupted or die before it reads this; standard input has closed as well then.
+    # The starting process may be interrupted or die before it reads this; standard input is closed as well then.
     with contextlib.suppress(BrokenPipeError):
         os.write(sys.stdout.fileno(), f"{server.pid}\n".encode())
     code = server.wait()
@@ -41,7 +41,7 @@ def _end_when_abandoned(server: "subprocess.Popen[bytes]", grace_s: float) -> No
     while os.read(sys.stdin.fileno(), 1024):
         pass
     server.send_signal(signal.SIGTERM)
-    # A server that was paused with SIGSTOP sees its SIGTERM only when it goes on.
+    # A server that was paused with SIGSTOP receives SIGTERM only when it is resumed.
     server.send_signal(signal.SIGCONT)
     try:
         server.wait(grace_s)

@@ -1,4 +1,4 @@
-"""What the embedded broker and the embedded lease store have in common: the life of one server process."""
+"""The common part of the embedded broker and the embedded lease store: the life of one server process."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from controlplane.embedded import keeper
 from controlplane.errors import PrerequisiteError
 
 HOST = "127.0.0.1"
-"""Embedded servers are for one machine and have no passwords: nobody else may reach them."""
+"""Embedded servers have no passwords, so they listen on the local machine only."""
 
 _PORTS = range(20_000, 32_000)
 _POLL_INTERVAL_S = 0.02
@@ -26,10 +26,10 @@ _TAIL_LINES = 25
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on at the moment.
+    """A TCP port on which no program listens at the moment.
 
-    It lies below the ports that systems give to outgoing connections: between a choice and the server's start, or while
-    the server is down, a client's own end could sit on such a port, even connected to itself.
+    It is below the ports that systems use for outgoing connections. Between the choice and the server's start, or while
+    the server is down, a client's own end could use such a port, and even be connected to itself.
     """
     while True:
         port = _PORTS.start + secrets.randbelow(len(_PORTS))
@@ -40,7 +40,7 @@ def free_port() -> int:
 def port_is_free(port: int) -> bool:
     """Whether a server could listen on this port of 127.0.0.1 now."""
     with socket.socket() as probe:
-        # As servers do: connections of a former server that are still closing do not count.
+        # Like servers, ignore connections of a former server that are still closing.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -50,15 +50,15 @@ def port_is_free(port: int) -> bool:
 
 
 class EmbeddedServer(ABC):
-    """One server process on 127.0.0.1 with a data folder that survives it.
+    """One server process on 127.0.0.1 with a data folder that outlives it.
 
-    It can be started again on the same data and the same port, killed and paused. It ends with this process, whatever
-    happens to this process. One object belongs to one thread.
+    It can be started again on the same data and the same port, killed and paused. It ends with this process, also if
+    this process is killed. Not thread-safe.
 
     Args:
-        name: the log's name and the word for it in messages.
-        data_dir: its data, settings and logs; made when missing.
-        port: the port that it listens on; None takes the former one of this folder, or a free one.
+        name: the name of its log, and of the server in messages.
+        data_dir: its data, settings and logs; created if missing.
+        port: the port on which it listens; None uses the former one of this folder, or a free one.
         start_deadline_s: how long it may take until it answers.
         stop_grace_s: how long it may take to stop cleanly before it is killed.
     """
@@ -81,7 +81,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def _prepare(self) -> Sequence[str]:
-        """Write what the server needs before a start; the answer is its command line."""
+        """Write the files that the server needs before a start, and return its command line."""
 
     @abstractmethod
     def _answers(self) -> bool:
@@ -89,21 +89,21 @@ class EmbeddedServer(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether the process lives (a paused one does)."""
+        """Whether the process runs; also True while it is paused."""
         return self._keeper is not None and self._keeper.poll() is None
 
     def start(self) -> None:
-        """Start the server and wait until it answers; does nothing when it runs already.
+        """Start the server and wait until it answers; does nothing if it is running.
 
         Raises:
-            PrerequisiteError: its port is taken, or it ended or did not answer in time; the message holds the end of
+            PrerequisiteError: its port is taken, or it ended or did not answer in time; the message contains the end of
                 its log.
         """
         if self.running:
             return
         self._forget_keeper()
         if not port_is_free(self.port):
-            # Checked first, because the stranger on the port might answer as well as our server would.
+            # Checked first, because another program on the port might answer as the server would.
             message = f"{self._name} cannot start: port {self.port} of {HOST} is taken by another program"
             raise PrerequisiteError(message)
         command = self._prepare()
@@ -119,7 +119,7 @@ class EmbeddedServer(ABC):
         try:
             self._await_answer(self._keeper, log_size_bytes)
         except BaseException:
-            # Ctrl-C as well: who is not told of a server cannot stop it.
+            # Also after Ctrl-C: the caller cannot stop a server that it did not get.
             self.stop()
             raise
 
@@ -141,7 +141,7 @@ class EmbeddedServer(ABC):
             raise PrerequisiteError(message)
 
     def stop(self) -> None:
-        """Stop cleanly (SIGTERM), by force (SIGKILL) when that takes too long; the data stays. Idempotent."""
+        """Stop cleanly (SIGTERM), by force (SIGKILL) if that takes too long; the data stays. Idempotent."""
         if self._keeper is not None:
             self._close_pipes()
             self._keeper.wait()
@@ -158,7 +158,7 @@ class EmbeddedServer(ABC):
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused process go on (SIGCONT)."""
+        """Resume a paused process (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
     def __enter__(self) -> Self:
@@ -179,7 +179,7 @@ class EmbeddedServer(ABC):
             return False
 
     def _signal(self, number: signal.Signals) -> None:
-        # The process id is ours as long as the keeper, which waits for it, lives.
+        # The process id stays the server's as long as the keeper, which waits for it, is alive.
         if self.running and self._server_pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._server_pid, number)

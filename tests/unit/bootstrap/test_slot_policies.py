@@ -59,11 +59,14 @@ def test_without_files_there_are_the_built_in_policies() -> None:
 
 
 REFUSED = {
-    "no policies": ("x = 1\n", "no slot policies in it; end it with SLOT_POLICIES = (MyPolicy(),)"),
-    "an empty list": (policy_text(end="()"), "no slot policies in it"),
-    "a policy without brackets": (policy_text(end="Mine()"), "no slot policies in it"),
-    "a class": (policy_text(end="(Mine,)"), "SLOT_POLICIES[0] is no slot policy: it is the class Mine; write Mine()"),
-    "another object": (policy_text(end="(Mine(), 3)"), "SLOT_POLICIES[1] is no slot policy: int does not inherit"),
+    "no policies": ("x = 1\n", "it has no slot policies; end it with SLOT_POLICIES = (MyPolicy(),)"),
+    "an empty list": (policy_text(end="()"), "it has no slot policies"),
+    "a policy without brackets": (policy_text(end="Mine()"), "it has no slot policies"),
+    "a class": (
+        policy_text(end="(Mine,)"),
+        "SLOT_POLICIES[0] is not a slot policy: it is the class Mine; write Mine()",
+    ),
+    "another object": (policy_text(end="(Mine(), 3)"), "SLOT_POLICIES[1] is not a slot policy: int does not inherit"),
     "no base class": (
         'class Mine:\n    name = "mine"\nSLOT_POLICIES = (Mine(),)\n',
         "Mine does not inherit controlplane.slot_policies.SlotPolicy; write class Mine(SlotPolicy)",
