@@ -1,11 +1,11 @@
 """An event-sourced control plane over Kafka.
 
-What programs import is named here and in three modules:
+The names that programs import are those of this module and of the following ones:
 
 controlplane                a node's agent, a routing client, and every error that they raise
-controlplane.node           what an agent tells a node, and what the node tells the agent
-controlplane.routing        what a routing client answers
-controlplane.slot_policies  what a slot policy of one's own is written with
+controlplane.node           the callbacks and values of a node's agent
+controlplane.routing        the answers of a routing client
+controlplane.slot_policies  the names with which users write a slot policy
 
 Everything else may change without notice.
 """
@@ -53,10 +53,10 @@ __all__ = [
     "routing_client",
 ]
 
-if not TYPE_CHECKING:  # a type checker that saw this function would believe every name
+if not TYPE_CHECKING:  # a type checker that saw this function would accept every name
 
     def __getattr__(name: str) -> object:
-        """Import what opens Kafka clients at its first use: a policy file or a command must not wait for it."""
+        """Import the modules that open Kafka clients at first use: a policy file or a command must not wait for it."""
         if name not in {"node_agent", "routing_client"}:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from controlplane.bootstrap import members

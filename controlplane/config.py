@@ -1,7 +1,7 @@
-"""Settings of one process: frozen values that refuse to exist when they contradict themselves.
+"""The settings of one process: frozen values that are checked for contradictions when they are made.
 
-What all controllers have to agree on (replicas, silence limit, ...) is not here: that is the logged
-:class:`controlplane.core.cluster.policy.ClusterPolicy`. The command line and the environment are read in ``cli`` only.
+Settings on which all controllers have to agree (replicas, silence limit, ...) are not here, but in the logged
+:class:`controlplane.core.cluster.policy.ClusterPolicy`. Only ``cli`` reads the command line and the environment.
 """
 
 import re
@@ -18,9 +18,9 @@ MAX_PORT = 65_535
 """The greatest port of TCP."""
 
 SASL_USER = "sasl.username"
-"""librdkafka's name of the setting for who logs in."""
+"""librdkafka's name of the setting for the user name."""
 SASL_MECHANISM = "sasl.mechanism"
-"""Its name for how; ``sasl.mechanisms`` is another."""
+"""librdkafka's name of the setting for the login mechanism; ``sasl.mechanisms`` is an alias."""
 
 HEARTBEATS = "heartbeats"
 LOAD_REPORTS = "load-reports"
@@ -34,7 +34,7 @@ DEAD_LETTERS = "dead-letters"
 """Topic names without the cluster's prefix; :meth:`ClusterConfig.topic` adds it."""
 
 MAX_TICK_GAP_MS = 200
-"""How much log time the gap between two ticks may count: no setting, the same in every log."""
+"""The most log time that the gap between two ticks counts. Not a setting: it is the same in every log."""
 DEFAULT_TICK_INTERVAL_MS = 100
 _LEAST_TICK_INTERVAL_MS = 10
 
@@ -46,15 +46,15 @@ def topic_name(cluster: str, topic: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """Which control plane is meant: it names the topics, the lease and the transactional id."""
+    """The identity of one control plane: it determines the names of topics, lease and transactional id."""
 
     name: str
 
     def __post_init__(self) -> None:
-        """Refuse names that could not be part of a topic name and of a Redis key alike."""
+        """Refuse names that cannot be part of a topic name and of a Redis key."""
         if not _CLUSTER_NAME.match(self.name):
             message = (
-                f"cluster name {self.name!r} is not usable: take 1 to 63 of a-z, 0-9, '-' and '_', "
+                f"cluster name {self.name!r} is not usable: use 1 to 63 of a-z, 0-9, '-' and '_', "
                 "beginning with a letter or digit"
             )
             raise ConfigurationError(message)
@@ -65,7 +65,7 @@ class ClusterConfig:
 
     @property
     def transactional_id(self) -> str:
-        """The one transactional id of every leader of this cluster: Kafka fences the former leader by it."""
+        """The transactional id that all leaders of this cluster use, by which Kafka fences the former leader."""
         return f"{self.name}.leader"
 
     @property
@@ -89,12 +89,12 @@ class ClusterConfig:
         return f"controlplane:{{{self.name}}}:distribute-locks"
 
     def lock_key(self, data_center: str, lock_name: str) -> str:
-        """The Redis hash of a ``distribute_lock`` record; no two pairs of names have the same."""
+        """The Redis hash of a ``distribute_lock`` record, different for every pair of names."""
         return f"controlplane:{{{self.name}}}:distribute-lock:{quote(data_center, safe='')}:{quote(lock_name, safe='')}"
 
 
 def principal_of(security: Mapping[str, str]) -> str:
-    """Whom Kafka takes a client with these librdkafka settings for, see :attr:`KafkaConfig.principal`."""
+    """The principal of a client with these librdkafka settings, see :attr:`KafkaConfig.principal`."""
     user = security.get(SASL_USER)
     if user:
         return f"User:{user}"
@@ -110,10 +110,10 @@ class KafkaConfig:
 
     Attributes:
         bootstrap_servers: ``host:port`` list, comma separated.
-        security: further librdkafka settings for TLS and SASL, passed through to every client; never shown, because
-            they may hold passwords and keys.
-        schema_ids: what the ids of this installation's schema registry mean, for producers of inputs that use one:
-            id to record and version, such as ``{17: "Heartbeat.v1"}``. An input with another id is refused.
+        security: further librdkafka settings for TLS and SASL, passed to every client. Not part of the repr, because
+            they may contain passwords and keys.
+        schema_ids: the records of the schema ids of this installation's schema registry, for producers of inputs that
+            use one: id to record and version, such as ``{17: "Heartbeat.v1"}``. An input with another id is refused.
     """
 
     bootstrap_servers: str
@@ -122,22 +122,22 @@ class KafkaConfig:
 
     @property
     def principal(self) -> str:
-        """Whom Kafka takes a client with these settings for, or words where only Kafka knows.
+        """The principal of a client with these settings, or a description if only Kafka knows it.
 
-        A broker may be told to name principals otherwise.
+        A broker may be configured to name principals differently.
         """
         return principal_of(self.security)
 
     def __post_init__(self) -> None:
-        """Refuse a port that is none: librdkafka would cut it to 16 bits and ask another one."""
+        """Refuse an invalid port; librdkafka would cut it to 16 bits and connect to another one."""
         for server in self.bootstrap_servers.split(","):
             _, colon, port = server.strip().rpartition(":")
-            # What follows the last colon is no port in '[::1]' and in 'ssl://kafka'; without one Kafka's own is taken.
+            # The text after the last colon is not a port in '[::1]' and in 'ssl://kafka'; Kafka's default is used then.
             if not colon or port.endswith("]") or port.startswith("//"):
                 continue
             if not (port.isascii() and port.isdigit() and 1 <= int(port) <= MAX_PORT):
                 message = (
-                    f"bootstrap server {server.strip()!r}: {port!r} is no port; "
+                    f"bootstrap server {server.strip()!r}: {port!r} is not a port; "
                     f"write HOST:PORT with a port of 1 to {MAX_PORT}"
                 )
                 raise ConfigurationError(message)
@@ -145,22 +145,22 @@ class KafkaConfig:
 
 DEFAULT_LEASE_PROFILE = "default"
 SOFA_LEASE_PROFILE = "sofa"
-"""How a controller stands for election: by our lease, or by SOFARegistry's lock."""
+"""The lease profiles: election by our lease, or by SOFARegistry's lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseConfig:
-    """The lease by which one controller leads. It is liveness only; safety is Kafka's fencing.
+    """The lease by which one controller leads. It is for liveness only; safety comes from Kafka's fencing.
 
     Attributes:
-        duration_ms: how long a leader may be silent before others may take over. Shorter finds a dead leader sooner
-            and makes a paused one lose its lease more often.
+        duration_ms: how long a leader may be silent before others may take over. With a shorter one, a crashed leader
+            is replaced sooner, and a paused one loses its lease more often.
         renew_interval_ms: how often the leader renews. Two renewals have to fit into the duration.
         store_timeout_ms: how long one request to Redis may take before it counts as no answer.
         priority: how much this controller is preferred to others; greater is more. One that is outranked leaves a free
             lease to the others for half a duration.
-        handover_after_ms: a leader hands over to a preferred contender that has stood by for so long without a gap, if
-            it has itself led for so long: so it happens at most once in this time. 0 means never.
+        handover_after_ms: a leader hands over to a preferred contender that has stood by for this long without a gap,
+            if it has itself led for this long. So it happens at most once in this time. 0 means never.
     """
 
     duration_ms: int = 2_000
@@ -170,7 +170,7 @@ class LeaseConfig:
     handover_after_ms: int = 60_000
 
     def __post_init__(self) -> None:
-        """A leader must get a second chance to renew before others may take over."""
+        """Check the settings; a leader must get a second chance to renew before others may take over."""
         if min(self.duration_ms, self.renew_interval_ms, self.store_timeout_ms) <= 0:
             message = (
                 f"lease settings have to be positive: duration_ms is {self.duration_ms}, renew_interval_ms "
@@ -188,31 +188,31 @@ class LeaseConfig:
             message = (
                 f"2 x renew_interval_ms ({self.renew_interval_ms}) + store_timeout_ms ({self.store_timeout_ms}) "
                 f"exceeds duration_ms ({self.duration_ms}): one lost request would lose the lease; "
-                f"take a duration of {least_ms:,} ms or more"
+                f"use a duration of {least_ms:,} ms or more"
             )
             raise ConfigurationError(message)
 
 
 class SofaRenewal(Enum):
-    """What a renewal in the ``sofa`` lease profile has to match."""
+    """The fields that a renewal in the ``sofa`` lease profile compares."""
 
     OWNER = "owner"
-    """The owner alone: SOFARegistry since February 2022."""
+    """The owner alone, as SOFARegistry does since February 2022."""
     GUARDED = "guarded"
-    """Owner, term and number of renewals as they were read, and time left: SOFARegistry before, and its article."""
+    """Owner, term and number of renewals as read, and time left: SOFARegistry before that, and its article."""
 
 
 @dataclass(frozen=True, slots=True)
 class SofaLeaseConfig:
-    """Election as SOFARegistry's meta servers do it, over a record of its table ``distribute_lock``.
+    """Election as in SOFARegistry's meta servers, over a record of its table ``distribute_lock``.
 
     Attributes:
-        data_center: with ``lock_name`` the record's key; controllers with another one are in another election.
+        data_center: with ``lock_name`` the record's key; controllers with another key are in another election.
         lock_name: see ``data_center``.
-        duration_ms: how long the owner may be silent before others take over, judged by whole seconds. The owner itself
-            stops after half of it.
-        loop_interval_ms: how long each controller rests between two rounds.
-        renewal: what a renewal has to match.
+        duration_ms: how long the owner may be silent before others take over, compared in whole seconds. The owner
+            itself stops leading after half of it.
+        loop_interval_ms: pause of each controller between two rounds.
+        renewal: the fields that a renewal compares.
         first_term: the term of a new record: 0, or 1 as in SOFARegistry's article.
     """
 
@@ -224,7 +224,7 @@ class SofaLeaseConfig:
     first_term: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a lock that nobody could hold."""
+        """Refuse settings under which no controller could hold the lock."""
         if not self.data_center or not self.lock_name:
             message = f"data_center {self.data_center!r} and lock_name {self.lock_name!r} name the lock: give both"
             raise ConfigurationError(message)
@@ -240,14 +240,14 @@ class SofaLeaseConfig:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotConfig:
-    """When a leader writes the next snapshot of the state: whatever comes first, counted from the last one.
+    """When a leader writes the next snapshot of the state: at the first of these limits since the last snapshot.
 
-    A restart reads the newest snapshot and the decisions after it, so the first two bound what a restart takes.
+    A restart reads the newest snapshot and the decisions after it, so the first two limits bound its duration.
 
     Attributes:
-        after_decisions: so many decisions.
-        after_bytes: so many bytes of decisions.
-        after_ms: so much log time, if there was any decision.
+        after_decisions: number of decisions.
+        after_bytes: size of the decisions in bytes.
+        after_ms: log time, if there was any decision.
     """
 
     after_decisions: int = 10_000
@@ -255,7 +255,7 @@ class SnapshotConfig:
     after_ms: int = 3_600_000
 
     def __post_init__(self) -> None:
-        """Refuse what would write without an end."""
+        """Refuse limits that would write snapshots without end."""
         if min(self.after_decisions, self.after_bytes, self.after_ms) <= 0:
             message = (
                 f"snapshot settings have to be positive: after_decisions is {self.after_decisions}, after_bytes "
@@ -266,21 +266,22 @@ class SnapshotConfig:
 
 @dataclass(frozen=True, slots=True)
 class ControllerConfig:
-    """One controller process.
+    """The settings of one controller process.
 
     Attributes:
-        cluster: which cluster it serves.
-        kafka: where the log is.
-        redis_url: where the lease is, for example ``redis://localhost:6379/0``; never shown, as it may hold a password.
+        cluster: the cluster that it controls.
+        kafka: how to reach the log.
+        redis_url: of the lease store, for example ``redis://localhost:6379/0``. Not part of the repr, because it may
+            contain a password.
         controller_id: its name in the lease, in ticks and in decisions; unique among the cluster's controllers.
         lease: see :class:`LeaseConfig`.
         tick_interval_ms: how often it appends a tick to each partition of ``heartbeats``. Node silence is counted
-            between ticks, at most 200 ms a gap, so a longer interval than 200 ms slows failure detection down.
-        follow_only: an observer follows the log, warms up and never stands for election.
-        stop_when_lease_store_is_lost: give up leading when Redis does not answer for a lease duration. The default
-            goes on: commits are fenced by Kafka, so leading on is safe, and routing stays maintained.
-        sofa_lease: stand for election as SOFARegistry's meta servers do; None stands by ``lease``, whose durations
-            count for everything else all the same.
+            between ticks, at most 200 ms per gap, so an interval above 200 ms would slow failure detection down.
+        follow_only: make it an observer, which follows the log and never stands for election.
+        stop_when_lease_store_is_lost: stop leading when Redis does not answer for a lease duration. By default it
+            continues: that is safe, because commits are fenced by Kafka, and keeps the routing table maintained.
+        sofa_lease: stand for election as SOFARegistry's meta servers do; None uses ``lease``. The durations of
+            ``lease`` apply to everything else in both cases.
         snapshots: see :class:`SnapshotConfig`.
     """
 
@@ -296,13 +297,13 @@ class ControllerConfig:
     snapshots: SnapshotConfig = field(default_factory=SnapshotConfig)
 
     def __post_init__(self) -> None:
-        """Refuse what would quietly slow failure detection down."""
+        """Refuse settings that would silently slow failure detection down."""
         if not self.controller_id:
             message = "controller_id is empty: give each controller a name of its own"
             raise ConfigurationError(message)
         if not _LEAST_TICK_INTERVAL_MS <= self.tick_interval_ms <= MAX_TICK_GAP_MS:
             message = (
                 f"tick_interval_ms is {self.tick_interval_ms}; between ticks at most {MAX_TICK_GAP_MS} ms count, "
-                f"so take {_LEAST_TICK_INTERVAL_MS} to {MAX_TICK_GAP_MS}"
+                f"so use {_LEAST_TICK_INTERVAL_MS} to {MAX_TICK_GAP_MS}"
             )
             raise ConfigurationError(message)

@@ -4,18 +4,18 @@
     ├── RetryableError                   try the same thing again later
     │   ├── LogUnavailableError          Kafka did not answer in time
     │   ├── LeaseStoreUnavailableError   Redis did not answer in time
-    │   └── NoRouteError                 the routing table names nobody for this key yet
-    ├── FencedError                      stop writing at once and stand again: another writer took over
-    ├── PlacementRefusedError            leave the slot table as it is: the policy cannot make one of what there is
-    ├── InvalidInputError                refuse this one input (dead letter) and go on with the next
-    ├── StopError                        stop the process and look: going on would make it worse
+    │   └── NoRouteError                 the routing table has no node for this key yet
+    ├── FencedError                      stop writing at once and stand for election again: another writer took over
+    ├── PlacementRefusedError            leave the slot table as it is: the policy cannot make one from its input
+    ├── InvalidInputError                refuse this one input (dead letter) and continue with the next
+    ├── StopError                        stop the process and find the cause: continuing would do harm
     │   ├── InvariantViolationError      our own state contradicts itself
-    │   ├── LogContinuityError           the log is not the one that we know (recreated, gap, broken chain)
+    │   ├── LogContinuityError           the log is not the one that was read before (recreated, gap, broken chain)
     │   ├── UnsupportedFeatureLevelError the log was written by a newer version
     │   └── UnknownSlotPolicyError       the log names a slot policy that this controller does not have
     └── UserError                        change the call, the configuration or the machine
         ├── ConfigurationError           a setting is wrong or contradicts another
-        │   └── NotAllowedError          Kafka does not allow this principal to do that
+        │   └── NotAllowedError          Kafka denies this principal the operation
         ├── MissingExtraError            an optional part of the package is not installed
         └── PrerequisiteError            something outside the package is missing (Java, a free port, a folder)
 
@@ -26,11 +26,11 @@ from typing import Final
 
 
 class ControlPlaneError(Exception):
-    """The root of the tree: catch it to catch everything that this project raises on purpose."""
+    """The base class of every exception that this package raises on purpose."""
 
 
 class RetryableError(ControlPlaneError):
-    """The other side did not answer or said "not now"; the same call may succeed later."""
+    """The other side did not answer, or cannot answer now; the same call may succeed later."""
 
 
 class LogUnavailableError(RetryableError):
@@ -42,7 +42,7 @@ class LeaseStoreUnavailableError(RetryableError):
 
 
 class NoRouteError(RetryableError):
-    """The routing table names no node for this key (yet).
+    """The routing table has no node for this key (yet).
 
     There is no table, no owner at the moment, no such namespace, or a newer version wrote the row; the message says
     which.
@@ -50,11 +50,11 @@ class NoRouteError(RetryableError):
 
 
 class FencedError(ControlPlaneError):
-    """Kafka or the lease store says that somebody else writes now; discard uncommitted work and stand again."""
+    """Kafka or the lease store reports another writer; discard uncommitted work and stand for election again."""
 
 
 class PlacementRefusedError(ControlPlaneError):
-    """A slot policy cannot make a table of what it was given; the message says why, and the table stays as it is."""
+    """A slot policy cannot make a table from its input; the message says why, and the table stays as it is."""
 
 
 class InvalidInputError(ControlPlaneError):
@@ -62,22 +62,22 @@ class InvalidInputError(ControlPlaneError):
 
     Args:
         reason: a short, stable, machine-readable code such as ``unknown_fingerprint``; it becomes a metric label.
-        detail: a sentence for people: which field, which value, what would have been right.
+        detail: a sentence for people: the field, its value, and what is expected.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
-        """Keep the two parts apart so that counters use the code and people read the sentence."""
+        """Keep both parts: counters use the reason, and people read the detail."""
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
 
 
 class StopError(ControlPlaneError):
-    """Going on would do harm: stop, tell the operator, change nothing."""
+    """Continuing would do harm: stop, inform the operator, change nothing."""
 
 
 class InvariantViolationError(StopError):
-    """A rule that always holds does not hold: a defect of ours, never the user's fault."""
+    """A rule that always holds was violated: a defect of this package, never the user's fault."""
 
 
 class LogContinuityError(StopError):
@@ -88,7 +88,7 @@ RESTORE_OR_BEGIN_ANEW: Final = (
     "make sure that Kafka and the lease store are this cluster's; if they are, restore the decision log, or begin a "
     "new cluster: delete this one's topics and its keys in the lease store"
 )
-"""What is left to do where decision log, routing table, snapshots and lease store do not belong together."""
+"""The remedies if decision log, routing table, snapshots and lease store do not belong together."""
 
 
 class UnsupportedFeatureLevelError(StopError):
@@ -100,7 +100,7 @@ class UnknownSlotPolicyError(StopError):
 
 
 class UserError(ControlPlaneError):
-    """The user can mend it: a wrong setting, a missing package, a missing program."""
+    """The user can correct it: a wrong setting, a missing package, a missing program."""
 
 
 class ConfigurationError(UserError):
@@ -108,17 +108,17 @@ class ConfigurationError(UserError):
 
 
 class NotAllowedError(ConfigurationError):
-    """Kafka does not allow a principal to do something.
+    """Kafka denies a principal an operation.
 
     Args:
-        principal: who, as Kafka writes it, or in words where only Kafka knows.
+        principal: as Kafka writes it, or a description if only Kafka knows it.
         operation: the verb, such as ``read``.
         what: its object, such as ``topic demo.decisions``.
-        code: how Kafka calls the refusal.
+        code: Kafka's name of the error.
     """
 
     def __init__(self, principal: str, operation: str, what: str, code: str) -> None:
-        """Say who lacks what, and how it is given."""
+        """Compose the message: the missing right, and how to grant it."""
         grantee = principal if principal.startswith("User:") else "User:NAME"
         super().__init__(
             f"Kafka does not allow {principal} to {operation} {what} ({code}): 'controlplane acls show' says which "
@@ -140,6 +140,6 @@ class MissingExtraError(UserError):
     """
 
     def __init__(self, extra: str, needed_for: str) -> None:
-        """Say which extra to install and for what."""
+        """Compose the message: the extra to install, and what for."""
         super().__init__(f"{needed_for} needs an optional part: pip install 'controlplane[{extra}]'")
         self.extra = extra

@@ -1,4 +1,4 @@
-"""The client of intents: it sends what an operator asks for; inspection finds the answer in the decision log."""
+"""The client of intents: sends what an operator asks for. Inspection finds the answer in the decision log."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ SEND_TIMEOUT_MS: Final = 10_000
 
 
 def submit_intent(writer: EventWriter, intent: Intent) -> Delivery:
-    """Append an intent to its topic and wait for the acknowledgement; returns topic, partition and offset.
+    """Append an intent to its topic and wait for the acknowledgement; return topic, partition and offset.
 
     Raises:
-        ConfigurationError: the broker does not let this client write intents.
-        LogUnavailableError: Kafka did not acknowledge it; it may have been written all the same.
+        ConfigurationError: this client has no right to write intents.
+        LogUnavailableError: Kafka did not acknowledge the intent; it may have been written nevertheless.
     """
     deliveries: list[Delivery] = []
     writer.send(OutgoingRecord(INTENTS, intent.intent_id.encode(), encode_input(intent)), deliveries.append)
@@ -31,8 +31,8 @@ def submit_intent(writer: EventWriter, intent: Intent) -> Delivery:
 
 
 def _unknown(intent: Intent, why: str) -> LogUnavailableError:
-    """A record without an acknowledgement may stand in the log all the same."""
+    """The error for a missing acknowledgement, which does not exclude that the record is in the log."""
     return LogUnavailableError(
-        f"Kafka did not acknowledge the intent {intent.intent_id} {why}. That does not prove that it was not taken: "
-        "when Kafka is back, look whether 'controlplane log show' names it among the causes; if it does not, ask again"
+        f"Kafka did not acknowledge the intent {intent.intent_id} {why}. It may have been written nevertheless: "
+        "when Kafka is back, check whether 'controlplane log show' names it among the causes; if it does not, ask again"
     )

@@ -1,4 +1,4 @@
-"""Metrics of agents and clients, of which a process may hold several: shared collectors, told apart by labels.
+"""Metrics of agents and clients, of which a process may have several: shared collectors, distinguished by labels.
 
 Prometheus refuses a second collector of the same name in a registry. So each registry gets its collectors once, and
 each agent or client uses children of them under labels of its own, which are removed when it closes.
@@ -15,9 +15,9 @@ from prometheus_client.metrics import MetricWrapperBase
 
 
 class LabelledCollectors:
-    """The collectors of one kind of part in one registry; thread-safe.
+    """The collectors of one kind of component in one registry. Thread-safe.
 
-    A subclass names its identifying labels in :attr:`LABELS` and makes its collectors in ``__init__``, each as an
+    A subclass names its identifying labels in :attr:`LABELS`, and creates its collectors in ``__init__``, each as an
     attribute, with these labels before any others.
     """
 
@@ -41,13 +41,13 @@ class LabelledCollectors:
             return collectors
 
     def claim(self, *values: str) -> tuple[str, ...]:
-        """Use these values of the identifying labels; several users share one child, and the last one removes it."""
+        """Use these values of the identifying labels. Several users share one child, and the last one removes it."""
         with self._lock:
             self._users[values] += 1
         return values
 
     def claim_number(self, *values: str) -> tuple[str, ...]:
-        """Use these values of all identifying labels but the last, which becomes the lowest number that is free."""
+        """Use these values of all identifying labels but the last, which becomes the lowest free number."""
         with self._lock:
             claimed = next(each for number in count(1) if not self._users[each := (*values, str(number))])
             self._users[claimed] += 1

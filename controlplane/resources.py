@@ -1,7 +1,7 @@
-"""The files that belong to the package but are no modules of it: schemas, topics, rights, Java libraries, the example.
+"""The files of the package that are not modules: schemas, topics, rights, Java libraries, the example.
 
-They are found in two places: inside an installed wheel, under ``controlplane/_resources``, and at the root of a
-checkout, where people edit them. The wheel never holds both, so there is no order to know by heart.
+They are found inside an installed wheel, under ``controlplane/_resources``, or at the root of a checkout, where they
+are edited. No installation has both, so the order of the search does not matter.
 """
 
 from pathlib import Path, PurePosixPath
@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from controlplane.errors import PrerequisiteError
 
 FOLDERS = ("schemas", "infra", "examples")
-"""The folders that may hold resources; ``pyproject.toml`` says which parts of them go into the wheel."""
+"""The folders that may hold resources; ``pyproject.toml`` defines which parts of them are in the wheel."""
 
 _PACKAGE_FOLDER = Path(__file__).resolve().parent
 
@@ -18,15 +18,14 @@ def resource_path(relative: str) -> Path:
     """Find a file or folder that belongs to the package.
 
     Args:
-        relative: the path as it is written in the repository, with forward slashes, such as ``schemas`` or
-            ``infra/kafka/topics.toml``.
+        relative: the path in the repository, with forward slashes, such as ``schemas`` or ``infra/kafka/topics.toml``.
 
     Returns:
         The absolute path of an existing file or folder.
 
     Raises:
-        ValueError: the path is not one below :data:`FOLDERS`: a mistake in the calling code.
-        PrerequisiteError: the installation does not hold the file.
+        ValueError: the path is not below :data:`FOLDERS` (a defect of the caller).
+        PrerequisiteError: the installation does not have the file.
     """
     parts = PurePosixPath(relative).parts
     if not parts or parts[0] not in FOLDERS or ".." in parts:
@@ -46,7 +45,7 @@ def resource_path(relative: str) -> Path:
 
 
 def _roots(package_folder: Path) -> tuple[Path, ...]:
-    """Where resources may lie; a neighbour of the package counts only in a checkout, never in ``site-packages``."""
+    """The folders to search; the parent of the package counts only in a checkout, never in ``site-packages``."""
     inside_wheel = package_folder / "_resources"
     checkout = package_folder.parent
     return (inside_wheel, checkout) if (checkout / "pyproject.toml").is_file() else (inside_wheel,)

@@ -1,4 +1,4 @@
-"""What a slot policy of one's own is written and tried with: see ``docs/how-to/write-a-slot-policy.md``.
+"""The names with which users write and try a slot policy: see ``docs/how-to/write-a-slot-policy.md``.
 
 class Mine(SlotPolicy):
     name = "mine"
@@ -44,10 +44,10 @@ __all__ = [
     "load_slot_policies",
 ]
 
-if not TYPE_CHECKING:  # a type checker that saw this function would believe every name
+if not TYPE_CHECKING:  # a type checker that saw this function would accept every name
 
     def __getattr__(name: str) -> object:
-        """Import the built-in policies, which need the extra ``controller``, only for what loads them."""
+        """Import the built-in policies, which need the extra ``controller``, only for code that loads them."""
         if name != "load_slot_policies":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         try:

@@ -162,7 +162,7 @@ def test_a_controller_is_told_how_to_stand(cluster_command: RunCommand, started:
         (["--lease-profile", "sofa", "--handover-after-ms", "9000"], "--handover-after-ms is not known to --lease-p"),
         (["--lease-profile", "sofa", "--stop-when-lease-store-is-lost"], "--stop-when-lease-store-is-lost is not kn"),
         (["--handover-after-ms", "100"], "at least a lease"),
-        (["--lease-duration-ms", "1399"], "take a duration of 1,400 ms or more"),
+        (["--lease-duration-ms", "1399"], "use a duration of 1,400 ms or more"),
         (["--lease-setting", "first_term=1"], "belongs to --lease-profile sofa"),
         (["--lease-profile", "sofa", "--lease-setting", "first_term=2"], "0 or 1"),
         (["--lease-profile", "sofa", "--lease-setting", "renewal=never"], "renewal"),

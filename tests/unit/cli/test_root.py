@@ -289,7 +289,7 @@ def test_reading_closes_its_reader(cluster_command: RunCommand, monkeypatch: pyt
             "slot_policy_options: a: minimal has no options",
         ),
         (("controller", "run", "--slot-policy-file", "no.py"), "no.py: there is no such Python file"),
-        (("table", "show", "--bootstrap-servers", "k:99999"), "'99999' is no port"),
+        (("table", "show", "--bootstrap-servers", "k:99999"), "'99999' is not a port"),
     ],
 )
 def test_unusable_values_are_one_sentence_and_status_two(
