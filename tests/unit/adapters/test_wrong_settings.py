@@ -44,7 +44,7 @@ def junk(tmp_path: Path) -> Path:
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is not set: give it"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "sasl.username and sasl.password must be set"),
         ({"ssl.ca.location": "/nope.pem"}, "ssl.ca.location=/nope.pem cannot be read"),
-        ({"security.protocol": "SSL", "ssl.key.location": "/nope"}, "ssl.key.location=/nope: this file cannot be"),
+        ({"security.protocol": "SSL", "ssl.key.location": "/nope"}, "ssl.key.location=/nope cannot be"),
     ],
 )
 def test_a_wrong_setting_is_named(make: Callable[[KafkaConfig], object], security: dict[str, str], said: str) -> None:

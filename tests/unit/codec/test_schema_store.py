@@ -58,11 +58,11 @@ def test_two_versions_that_look_alike_in_the_log_are_refused(tmp_path: Path) -> 
     [
         ("Tick.avsc", json.dumps(TICK), "is not named"),
         ("Tock.v1.avsc", json.dumps(TICK), "does not define"),
-        ("Tick.v1.avsc", "{", "no Avro schema"),
+        ("Tick.v1.avsc", "{", "not an Avro schema"),
         (
             "Tick.v1.avsc",
             '{"type": "record", "name": "controlplane.Tick", "fields": [{"name": "a", "type": "b"}]}',
-            "no Avro schema",
+            "not an Avro schema",
         ),
         ("Tick.v1.avsc", '"string"', "does not define"),
     ],

@@ -40,7 +40,7 @@ def test_a_store_that_begins_to_refuse_ends_nobody() -> None:
         world.wait_until(world.table)
         standby = world.start("c2")
         time.sleep(0.5)  # it has asked
-        for refusal in (ROTATED, "Redis does not allow user 'controller' what is needed"):
+        for refusal in (ROTATED, "Redis denies user 'controller' a command"):
             world.leases.refusal = refusal
             time.sleep(0.5)  # longer than the lease
         world.join("n1")

@@ -144,7 +144,7 @@ def test_preferred_controllers_that_cannot_lead_leave_it_to_one_that_can() -> No
         world.start("able", priority=1)
         world.wait_until(world.decisions)
         assert world.decisions()[0].controller_id == "able"
-    waits = [(each["failures"], each["wait_ms"]) for each in logs if each["event"].startswith("no take-over")]
+    waits = [(each["failures"], each["wait_ms"]) for each in logs if each["event"].startswith("take-over failed")]
     assert {failures for failures, _ in waits} >= {1, 2}
     for failures, wait_ms in waits:
         leases_ms = 300 * 2 ** min(failures, 3)

@@ -97,7 +97,7 @@ def test_a_snapshot_beyond_the_end_of_the_log_is_passed_over() -> None:
     short.store([*snapshot_records(whole.points[0]), *snapshot_records(whole.points[-1])])
     state, (reason,) = passed_over(short)
     assert state == whole.points[0].state
-    assert "and the log keeps 0 to" in reason
+    assert "but the log keeps 0 to" in reason
 
 
 def test_an_offset_within_a_decision_is_no_place_to_begin() -> None:
