@@ -99,7 +99,7 @@ def test_what_is_there_beyond_the_roles_is_said(
             secured_kafka.take(entry)
     assert status == 0
     assert sorted(err.splitlines()) == [
-        f"advice: User:n1 is denied to write topic {cluster_name}.heartbeats: a denial counts more than every right",
+        f"advice: User:n1 is denied to write topic {cluster_name}.heartbeats: a denial overrides every right",
         f"advice: User:n1 may read every topic that begins with '{cluster_name}.', which its roles do not need",
         f"advice: User:n1 may write topic {cluster_name}.decisions, which its roles do not need",
         f"advice: every principal (User:*) may write topic {cluster_name}.intents",
@@ -111,7 +111,7 @@ def test_who_is_no_super_user_is_told_so(console: Console) -> None:
     for words in ("apply", "verify"):
         status, out, err = console.run("node", "acls", words, "--principal", "node=User:n1")
         assert (status, out) == (2, "")
-        assert "Kafka does not allow User:node to describe access control entries: be a super user of Kafka" in err
+        assert "Kafka does not allow User:node to describe access control entries: log in as a super user of Kafka" in err
 
 
 def test_a_kafka_without_an_authorizer_is_said_to_have_none(

@@ -279,7 +279,7 @@ def test_reading_closes_its_reader(cluster_command: RunCommand, monkeypatch: pyt
     ("arguments", "sentence"),
     [
         (("node", "run", "--node-id", ""), "node_id is empty"),
-        (("node", "run", "--address", "http=h:99999"), "cannot join like this: port of address 'http' is 99999"),
+        (("node", "run", "--address", "http=h:99999"), "cannot join as described: port of address 'http' is 99999"),
         (("node", "run", "--address", "a=h:1", "--address", "a=h:2"), "'a' is given twice"),
         (("controller", "run", "--controller-id", ""), "controller_id is empty"),
         (("controller", "run", "--lease-duration-ms", "-4"), "duration_ms is -4"),
