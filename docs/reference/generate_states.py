@@ -1,6 +1,6 @@
-"""Draw ``states.md``, and the diagram in ``fencing.md``, from the tables: ``python docs/reference/generate_states.py``.
+"""Generate ``states.md``, and the diagram in ``fencing.md``, from the transition tables.
 
-Tests compare both with what this script would write.
+Run ``python docs/reference/generate_states.py``. Tests compare both pages with the output of this script.
 """
 
 import sys
@@ -69,7 +69,7 @@ _ENDS = frozenset({steps.ControllerTrigger.SHUT_DOWN.value, steps.ControllerTrig
 
 
 class Arrow(NamedTuple):
-    """What leads from one state to another, and what is done on the way."""
+    """A transition from one state to another, with its cause and its actions."""
 
     before: str
     cause: str
@@ -102,7 +102,7 @@ def page() -> str:
 
 
 def fencing() -> str:
-    """``fencing.md`` with its diagram drawn anew: one arrow for everything that leads from one step to another."""
+    """``fencing.md`` with a new diagram, which has one arrow for all transitions from one step to another."""
     causes: dict[tuple[str, str], list[str]] = {}
     for arrow in _loop():
         if arrow.before != arrow.after and arrow.cause not in _ENDS:
@@ -157,7 +157,7 @@ def _loop() -> list[Arrow]:
 
 
 def _diagram(arrows: Iterable[Arrow]) -> str:
-    """A Mermaid state diagram; what is done on the way stands in the table, so two that differ in it are one arrow."""
+    """A Mermaid state diagram. Its arrows omit the actions, so transitions that differ only in these are one arrow."""
     lines = [
         f"    {_name(arrow.before)} --> {_name(arrow.after)}{f': {arrow.cause}' if arrow.cause else ''}\n"
         for arrow in arrows
@@ -171,7 +171,7 @@ def _table(arrows: Iterable[Arrow]) -> str:
 
 
 def _name(state: str) -> str:
-    """Mermaid's names have no spaces."""
+    """The state's name without spaces, which Mermaid does not allow."""
     return state.replace(" ", "_")
 
 
