@@ -1,4 +1,5 @@
-"""Queries of a cluster: read from its log by readers that are given, and answered as plain data.
+"""Queries about a cluster, answered as plain data from given readers of its log.
 
-Commands, a page and an API share it: nothing here opens a connection, prints, or writes to the log.
+Commands, pages and APIs can share these functions, because nothing here opens a connection, prints, or writes to the
+log.
 """

@@ -10,21 +10,21 @@ from controlplane.inspection.source import LogSource
 
 @dataclass(frozen=True, slots=True)
 class LoggedAnswer:
-    """What became of an intent, and the decision that says so."""
+    """The answer to an intent, and the decision that contains it."""
 
     event: IntentAnswered
     logged: LoggedDecision
 
 
 class AnswerWatch:
-    """Watches the decision log for the answer to an intent; begin it before the intent is sent."""
+    """Watches the decision log for the answer to an intent; it has to be created before the intent is sent."""
 
     def __init__(self, source: LogSource) -> None:
-        """Begin behind the last decision; the reader belongs to the watch from here on."""
+        """Begin after the last decision. The watch owns the reader from then on."""
         self._follower = DecisionFollower(source)
 
     def wait(self, intent_id: IntentId, timeout_ms: int) -> LoggedAnswer | None:
-        """The answer, or None if the log holds none when the time is over."""
+        """The answer, or None if the log contains none within ``timeout_ms``."""
         found: list[IntentAnswered] = []
 
         def answers(logged: LoggedDecision) -> bool:

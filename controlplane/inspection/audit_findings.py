@@ -1,4 +1,4 @@
-"""What an audit found, as a document and as rows."""
+"""The result of an audit, as a document and as rows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def _row(difference: Difference) -> Record:
 
 
 def audit_document(log_audit: LogAudit, followed: Counter[str], differences: Sequence[Difference]) -> CanonicalValue:
-    """All of it; ``followed`` counts the decisions that were only followed, by the reason."""
+    """The whole result; ``followed`` counts the decisions that were only followed, by reason."""
     return {
         "decisions": log_audit.decisions,
         "retaken": log_audit.retaken,

@@ -1,7 +1,7 @@
-"""Auditing a cluster's log: the recorded inputs are read again beside the decisions, each up to its positions.
+"""Auditing a cluster's log: the recorded inputs are read again, up to the positions of each decision.
 
-Memory is bounded by what is read ahead. Where the inputs of a decision are no longer kept, or the log does not say from
-where its leader observed, the decision is only followed.
+Memory is bounded by the records that are read ahead. If the inputs of a decision are no longer kept, or the log does
+not record from where its leader observed, the decision is only followed.
 """
 
 from collections import deque
@@ -29,17 +29,17 @@ from controlplane.topic_reading.deadlines import StallWatch
 _BATCH: Final = 2_000
 _POLL_MS: Final = 200
 _MOST_READ_AHEAD: Final = 200_000
-"""Records that are kept because their partition was read faster than others; beyond, they are read once more."""
+"""The most records that are kept because their partition was read faster than others; further ones are read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What the audit found of one decision.
+    """The result of the audit for one decision.
 
     Attributes:
-        seq: of the recorded one.
-        followed_because: why it was not taken again; empty if it was.
-        differences: between it and the one taken again.
+        seq: of the recorded decision.
+        followed_because: why it was not retaken; empty if it was.
+        differences: between the recorded decision and the retaken one.
     """
 
     seq: Seq
@@ -48,17 +48,17 @@ class Audited:
 
 
 class InputTape:
-    """The recorded inputs, handed out up to wanted positions."""
+    """The recorded inputs, read up to given positions."""
 
     def __init__(self, source: LogSource) -> None:
-        """``source`` belongs to the tape."""
+        """The tape owns ``source``."""
         self._source = source
         self._next: dict[TopicPartition, int] = {}
         self._ahead: dict[TopicPartition, deque[RawRecord]] = {}
         self._ended: set[TopicPartition] = set()
 
     def first_kept(self) -> dict[TopicPartition, int]:
-        """The first offset that is still there, for each input partition."""
+        """The first offset that is still kept, for each input partition."""
         return {
             place: offset
             for topic in INPUT_TOPICS
@@ -66,14 +66,14 @@ class InputTape:
         }
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read on from these offsets, and of these partitions only."""
+        """Continue from these offsets, with these partitions only."""
         self._next = dict(positions)
         self._ahead = {place: deque() for place in positions}
         self._ended = set()
         self._source.reader.assign(positions)
 
     def read_to(self, wanted: Mapping[TopicPartition, int]) -> Iterator[list[InputRecord]]:
-        """The records before the wanted offsets, in order per partition; less where a topic ends before.
+        """The records before the wanted offsets, in order per partition; fewer if a topic ends before.
 
         Raises:
             LogUnavailableError: the log did not answer.
@@ -92,7 +92,7 @@ class InputTape:
                 raise LogUnavailableError(f"{places} could not be read on within {self._source.timeout_ms} ms")
 
     def _poll(self) -> bool:
-        """Read ahead; whether that brought anything new."""
+        """Read ahead. Returns whether there was anything new."""
         if sum(map(len, self._ahead.values())) > _MOST_READ_AHEAD:
             self.seek(self._next)
         batch = self._source.reader.poll(_BATCH, _POLL_MS)
@@ -105,7 +105,7 @@ class InputTape:
         return has_news
 
     def _lacks(self, place: TopicPartition, upto: int) -> bool:
-        """Whether records before ``upto`` may still come; what is read ahead stands behind it."""
+        """Whether records before ``upto`` may still come. Records that are read ahead come after it."""
         return place in self._next and self._next[place] < upto and not self._ahead[place] and place not in self._ended
 
     def _take(self, place: TopicPartition, upto: int) -> Iterator[InputRecord]:
@@ -120,7 +120,7 @@ class InputTape:
             return decode_input(record.topic, record, self._source.framing)
         except InvalidInputError:
             coordinates = Coordinates(record.topic, record.partition, record.offset, record.append_time_ms)
-            return InputRecord(coordinates, None, b"")  # the leader made a dead letter of it
+            return InputRecord(coordinates, None, b"")  # the leader wrote a dead letter for it
 
 
 class Auditor:
@@ -130,9 +130,9 @@ class Auditor:
         """Prepare.
 
         Args:
-            audit: takes the decisions again; at its beginning.
-            decisions: the decision log is read from it,
-            inputs: and from another one, with a reader of its own, the inputs.
+            audit: retakes the decisions; nothing was audited with it yet.
+            decisions: source of the decision log.
+            inputs: source of the inputs, with a reader of its own.
         """
         self._audit = audit
         self._decisions = decisions
@@ -144,7 +144,7 @@ class Auditor:
         self._observes_alike = False
 
     def run(self) -> Iterator[Audited]:
-        """The decisions of the log with what was found of each; ends early where the log is broken.
+        """The result for each decision of the log, in order; ends early if the log is broken.
 
         Raises:
             LogUnavailableError: the log did not answer.
@@ -168,14 +168,14 @@ class Auditor:
             reason = "its inputs were deleted while the audit ran"
         found = self._audit.follow(decision) if reason else self._audit.retake_next(decision, self._observations)
         if found:
-            # Its positions may be the wrong ones: what follows must not be judged by what was read too much.
+            # Its positions may be wrong: observations beyond the right ones would falsify the next comparisons.
             self._observations = self._observed_before
             self._tape.seek(self._observations.positions)
         self._observations, _ = follow_up(self._audit.state, self._observations)
         return Audited(decision.seq, reason, tuple(found))
 
     def _observe(self, decision: Decision) -> str:
-        """Observe up to the decision's positions; why that is not what its leader observed, or nothing."""
+        """Observe up to the decision's positions. Returns why its leader observed otherwise, or an empty text."""
         self._take_in_partitions(decision)
         wanted = self._places(decision.positions)
         self._fold(wanted)
@@ -195,9 +195,9 @@ class Auditor:
         return f"records of {lost[0].topic} that it may have taken up are no longer kept" if lost else ""
 
     def _take_in_partitions(self, decision: Decision) -> None:
-        """Observe what the leader found while it led, too: a partition of heartbeats that no decision named before.
+        """Observe partitions of heartbeats that no decision named before: the leader found them while it led.
 
-        The leader began there with everything that can have been sent to the partition lately.
+        The leader began to read there early enough for everything that can have been sent to the partition recently.
         """
         known = self._observations.positions
         added = [
@@ -214,11 +214,11 @@ class Auditor:
         self._tape.seek(self._observations.positions)
 
     def _places(self, offsets: Mapping[str, int]) -> dict[TopicPartition, int]:
-        """The partitions that there are among the named ones."""
+        """The existing partitions among the named ones."""
         return {place: offsets[key] for place in self._kept if (key := position_key(place)) in offsets}
 
     def _stands_like_the_leader(self, wanted: Mapping[TopicPartition, int]) -> bool:
-        """Whether the leader's observations are the ones that are here; if they can be, they are folded anew."""
+        """Whether these observations equal the leader's. If that is possible, they are built again."""
         heartbeats = {place: offset for place, offset in self._leader_began.items() if place.topic == HEARTBEATS}
         if self._observations.positions.keys() == self._leader_began.keys():
             if all(self._began.get(place) == offset for place, offset in heartbeats.items()):

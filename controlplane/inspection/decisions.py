@@ -1,4 +1,4 @@
-"""Decisions as rows: number, cause, moves and the proof that fewer would not do; and what checks of the log found."""
+"""Decisions as rows: number, cause, moves and the proof of their number. Also the results of checks of the log."""
 
 from collections.abc import Sequence
 
@@ -43,7 +43,7 @@ ROW_FIELDS = ("seq", "slot", "before", "after", "cause")
 
 
 def certificate_text(certificate: Certificate | None) -> str:
-    """What a certificate proves, in a few words; empty without one."""
+    """What a certificate proves, as a short text; empty without a certificate."""
     if certificate is None:
         return ""
     surplus_moves = certificate.moved - certificate.least_moved
@@ -58,15 +58,16 @@ def certificate_text(certificate: Certificate | None) -> str:
 
 
 def answer_text(answered: IntentAnswered) -> str:
-    """An operator's intent and how it was answered, in a few words."""
+    """An operator's intent and its answer, as a short text."""
     asked = f"{answered.kind} by {answered.principal}" if answered.principal else answered.kind
     return f"{asked}: {answered.outcome.value}: {answered.detail}"
 
 
 def decision_rows(decisions: Sequence[LoggedDecision]) -> Records:
-    """A row for each decision: what its plan moves and the least, empty without a plan, and what it carried out itself.
+    """A row for each decision.
 
-    ``leader_changes`` are those that it carried out.
+    It has the moves of the decision's plan and the least possible number, both empty without a plan, and the moves that
+    the decision itself carried out. ``leader_changes`` counts those that it carried out.
     """
     rows: list[Record] = []
     for logged in decisions:
@@ -93,7 +94,7 @@ def decision_rows(decisions: Sequence[LoggedDecision]) -> Records:
 
 
 def change_rows(found: Sequence[FoundDecision]) -> Records:
-    """A row for each row of the slot table that these decisions changed; the slot leader is named first."""
+    """A row for each row of the slot table that these decisions changed; the slot leader comes first."""
     return [
         {
             "seq": found_decision.logged.decision.seq,
@@ -108,7 +109,7 @@ def change_rows(found: Sequence[FoundDecision]) -> Records:
 
 
 def decision_documents(decisions: Sequence[LoggedDecision]) -> list[dict[str, CanonicalValue]]:
-    """Each decision whole, with its offset and append time, for programs."""
+    """Each decision with all fields, its offset and its append time, for programs."""
     documents: list[dict[str, CanonicalValue]] = []
     for logged in decisions:
         plain = to_canonical(logged.decision)
@@ -129,7 +130,7 @@ def found_documents(found: Sequence[FoundDecision]) -> CanonicalValue:
 
 
 def complaint_rows(complaints: Sequence[Complaint]) -> Records:
-    """A row for each thing that is wrong."""
+    """A row for each complaint."""
     return [{"seq": each.seq, "epoch": each.epoch, "complaint": each.sentence} for each in complaints]
 
 
@@ -144,7 +145,7 @@ def verification_document(verification: LogVerification, complaints: Sequence[Co
 
 
 def replay_row(folded: Replay, elapsed_s: float) -> Record:
-    """What a replay led to, where it began, and how fast it was."""
+    """The result of a replay, where it began, and how fast it was."""
     state = folded.state
     return {
         "seq": state.seq,

@@ -1,4 +1,4 @@
-"""How far the drain of a node is, by the decision log, and how it ends."""
+"""The progress and the end of a node's drain, from the decision log."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,7 @@ class DrainEnd:
     """How a drain ended.
 
     Attributes:
-        relieved: whether others hold everything that the node held.
+        relieved: whether other nodes hold everything that the node held.
         sentence: what happened.
     """
 
@@ -30,13 +30,13 @@ class DrainEnd:
 
 
 class DrainProgress:
-    """What the decision log says of the drain of one node.
+    """The drain of one node, as the decision log records it.
 
     Attributes:
         state: after the last decision.
-        next_offset: in ``decisions``, behind that decision.
+        next_offset: in ``decisions``, after that decision.
         began: the decision that began the drain; None until it was read.
-        ended: why the node drains no more, and in which decision; empty as long as nothing else was said.
+        ended: why the node no longer drains, and in which decision; empty while the log records no end.
         given: the slots that the node has held since the drain began.
     """
 
@@ -73,13 +73,13 @@ class DrainProgress:
         self.given |= held
 
     def held_text(self) -> str:
-        """What the node holds, in words; empty if it holds nothing."""
+        """What the node holds, as a text; empty if it holds nothing."""
         slots = len(self._held())
         bundles = sum(1 for bundle in self.state.bundles.by_id.values() if bundle.owner == self.node_id)
         return f"{counted(slots, 'slot')} and {counted(bundles, 'bundle')}" if slots or bundles else ""
 
     def only_kept(self, kept: tuple[SlotId, ...]) -> bool:
-        """Whether everything that the node still holds is what it keeps, and it keeps something."""
+        """Whether the node holds only slots that it never gives away, and at least one."""
         held = self._held()
         owns = any(bundle.owner == self.node_id for bundle in self.state.bundles.by_id.values())
         return bool(held) and not owns and held <= set(kept)
@@ -89,7 +89,7 @@ class DrainProgress:
         return [slot.slot_id for slot in self.state.slots.table if slot.slot_id in self.given and not slot.replicas]
 
     def end(self) -> DrainEnd | None:
-        """Why there is nothing more to wait for; None while there is."""
+        """How the drain ended; None while it continues."""
         node_id, state = self.node_id, self.state
         node = state.membership.nodes.get(node_id)
         if node is not None and node.status in (NodeStatus.ACTIVE, NodeStatus.FENCED):
@@ -118,13 +118,13 @@ def _failed(sentence: str) -> DrainEnd:
 
 
 def _kept(state: State, node_id: NodeId) -> tuple[SlotId, ...]:
-    """The slots that the node never gives away; a slot policy that is not known here is taken to support exclusions."""
+    """The slots that the node never gives away. An unknown slot policy is assumed to support exclusions."""
     supports_exclusions = supports(BUILT_IN_POLICIES, state.cluster.policy.slot_policy, OrderKind.SLOT_EXCLUSIONS)
     return kept_slots(state, node_id, supports_exclusions=supports_exclusions)
 
 
 def _why_it_stays(state: State, node_id: NodeId) -> str:
-    """What keeps a draining node from ever giving its slots away; empty if nothing does."""
+    """Why a draining node cannot give its slots away; empty if it can."""
     if state.slots.paused:
         return "reconciliation is paused; 'controlplane table resume' lets it go on"
     if not state.membership.can_relieve(node_id):
@@ -133,7 +133,7 @@ def _why_it_stays(state: State, node_id: NodeId) -> str:
 
 
 def _undrained_by(logged: LoggedDecision, node_id: NodeId) -> str:
-    """Who asked for it; an answer names the node in its words only."""
+    """The principal who undrained the node. The answer names the node only in its text."""
     for event in logged.decision.events:
         if (
             isinstance(event, IntentAnswered)

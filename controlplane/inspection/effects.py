@@ -1,4 +1,4 @@
-"""What would happen, as a document and as rows."""
+"""The effect of supposed changes, as a document and as rows."""
 
 from controlplane.core.deciding.what_if import Effect
 from controlplane.core.values.canonical import CanonicalValue, to_canonical
@@ -8,7 +8,7 @@ COUNT_FIELDS = ("node", "held_before", "held_after", "led_before", "led_after")
 
 
 def effect_document(effect: Effect) -> CanonicalValue:
-    """Everything, for programs; of what could not be only why."""
+    """The whole effect, for programs; if the changes are impossible, only the reason."""
     refusal: dict[str, CanonicalValue] = {
         "refusals": list(effect.refusals),
         "answers": [
@@ -32,7 +32,7 @@ def effect_document(effect: Effect) -> CanonicalValue:
 
 
 def count_rows(effect: Effect) -> list[Record]:
-    """A row for each node that holds something before or after."""
+    """A row for each node that holds something before or after the changes."""
     return [
         {
             "node": count.node_id,

@@ -1,4 +1,4 @@
-"""What holds a cluster back: evictions that are frozen, and a reconciliation that is paused; who, since when, why."""
+"""Holds: frozen evictions and a paused reconciliation, with principal, time and reason."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from controlplane.inspection.records import when
 from controlplane.inspection.source import LogSource
 
 _MOST_DECISIONS: Final = 50_000
-"""How far back the log is searched for the beginning; reading on would make a short query a long one."""
+"""How many decisions are searched for the beginning of a hold, so that the query stays short."""
 
 
 class HoldKind(Enum):
@@ -33,14 +33,14 @@ class HoldKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Something that holds the cluster back now.
+    """One hold on the cluster that is in effect now.
 
     Attributes:
-        kind: what is held back.
-        seq: the decision that began it; None if it stands further back than was searched.
-        since_ms: when the broker appended that decision; None as well.
-        by: the principal who asked for it; empty if the leader did it by itself.
-        why: the reason that was given, or the evidence; may be empty.
+        kind: what is held.
+        seq: the decision that began it; None if it is further back than was searched.
+        since_ms: when the broker appended that decision; None in the same case.
+        by: the principal who asked for it; empty if the leader began it by itself.
+        why: the given reason, or the evidence; may be empty.
     """
 
     kind: HoldKind
@@ -50,7 +50,7 @@ class Hold:
     why: str
 
     def document(self) -> dict[str, CanonicalValue]:
-        """All of it, for programs."""
+        """All fields, for programs."""
         return {
             "hold": self.kind.value,
             "seq": self.seq,
@@ -61,7 +61,7 @@ class Hold:
 
 
 def read_holds(source: LogSource, state: State) -> tuple[Hold, ...]:
-    """What holds back a cluster in this state; the log is read backwards only if something does.
+    """The holds on a cluster in this state. The log is read backwards only if there are any.
 
     Raises:
         LogUnavailableError: the log did not answer.

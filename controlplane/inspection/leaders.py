@@ -1,4 +1,4 @@
-"""Who leads, as rows: the lease, SOFARegistry's locks, the terms of the log."""
+"""The leader and the lease as rows: the lease, SOFARegistry's locks, the terms of the log."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ LEADER_FIELDS = (
     "code_version",
 )
 UNKNOWN = "unknown"
-"""In place of the lease's profile, where the store of the lease did not answer."""
+"""Shown in place of the lease's profile if the lease store did not answer."""
 CONTENDER_FIELDS = ("contender", "priority", "present_ms", "asked_ms_ago")
 LOCK_FIELDS = (
     "data_center",
@@ -56,9 +56,9 @@ TERM_FIELDS = (
 def leader_row(
     lease: LeaseHeld | LeaseMissing | None, locks: Sequence[LockReading], opened: LoggedDecision | None
 ) -> Record:
-    """Who holds the lease, or else the lock that was renewed last, and who opened the last term.
+    """The holder of the lease, or else of the lock that was renewed last, and the controller that opened the last term.
 
-    No lease (None) is one of which nothing is known, because its store did not answer.
+    A lease of None is unknown, because the lease store did not answer.
     """
     row = empty_record(LEADER_FIELDS)
     held = [(lock, store_now_ms) for lock, store_now_ms in locks if lock and not lock.has_run_out(store_now_ms)]
@@ -82,13 +82,13 @@ def leader_row(
 
 
 def disagreement(row: Record) -> str:
-    """What it means that the lease names another leader than the log; empty if it does not."""
+    """What it means if the lease names another leader than the log; empty if both name the same one."""
     owner, term, opened_by, opened_term = (
         row[name] for name in ("lease_owner", "lease_term", "opened_by", "opened_term")
     )
     if owner is None or opened_by is None:
         return ""
-    # A lock of SOFARegistry counts its terms otherwise.
+    # A lock of SOFARegistry counts its terms differently.
     comparable = row["lease_profile"] != SOFA_LEASE_PROFILE
     if owner == opened_by and (term == opened_term or not comparable):
         return ""
@@ -99,7 +99,7 @@ def disagreement(row: Record) -> str:
 
 
 def contender_rows(contenders: Sequence[Contending]) -> Records:
-    """Who stands by, the most preferred first."""
+    """The contenders, the most preferred one first."""
     return [
         {
             "contender": each.owner,
@@ -112,7 +112,7 @@ def contender_rows(contenders: Sequence[Contending]) -> Records:
 
 
 def lock_rows(locks: Sequence[LockReading]) -> Records:
-    """Each record of ``distribute_lock`` with every column, and what follows from it."""
+    """Each record of ``distribute_lock`` with every column, and the derived values."""
     return [
         {
             "data_center": lock.data_center,
@@ -133,7 +133,7 @@ def lock_rows(locks: Sequence[LockReading]) -> Records:
 
 
 def term_rows(terms: Sequence[LoggedTerm]) -> list[Record]:
-    """A row for each term, from the oldest on, with what the next one says of its end."""
+    """A row for each term, oldest first, with the reason for its end as far as the next term shows it."""
     rows: list[Record] = []
     for term, successor in zip(terms, [*terms[1:], None], strict=False):  # not strict: there may be no term at all
         first, last = term.opened.decision, term.last.decision

@@ -1,4 +1,4 @@
-"""Finding decisions in the log by what they are about, with the rows of the slot table that they changed."""
+"""Search of decisions by number, slot or node, with the rows of the slot table that they changed."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from controlplane.inspection.row_history import RowChange, RowHistory
 
 
 class FoundDecision(NamedTuple):
-    """A decision with the rows that it changed, as far as they are asked for."""
+    """A decision with those of its changed rows that match the search."""
 
     logged: LoggedDecision
     rows: tuple[RowChange, ...]
@@ -21,14 +21,14 @@ class FoundDecision(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Which decisions and rows are asked for; None asks for any.
+    """A search for decisions and rows; None matches any.
 
     Attributes:
-        seq: the decision of this number.
+        seq: the decision with this number.
         epoch: decisions after which the table is at this epoch.
         slot_id: decisions that changed the row of this slot, and only this row.
-        node_id: decisions with a cause or an event about this node, or that changed rows which it was or is in;
-            of the rows only those.
+        node_id: decisions with a cause or an event about this node, or that changed rows with this node before or
+            after; of the rows only these.
     """
 
     seq: int | None = None
@@ -38,12 +38,12 @@ class LogFilter:
 
     @property
     def is_set(self) -> bool:
-        """Whether anything in particular is asked for."""
+        """Whether the search has any condition."""
         return self != LogFilter()
 
     @property
     def in_words(self) -> str:
-        """What is asked for, behind 'no decision'."""
+        """The condition, as the continuation of 'no decision'."""
         asked = {
             f"of seq {self.seq}": self.seq,
             f"of epoch {self.epoch}": self.epoch,
@@ -53,7 +53,7 @@ class LogFilter:
         return " and ".join(words for words, value in asked.items() if value is not None)
 
     def rows_of(self, changes: Iterable[RowChange]) -> tuple[RowChange, ...]:
-        """Those of a decision's rows that are asked for."""
+        """The rows of a decision that match."""
         return tuple(
             change
             for change in changes
@@ -62,7 +62,7 @@ class LogFilter:
         )
 
     def wants(self, decision: Decision, rows: tuple[RowChange, ...]) -> bool:
-        """Whether a decision is asked for; ``rows`` are those of :meth:`rows_of`."""
+        """Whether a decision matches; ``rows`` are those of :meth:`rows_of`."""
         if self.seq not in (None, decision.seq) or self.epoch not in (None, decision.epoch):
             return False
         if self.slot_id is not None:
@@ -75,7 +75,7 @@ class LogFilter:
 def find_decisions(
     decisions: Iterable[LoggedDecision], wanted: LogFilter, count: int
 ) -> tuple[list[FoundDecision], State]:
-    """The last ``count`` decisions of a whole log that are wanted, oldest first, and the state at its end.
+    """The last ``count`` decisions of a whole log that match, oldest first, and the state at its end.
 
     Raises:
         LogContinuityError: the log is not one chain.

@@ -1,4 +1,4 @@
-"""The members of a cluster as rows: what the table says of them and what their last heartbeats say."""
+"""The members of a cluster as rows, from the table and from their last heartbeats."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ MEMBER_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """Which members are heard, and of when that is.
+    """Which members are live, and at which log time.
 
     Attributes:
         log_time_ms: the append time of the newest tick or heartbeat; 0 if there is none.
-        stands_still_ms: how long ago that was, by the asking machine's clock; 0 within the silence limit.
-        living: how many members are heard.
-        silent_ms: living members by the table that were not heard within the silence limit, and for how long, in ms;
-            where no heartbeat was found, as long as was looked back at least.
+        stands_still_ms: how long ago that was, by this machine's clock; 0 within the silence limit.
+        living: how many members are live: their last heartbeat is within the silence limit.
+        silent_ms: for each member that lives by the table and is silent beyond the limit, its silence in ms. If no
+            heartbeat was found, the time that was searched, as a lower bound.
     """
 
     log_time_ms: int
@@ -48,14 +48,14 @@ class Liveness:
 
 
 def liveness(table: RoutingTable, tail: HeartbeatTail, state: State, wall_ms: int, look_back_ms: int) -> Liveness:
-    """Which members are heard. Others may not be fenced yet: evictions are frozen, or no controller leads.
+    """Which members are live. Silent ones may be unfenced because evictions are frozen or no controller leads.
 
     Args:
         table: names the members.
         tail: their last heartbeats.
         state: has the silence limit, and since when each is a member.
-        wall_ms: the asking machine's time. Log time stands still when neither controllers nor nodes write.
-        look_back_ms: how far back heartbeats were looked for.
+        wall_ms: this machine's time. Log time stands still when neither controllers nor nodes write.
+        look_back_ms: how far back heartbeats were searched.
     """
     limit_ms = state.cluster.silence_limit_ms
     stands_still_ms = wall_ms - tail.now_ms if tail.now_ms and wall_ms - tail.now_ms > limit_ms else 0
@@ -77,12 +77,13 @@ def liveness(table: RoutingTable, tail: HeartbeatTail, state: State, wall_ms: in
 def member_rows(
     table: RoutingTable, tail: HeartbeatTail, state: State, silent_ms: Mapping[NodeId, int] | None = None
 ) -> Records:
-    """A row for each node, by name; ``weight`` and ``zone`` are those that count, ``orders`` what operators said.
+    """A row for each node, by name; ``weight`` and ``zone`` are the effective ones, ``orders`` the standing orders.
 
-    A name that only orders know has a row too: it may be mistyped, or the node may have still to join.
+    A name with standing orders and without a node has a row too: it may be mistyped, or the node has not joined yet.
 
-    ``epoch_in_use`` is the epoch of the table that the node said to work with, ``epoch_lag`` how far that is behind;
-    ``since_heartbeat_ms`` is log time. These three are empty where no heartbeat of the node's incarnation was found.
+    ``epoch_in_use`` is the epoch of the table that the node reported to use, ``epoch_lag`` how many epochs that is
+    behind; ``since_heartbeat_ms`` is log time. These three are empty if no heartbeat of the node's incarnation was
+    found.
     ``silent_ms`` is that of :class:`Liveness`.
     """
     held, silent_ms = by_node(table.slots), silent_ms or {}
@@ -116,7 +117,7 @@ def member_rows(
 
 
 def _ordered_row(state: State, node_id: NodeId) -> Record:
-    """A name for which something is ordered, and which no node in the table bears."""
+    """The row of a name that has standing orders and no node in the table."""
     order = state.membership.order(node_id)
     known = state.membership.nodes.get(node_id)
     return empty_record(MEMBER_FIELDS) | {

@@ -1,4 +1,4 @@
-"""What operators have ordered, as rows for people and programs: on nodes, and on slots."""
+"""Operators' orders as rows: standing orders on nodes, pins and exclusions of slots."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -12,7 +12,7 @@ from controlplane.inspection.records import Record
 
 
 def order_text(state: State, node_id: NodeId) -> str:
-    """What is ordered for a node's name, in a few words; empty if nothing is."""
+    """The standing orders on a node id, as a short text; empty if there are none."""
     order = state.membership.orders.get(node_id, NO_ORDER)
     parts = ["excluded"] if order.excluded else []
     parts += [] if order.weight is None else [f"weight {order.weight}"]
@@ -42,7 +42,7 @@ def _rows(order: str, entries: Iterable[Pin | Exclusion]) -> list[Record]:
 
 
 def slot_orders(state: State) -> dict[SlotId, list[str]]:
-    """What is ordered for each slot, in a few words; slots without an order are missing."""
+    """The pins and exclusions of each slot, as short texts; slots without any are missing."""
     found: dict[SlotId, list[str]] = {}
     for pin in state.slots.pins:
         found.setdefault(pin.slot_id, []).append(f"{pin.node_id} leads" if pin.leads else pin.node_id)

@@ -1,4 +1,4 @@
-"""The state as it was at a moment of the log: folded from the nearest snapshot before it, or from the log's start."""
+"""The state at a moment of the log, rebuilt from the nearest earlier snapshot or from the log's start."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from controlplane.topic_reading.start_point import find_start_point, require_kep
 
 
 class Measure(Enum):
-    """What a moment is named by."""
+    """The kinds of number that name a moment."""
 
     EPOCH = "epoch"
     SEQ = "seq"
@@ -34,13 +34,13 @@ class Measure(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """After the last decision of an epoch, after a decision, or after all that end at or before an offset."""
+    """After the last decision of an epoch, after a decision, or after all decisions that end at or before an offset."""
 
     measure: Measure
     number: int
 
     def covers(self, logged: LoggedDecision) -> bool:
-        """Whether a decision belongs to what was by then."""
+        """Whether a decision is at or before the moment."""
         match self.measure:
             case Measure.EPOCH:
                 return logged.decision.epoch <= self.number
@@ -50,7 +50,7 @@ class Moment:
                 return logged.offset <= self.number
 
     def is_after(self, header: SnapshotPart) -> bool:
-        """Whether a snapshot holds nothing that was later."""
+        """Whether a snapshot is at or before the moment."""
         match self.measure:
             case Measure.EPOCH:
                 return header.epoch <= self.number
@@ -60,19 +60,19 @@ class Moment:
                 return header.next_decision_offset - 1 <= self.number
 
     def has_come(self, state: State, end_offset: int) -> bool:
-        """Whether the log, which ends with this state and at this offset, goes so far."""
+        """Whether a log that ends with this state and at this offset includes the moment."""
         reached = {Measure.EPOCH: state.epoch, Measure.SEQ: state.seq, Measure.OFFSET: end_offset - 1}
         return self.number <= reached[self.measure]
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What folding gave.
+    """The result of rebuilding a state.
 
     Attributes:
-        state: at the moment that was asked for.
-        began_after: the last decision of the snapshot that the fold began from; 0 if it began at the start.
-        decisions: how many were folded.
+        state: at the given moment.
+        began_after: the last decision of the snapshot from which it began; 0 if it began at the log's start.
+        decisions: how many were applied.
     """
 
     state: State
@@ -87,19 +87,19 @@ def replay(
     from_start: bool = False,
     on_decision: Callable[[LoggedDecision], None] = lambda _: None,
 ) -> Replay:
-    """Fold the log up to a moment, or to its end.
+    """Apply the decisions of the log up to a moment, or to its end.
 
     Args:
         source: the cluster's log.
-        moment: when to stop; None folds all.
-        from_start: leave snapshots alone.
-        on_decision: is told of each decision that was folded.
+        moment: where to stop; None applies all.
+        from_start: do not use snapshots.
+        on_decision: called after each applied decision.
 
     Raises:
         LogUnavailableError: the log did not answer.
         LogContinuityError: the log is not one chain.
         UnsupportedFeatureLevelError: a newer version wrote it.
-        PrerequisiteError: the moment has not come yet, or was before the first decision.
+        PrerequisiteError: the moment is after the last decision or before the first one.
     """
     began = LogPoint(State()) if from_start else find_start_point(source.reader, source.clock, _early_enough(moment))
     require_kept(source.reader, began.next_offset)
@@ -116,10 +116,10 @@ def replay(
 
 
 def table_of(state: State) -> RoutingTable:
-    """The routing table that a state has, as readers saw it; seq and term are the state's.
+    """The routing table of a state, as readers saw it; seq and term are the state's.
 
     Raises:
-        InvariantViolationError: the state is that of no cluster.
+        InvariantViolationError: the state is the one before the first decision.
     """
     rows = rows_of(state)
     digest = 0
@@ -143,14 +143,14 @@ def table_of(state: State) -> RoutingTable:
 
 
 def refuse_lost_log(source: LogSource) -> None:
-    """Refuse to call a log new that holds no decision, where the routing table or a snapshot tells of some.
+    """Refuse a log without decisions if the routing table or a snapshot shows that there were some.
 
     Raises:
         LogUnavailableError: the log did not answer.
-        LogContinuityError: one does: the log was deleted or recreated.
+        LogContinuityError: there were decisions: the log was deleted or recreated.
     """
     table = readers.read_routing_table(source)
-    # The log is asked after the table: a first decision that comes meanwhile stands in both or in the log alone.
+    # The log is read after the table: a first decision that comes meanwhile is in both, or in the log alone.
     if table is not None and not readers.read_last_decisions(source, 1):
         raise LogContinuityError(
             f"topic {DECISIONS} is empty, but {ROUTING_TABLE} holds seq {table.seq} of log {table.log_id!r}: "

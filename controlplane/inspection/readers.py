@@ -1,4 +1,4 @@
-"""Reading a cluster from outside: its routing table, its last decisions, its nodes' last heartbeats."""
+"""Readers of a cluster's routing table, of its last decisions, and of its nodes' last heartbeats."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -39,7 +39,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LoggedDecision:
-    """A decision with the place of its last part in ``decisions`` and the time at which the broker appended it."""
+    """A decision with the offset of its last part in ``decisions`` and the time at which the broker appended it."""
 
     decision: Decision
     offset: int
@@ -49,12 +49,12 @@ class LoggedDecision:
 def read_routing_table(source: LogSource) -> RoutingTable | None:
     """The newest whole table; None if the cluster has none yet.
 
-    Where foreign records stand in its way, the leader has some seconds to write the table again; if it does not, the
-    last table that was whole is given, and a warning.
+    If foreign records damage the topic, the leader is given some seconds to write the table again. If it does not, the
+    last whole table is returned, and a warning is logged.
 
     Raises:
         LogUnavailableError: the log did not answer, or the topic holds no whole table at all.
-        LogContinuityError: a marker of the cluster's log was forged.
+        LogContinuityError: a marker with the cluster's log id was forged.
     """
     follower = TableFollower(source.reader)
     watch = StallWatch(source.clock, source.timeout_ms)
@@ -79,9 +79,9 @@ def _last_table(follower: TableFollower) -> RoutingTable:
 
 
 def decisions_backwards(source: LogSource, before: int | None = None) -> Iterator[LoggedDecision]:
-    """The decisions from the newest to the oldest, read from the end in windows that grow while more are asked for.
+    """The decisions from the newest to the oldest, read from the end in windows that grow as the caller reads on.
 
-    With ``before``, an offset at which a decision begins, only those that stand before it.
+    With ``before``, an offset at which a decision begins, only those before it.
 
     Raises:
         LogUnavailableError: the log did not answer.
@@ -140,14 +140,14 @@ def read_decisions(
 ) -> Iterator[LoggedDecision]:
     """The decisions from the oldest that is kept, or from a place in the log, to the end that the log has now.
 
-    The end is the last stable offset, and a leader commits all parts of a decision in one transaction: before it stand
-    whole decisions only. A decision that is committed while this reads stands behind it, and is left out.
-    Records that are no decisions of the log are passed by; without a place the first decision names the log.
+    The end is the last stable offset. A leader commits all parts of a decision in one transaction, so only whole
+    decisions are before it. A decision that is committed during the reading comes after it and is left out.
+    Foreign records are skipped. Without a place in the log, the first decision determines the log id.
 
     Args:
         source: the cluster's log.
         began: where to begin; None begins with the oldest decision.
-        stream: takes the records, and knows in the end what was passed by; None makes one that begins at ``began``.
+        stream: takes the records, and counts the skipped ones; None creates one that begins at ``began``.
 
     Raises:
         LogUnavailableError: the log did not answer.
@@ -159,7 +159,7 @@ def read_decisions(
     positions = source.reader.start_offsets(DECISIONS) if began is None else {_DECISIONS_PLACE: began.next_offset}
     end = present_ends(source.reader, positions)
     offset = 0
-    # Record by record: what stands before one that cannot be read is told before the error is raised.
+    # Record by record, so that decisions before an unreadable one are yielded before the error is raised.
     for record in chain.from_iterable(drain(source.reader, positions, source.limits, end)):
         if record.offset >= end[_DECISIONS_PLACE]:
             break
@@ -173,18 +173,18 @@ class DecisionFollower:
     """Reads decisions as they are committed."""
 
     def __init__(self, source: LogSource, next_offset: int | None = None) -> None:
-        """Begin where a decision begins, or behind what is there now; from here on the reader is the follower's."""
+        """Begin at the first record of a decision, or after the present end. The follower owns the reader."""
         self._source = source
         self._stream = DecisionStream(log_id_of(source))
         reader = source.reader
         reader.assign(reader.end_offsets(DECISIONS) if next_offset is None else {_DECISIONS_PLACE: next_offset})
 
     def poll(self, timeout_ms: int) -> list[LoggedDecision]:
-        """The decisions that came meanwhile; empty after ``timeout_ms``."""
+        """The decisions since the last call; empty after ``timeout_ms``."""
         return _assemble(self._source.reader.poll(_BATCH, timeout_ms).records, self._stream)
 
     def wait_for(self, wanted: Callable[[LoggedDecision], bool], timeout_ms: int) -> LoggedDecision | None:
-        """The first decision from here on that is wanted; None when the time is over."""
+        """The first further decision that is wanted; None after ``timeout_ms``."""
         deadline_ms = self._source.clock.monotonic_ms() + timeout_ms
         while self._source.clock.monotonic_ms() < deadline_ms:
             for logged in self.poll(_POLL_MS):
@@ -215,12 +215,14 @@ class HeartbeatTail:
 
 
 def read_last_heartbeats(source: LogSource, wanted: AbstractSet[NodeId], longest_ms: int) -> HeartbeatTail:
-    """The last heartbeats of the wanted nodes, read from the end of each partition backwards.
+    """The last heartbeats of the wanted nodes, read backwards from the end of each partition.
+
+    Reading stops when each wanted node is found, when ``longest_ms`` were read, or at the start of the topic.
 
     Args:
         source: the cluster's log.
-        wanted: read back only until each of these is found,
-        longest_ms: or so much log time was read, or the start of the topic is reached.
+        wanted: the ids of the nodes.
+        longest_ms: how much log time to read at most.
 
     Raises:
         LogUnavailableError: the log did not answer.

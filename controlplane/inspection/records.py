@@ -1,4 +1,4 @@
-"""Answers as rows: plain data that commands draw as tables and programs get as JSON."""
+"""Results as rows: plain data that commands print as tables or as JSON."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from controlplane.core.values.canonical import CanonicalValue
 
 Record: TypeAlias = dict[str, CanonicalValue]
 Records: TypeAlias = Sequence[Mapping[str, CanonicalValue]]
-"""An answer: equal keys in each row; the keys are the columns' names and the JSON fields alike."""
+"""A result. All rows have the same keys, which are the columns' names and the JSON fields."""
 
 
 def empty_record(fields: Sequence[str]) -> Record:

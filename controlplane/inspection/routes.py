@@ -1,4 +1,4 @@
-"""The way from a key to its owner, with every number on it: for people who check a client in another language."""
+"""The steps from a key to its owner, with all intermediate numbers, to check a client in another language."""
 
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.routing.hashing import bundle_hash, slot_hash
@@ -9,7 +9,7 @@ from controlplane.inspection.records import Record, Records
 
 
 def slot_route(table: RoutingTable, key: str) -> Record:
-    """A key's slot in one table, and how it was found.
+    """A key's slot in one table, and how it is computed.
 
     Raises:
         NoRouteError: this version cannot read the row of the slot, or the settings.
@@ -32,7 +32,7 @@ def slot_route(table: RoutingTable, key: str) -> Record:
 
 
 def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Record:
-    """A key's bundle in one table, and how it was found.
+    """A key's bundle in one table, and how it is computed.
 
     Raises:
         NoRouteError: the namespace is not in the table, or this version cannot read the row of the bundle.
@@ -56,7 +56,7 @@ def route_rows(route: Record) -> Records:
 
 
 def _formula(route: Record) -> str:
-    """What a client has to compute, in numbers."""
+    """The computation that a client has to make, in numbers."""
     if "slot" not in route:
         return f"crc32(key) = {route['hash']:#010x}, within the bounds of the bundle"
     masked = route["hash_function"] == HashFunction.CRC32C.value

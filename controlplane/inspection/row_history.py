@@ -1,4 +1,4 @@
-"""Which rows of the slot table each decision changed, and why: the log told row by row."""
+"""The history of the slot table: which rows each decision changed, and why."""
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -16,7 +16,7 @@ from controlplane.core.slots.table import Slot, empty_table, split_parts
 from controlplane.core.values.identifiers import NodeId
 
 BALANCE: Final = "balance"
-"""The cause of a row that nothing in particular asked for."""
+"""The cause of a row that has no cause of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class RowChange:
     """A row of the slot table that a decision changed.
 
     Attributes:
-        before: the row before; that of the slot that it was part of, for a part of a split slot.
-        after: the row after it.
-        cause: why, in a few words.
+        before: the row before the decision; for a part of a split slot, the row of the slot that was split.
+        after: the row after the decision.
+        cause: the reason, as a short text.
     """
 
     before: Slot
@@ -35,7 +35,7 @@ class RowChange:
 
 
 class RowHistory:
-    """Folds a log from its first decision on and tells what each one did to the slot table.
+    """Applies a log from its first decision on and returns the rows that each decision changed.
 
     Attributes:
         state: after the last decision.
@@ -50,7 +50,7 @@ class RowHistory:
         """The rows that the next decision changed, by slot id.
 
         Raises:
-            LogContinuityError: it does not follow the one before.
+            LogContinuityError: it does not continue the previous decision.
         """
         before, self.state = self.state, apply_decision(self.state, decision)
         if self.state.slots.plan is not None and self.state.slots.plan.plan_id == decision.seq:
@@ -75,7 +75,7 @@ def _row_changes(before: State, decision: Decision, after: State, plan_causes: s
 
 
 def _reasons(old: Slot, new: Slot, decision: Decision, after: State, renewed: AbstractSet[NodeId]) -> Iterator[str]:
-    """What asked for this row in particular."""
+    """The cause of this row in particular."""
     for node_id in old.replicas:
         if node_id in renewed:
             yield f"{node_id} came back and holds nothing"
@@ -105,7 +105,7 @@ def _why_given_up(node_id: NodeId, new: Slot, decision: Decision, after: State) 
 
 
 def _cause_of_all(decision: Decision) -> str:
-    """What asked for the whole plan, where nothing asked for a row in particular."""
+    """The cause of the whole plan, for rows without a cause of their own."""
     ordered = [f"{event.node_id} was ordered otherwise" for event in decision.events if isinstance(event, NodeOrdered)]
     changed = ["the policy changed"] if any(isinstance(event, PolicyChanged) for event in decision.events) else []
     return ", ".join([BALANCE, *changed, *ordered])

@@ -1,4 +1,4 @@
-"""The snapshots of a cluster, and which of them a controller would begin from."""
+"""The snapshots of a cluster, and whether a controller could start from each."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ SNAPSHOT_FIELDS = ("snapshot", "seq", "epoch", "term", "decided_at", "parts", "s
 
 @dataclass(frozen=True, slots=True)
 class CheckedSnapshot:
-    """A snapshot, and why no controller would begin from it; empty if one would."""
+    """A snapshot, and why no controller would start from it; empty if one would."""
 
     stored: StoredSnapshot
     problem: str
 
 
 def read_snapshots(source: LogSource) -> list[CheckedSnapshot]:
-    """All that the topic holds, newest first, each compared with the log as a controller would do it.
+    """All snapshots of the topic, newest first, each compared with the log as a controller would do.
 
     Raises:
         LogUnavailableError: the log did not answer.
@@ -30,7 +30,7 @@ def read_snapshots(source: LogSource) -> list[CheckedSnapshot]:
 
 
 def snapshot_row(checked: CheckedSnapshot) -> Record:
-    """What its header says, and its problem."""
+    """The fields of its header, and its problem."""
     stored = checked.stored
     row = empty_record(SNAPSHOT_FIELDS)
     row |= {"snapshot": stored.snapshot_id, "parts": len(stored.keys), "problem": checked.problem}

@@ -1,4 +1,4 @@
-"""What inspection reads from: a reader of the cluster's log, with the clock and the limits of its waits."""
+"""The source of all queries: a reader of the cluster's log, with the clock and the limits of its waits."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,12 +13,12 @@ READ_TIMEOUT_MS: Final = 15_000
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """A cluster's log for one query after the other; each assigns the reader anew.
+    """A cluster's log for one query after another. Each query assigns the reader again.
 
     Attributes:
         reader: of the cluster's topics.
         clock: for the limits of waits.
-        framing: how inputs are framed; None knows no registry's schema ids.
+        framing: how inputs are framed; None if no schema ids of a registry are known.
         timeout_ms: how long to wait for something new.
     """
 
@@ -29,9 +29,9 @@ class LogSource:
 
     @property
     def limits(self) -> ReadLimits:
-        """Of one reading to an end: a long log may take its time as long as something new comes."""
+        """The limits of one reading to an end. It fails only if nothing new comes, however long the log is."""
         return ReadLimits(self.clock, self.timeout_ms)
 
     def close(self) -> None:
-        """Give the reader back."""
+        """Close the reader."""
         self.reader.close()

@@ -1,4 +1,4 @@
-"""A cluster's present state, and what its nodes last reported, read from the log: for views and for what-ifs."""
+"""A cluster's present state, and the last reports of its nodes, for queries and what-ifs."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ from controlplane.inspection.past_states import replay
 from controlplane.inspection.source import LogSource
 
 LOOK_BACK_MS: Final = 60_000
-"""How far back in log time a node's last heartbeat is looked for."""
+"""How far back in log time a node's last heartbeat is searched."""
 
 
 def read_state(source: LogSource) -> State:
-    """The state after the last decision, folded from the newest good snapshot; an empty one before the first.
+    """The state after the last decision, rebuilt from the newest valid snapshot; the empty state before the first.
 
     Raises:
         LogUnavailableError: the log did not answer.
@@ -27,9 +27,9 @@ def read_state(source: LogSource) -> State:
 
 
 def read_observations(source: LogSource, state: State) -> Observations:
-    """What the living nodes last said and how long ago, as far as planning asks for it: of silence it says nothing.
+    """The last reports of the living nodes and their ages, as planning needs them. They do not include silence.
 
-    The clock is the broker's append time. A leader counts less of an outage, in which no controller ticked.
+    Ages are differences of append times. A leader counts less for an outage, in which no controller ticked.
 
     Raises:
         LogUnavailableError: the log did not answer.

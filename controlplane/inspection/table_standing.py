@@ -1,4 +1,4 @@
-"""How the slot table stands, as a document and as rows."""
+"""The status of the slot table, as a document and as rows."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ COUNT_FIELDS = ("node", "status", "leads", "follows")
 
 
 def status_document(status: TableStatus, holds: Sequence[Hold]) -> dict[str, CanonicalValue]:
-    """Everything by name; ``holds`` say who froze or paused the cluster, since when and why."""
+    """All properties by name; ``holds`` names the principal, the time and the reason of each hold."""
     balance = status.balance
     return {
         "epoch": status.epoch,
@@ -40,7 +40,7 @@ def status_document(status: TableStatus, holds: Sequence[Hold]) -> dict[str, Can
 
 
 def waiting_lines(waiting: Iterable[Waiting]) -> list[str]:
-    """A sentence for each thing that planned rows wait for."""
+    """A sentence for each reason for which planned rows wait."""
     slots: dict[str, list[SlotId]] = {}
     for slot_id, reason in waiting:
         slots.setdefault(reason, []).append(slot_id)
@@ -51,7 +51,7 @@ def waiting_lines(waiting: Iterable[Waiting]) -> list[str]:
 
 
 def count_rows(status: TableStatus) -> Records:
-    """A row for each node: whether it is active, drains or is excluded, how many slots it leads and follows."""
+    """A row for each node: its status, whether it is excluded, and how many slots it leads and follows."""
     rows: list[Record] = []
     for node_id, slots in status.nodes.items():
         rows.append(

@@ -1,4 +1,4 @@
-"""How the slot table stands: balanced, in sync, frozen, and what its policy says (SOFARegistry's table status)."""
+"""The status of the slot table: balance, stability, holds, and its policy's report (SOFARegistry's table status)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,26 +26,27 @@ from controlplane.core.values.identifiers import Epoch, NodeId, Seq
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """How the table stands.
+    """The status of the slot table.
 
     Attributes:
         epoch: of the table.
-        slot_policy: who decides.
+        slot_policy: the name of the slot policy.
         balance: by the policy's own bounds; None if the policy is not known here.
-        stable: whether all slot leaders say that they have their data, and all followers that they were in sync lately.
-        protected: the slot policy leaves the table as it is because there are so few nodes.
-        evictions_frozen: self-preservation holds: nobody is fenced for silence.
-        says: what the slot policy would do or say if it were asked now; empty if it says nothing.
+        stable: whether all slot leaders report that they have their data, and all followers that they were in sync
+            recently.
+        protected: whether the slot policy leaves the table unchanged because too few nodes live.
+        evictions_frozen: whether self-preservation applies: no node is fenced for silence.
+        says: what the slot policy would do or report if it were asked now; may be empty.
         refusal: why the slot policy cannot make a table; empty if it can.
         plan: the decision whose plan is being carried out; None if there is none.
         plan_age_ms: how much log time ago that was; None if there is no plan.
-        waiting: the rows that are left of it, with what each waits for.
-        shortfalls: requirements that cannot be met now, and slots that no other node may hold: a sentence each.
+        waiting: the rows of the plan that are left, with the reason for which each waits.
+        shortfalls: a sentence for each requirement that cannot be met now, and for slots that no other node may hold.
         replicas_missing: replicas that the policy requires and no living node holds.
         slots_without_a_node: slots that no living node holds.
-        paused: reconciliation is paused: no slot is planned.
-        nodes: what each living data node, and everybody whom the table names, leads and follows, by name.
-        standings: of each of these nodes its status, and whether it is excluded, in words.
+        paused: whether reconciliation is paused: no slot is planned.
+        nodes: the slots of each living data node and of each node that the table names, by node id.
+        standings: the status of each of these nodes, and whether it is excluded, as a text.
     """
 
     epoch: Epoch
@@ -68,7 +69,7 @@ class TableStatus:
 
 
 def table_status(state: State, observations: Observations, policies: SlotPolicies = BUILT_IN_POLICIES) -> TableStatus:
-    """The status of a state's table, by what nodes said last."""
+    """The status of a state's table, by the last reports of its nodes."""
     name = state.cluster.policy.slot_policy
     now_ms = max(observations.now_ms or 0, state.decided_at_ms)
     request = slot_request(Draft(state), observations, now_ms)
@@ -99,7 +100,7 @@ def table_status(state: State, observations: Observations, policies: SlotPolicie
 
 
 def rows_that_wait(state: State, observations: Observations) -> tuple[Waiting, ...]:
-    """What is left of the plan in flight, by slot id, with what each row waits for, by what nodes said last."""
+    """The rows left of the plan in flight, by slot id, with the reason for which each waits (by last reports)."""
     now_ms = max(observations.now_ms or 0, state.decided_at_ms)
     return waiting_rows(holdings_of(state), slot_request(Draft(state), observations, now_ms))
 
@@ -117,7 +118,7 @@ def _is_stable(policy: SlotPolicy | None, request: SlotRequest) -> bool:
 
 
 def _shortfalls(policy: SlotPolicy | None, request: SlotRequest, answer: SlotAnswer) -> tuple[str, ...]:
-    """What the policy proves to be impossible, or of one that proves nothing what stays because nobody may have it."""
+    """The shortfalls of the certificate, or for a policy without one the slots that no other node may hold."""
     if answer.certificate is not None:
         return answer.certificate.shortfalls
     if policy is not None and OrderKind.SLOT_EXCLUSIONS not in policy.supported_orders:

@@ -46,7 +46,7 @@ def namespace_rows(table: RoutingTable) -> list[Record]:
 
 
 def node_rows(table: RoutingTable, state: State) -> Records:
-    """A row for each node: what it leads, follows and owns, and what operators have ordered for it."""
+    """A row for each node: the slots that it leads and follows, its bundles, and its standing orders."""
     held = by_node(table.slots)
     owned: dict[str, list[CanonicalValue]] = {}
     for bundle_id, bundle in sorted(table.bundles.items()):
@@ -71,7 +71,7 @@ def node_rows(table: RoutingTable, state: State) -> Records:
 
 
 def table_document(table: RoutingTable, state: State, rows_name: str, rows: Records) -> CanonicalValue:
-    """The table's header with the asked-for rows, the bundles and what operators ordered for slots, for programs."""
+    """The table's header with the given rows, the bundles, and the pins and exclusions of slots, for programs."""
     return {
         "epoch": table.epoch,
         "term": table.term,

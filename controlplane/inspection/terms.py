@@ -1,4 +1,4 @@
-"""The terms of a decision log, newest first, found without reading the log: terms only grow along it."""
+"""The terms of a decision log, newest first, found by binary search, because terms only grow along the log."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class LoggedTerm:
     """One leadership.
 
     Attributes:
-        event: who opened it, with which version.
+        event: its opening, with the controller and the code version.
         opened: its first decision.
         last: its last decision; of the present term, the newest one.
     """
@@ -37,7 +37,7 @@ class LoggedTerm:
 
 
 def terms_backwards(source: LogSource) -> Iterator[LoggedTerm]:
-    """The terms from the present one to the first; each costs some thirty small reads, however long it was.
+    """The terms from the present one to the first. Each costs some thirty small reads, however long it is.
 
     Raises:
         LogUnavailableError: the log did not answer.
@@ -58,7 +58,7 @@ def terms_backwards(source: LogSource) -> Iterator[LoggedTerm]:
 
 
 class _Log:
-    """Single decisions and records of one log, none behind a known decision; foreign records between are passed by."""
+    """Single decisions and records of one log, none after a known decision. Foreign records are skipped."""
 
     def __init__(self, source: LogSource, known: LoggedDecision) -> None:
         self._source = source
@@ -70,7 +70,7 @@ class _Log:
         return self._source.reader.start_offsets(DECISIONS)[_PLACE]
 
     def term_at(self, offset: int) -> tuple[Term, int]:
-        """The term of the first record at this offset or behind it, which has to be there, and the record's offset."""
+        """The term and the offset of the first record of the log at or after this offset; there has to be one."""
         assembler = DecisionAssembler(log_id=self._log_id)
         for record in self._records(offset):
             try:
@@ -80,7 +80,7 @@ class _Log:
         raise LogContinuityError(f"{DECISIONS}[0]@{self._known}: the record that stood there is gone")
 
     def decision_at(self, offset: int) -> LoggedDecision:
-        """The decision that begins at this offset; its parts follow each other."""
+        """The decision that begins at this offset."""
         stream = DecisionStream(self._log_id)
         for record in self._records(offset):
             decision = stream.take(record)
@@ -89,21 +89,21 @@ class _Log:
         raise LogContinuityError(f"{DECISIONS}[0]@{offset}: the log ends within a decision, whose last part is missing")
 
     def _records(self, offset: int) -> Iterator[RawRecord]:
-        """The records from an offset to the known one, asked for one by one, because few are looked at."""
+        """The records from an offset to the known one, polled one by one, because few are needed."""
         until = {_PLACE: self._known + 1}
         batches = drain(self._source.reader, {_PLACE: offset}, self._source.limits, until, max_records=1)
         return chain.from_iterable(batches)
 
 
 def _first_offset(log: _Log, term: Term, known: int) -> int:
-    """The offset of a term's first record, of which the one at ``known`` is another.
+    """The offset of a term's first record; the record at ``known`` is a later one of the same term.
 
-    It is looked for by halving; offsets have gaps, since transactions end with markers.
+    This is a binary search over offsets, which have gaps, because transactions end with control records.
     """
     oldest = log.oldest_offset()
     step = _FIRST_STEP
     lower, upper, found = oldest, known, known
-    # Short terms first: look further and further back until the term before is met.
+    # Terms are often short, so the steps back grow until the previous term is found.
     while upper > oldest:
         place = max(oldest, upper - step)
         found_term, offset = log.term_at(place)
