@@ -1,4 +1,4 @@
-"""``python -m controlplane.cli``: the same command where the script is not on the PATH, as for child processes."""
+"""``python -m controlplane.cli``: the command for callers that do not have the script on their PATH."""
 
 from controlplane.cli.main import main
 

@@ -1,4 +1,4 @@
-"""The root of the command: global options, which may stand anywhere in the line, and what becomes of errors."""
+"""The root of the command: global options, which may be anywhere in the line, and the handling of errors."""
 
 import io
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ from controlplane.errors import ConfigurationError, ControlPlaneError
 from controlplane.version import __version__
 
 _SERVICES: Final = frozenset({"controller", "node", "pipeline", "up"})
-"""The commands that run until they are stopped: their log lines are their output."""
+"""The commands that run until they are stopped. Their log lines are their output."""
 _CLICK_WORDS: Final = {
     "is not a valid integer range": "is not a whole number",
     "is not a valid integer": "is not a whole number",
     "is not a valid float range": "is not a number",
     "is not a valid float": "is not a number",
 }
-"""What click calls by the names of its types, in words for people."""
+"""Replacements for messages of click that name its types."""
 
 
 class RootGroup(click.Group):
@@ -82,7 +82,7 @@ class RootGroup(click.Group):
 
 
 def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
-    """``--schema-id`` values, checked here so that a wrong one is named at once and not record by record."""
+    """``--schema-id`` values, checked here so that a wrong one is an error at the start and not for each record."""
     named = dict(pairs_of("--schema-id", texts))
     wrong = [text for text in named if not (text.isascii() and text.isdigit())]
     if wrong:
@@ -96,9 +96,11 @@ def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
     cls=RootGroup,
     context_settings={"auto_envvar_prefix": "CONTROLPLANE", "max_content_width": 120, "show_default": True},
 )
-@click.option("--cluster", default=DEFAULT_CLUSTER, help="Which cluster: the prefix of its topics.")
+@click.option("--cluster", default=DEFAULT_CLUSTER, help="The name of the cluster, which is the prefix of its topics.")
 @click.option(
-    "--bootstrap-servers", metavar="HOST:PORT,...", help="Kafka. Without it: what 'controlplane up' left in --data-dir."
+    "--bootstrap-servers",
+    metavar="HOST:PORT,...",
+    help="Kafka's addresses.  [default: those that 'controlplane up' left in --data-dir]",
 )
 @click.option(
     "--redis-url",
@@ -116,14 +118,14 @@ def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
     "--as",
     "principal",
     metavar="NAME",
-    help="Whose name the intents of this command bear.  [default: sasl.username of --security, or the system's user]",
+    help="The principal of this command's intents.  [default: sasl.username of --security, or the system's user]",
 )
 @click.option(
     "--schema-id",
     "schema_ids",
     multiple=True,
     metavar="ID=RECORD.vN|FILE",
-    help="What an id of your schema registry means, such as 17=Heartbeat.v1, or a file of such lines; repeatable. "
+    help="The schema of an id of your schema registry, such as 17=Heartbeat.v1, or a file of such lines; repeatable. "
     "Nodes may then write inputs in Confluent's framing.",
 )
 @click.option(
@@ -140,7 +142,7 @@ def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
     metavar="SECONDS",
     help="How long to try to reach Kafka and Redis at the start.",
 )
-@click.option("--verbose", is_flag=True, help="Also say on standard error what happens meanwhile, as --log-level info.")
+@click.option("--verbose", is_flag=True, help="Log progress on standard error, as with --log-level info.")
 @click.option(
     "--log-level",
     type=click.Choice(LOG_LEVELS),
@@ -153,7 +155,7 @@ def _schema_ids(texts: Sequence[str]) -> dict[int, str]:
     default=LogFormat.AUTO,
     show_default="auto",
     help="Log lines on standard error: JSON, or text for a console. With auto, controller, node, pipeline and up "
-    "ask whether it is a terminal, and the others write plain sentences.",
+    "choose by whether it is a terminal, and the others write plain sentences.",
 )
 @click.version_option(__version__, prog_name="controlplane")
 @click.pass_context
@@ -172,13 +174,13 @@ def root(  # noqa: PLR0913 - one parameter for each option
     log_level: str | None,
     log_format: LogFormat,
 ) -> None:
-    """An event-sourced control plane over Kafka: who owns which slot, decided once, readable by everybody.
+    """An event-sourced control plane over Kafka: it decides which node owns which slot.
 
-    Every option can be given in the environment as well: CONTROLPLANE_CLUSTER, CONTROLPLANE_BOOTSTRAP_SERVERS, and for
+    Every option can also be given in the environment: CONTROLPLANE_CLUSTER, CONTROLPLANE_BOOTSTRAP_SERVERS, and for
     a command's own options CONTROLPLANE_<COMMAND>_<OPTION>, such as CONTROLPLANE_CONTROLLER_RUN_METRICS_PORT.
 
-    Exit status: 0 done, 1 failed, 2 called wrongly, 3 Kafka, Redis or a leader out of reach, or a wait that was too
-    short, 130 interrupted.
+    Exit status: 0 done, 1 failed, 2 usage error, 3 Kafka, Redis or a leader out of reach, or a wait that timed out,
+    130 interrupted.
     """
     in_sight = [text for text in security if "=" in text]
     refuse_secrets_in_sight(context, dict(pairs_of("--security", in_sight)), redis_url)
@@ -198,9 +200,9 @@ def root(  # noqa: PLR0913 - one parameter for each option
 
 
 def run(arguments: Sequence[str]) -> ExitStatus:
-    """Run one command line; errors of ours become one sentence on standard error and an exit status.
+    """Run one command line. An error of this package becomes one sentence on standard error and an exit status.
 
-    Other exceptions are defects and pass through with their traceback.
+    Other exceptions are defects and are raised with their traceback.
     """
     try:
         outcome = root.main(args=list(arguments), prog_name="controlplane", standalone_mode=False)
@@ -224,7 +226,7 @@ def run(arguments: Sequence[str]) -> ExitStatus:
 
 
 def _with_suggestions(error: click.NoSuchOption) -> click.NoSuchOption:
-    """The error with the options that may be meant: those of the command, and the global ones, which stand anywhere."""
+    """The error with similar options: those of the command, and the global ones, which are valid anywhere."""
     commands = [root, *([error.ctx.command] if error.ctx else [])]
     known = {name for command in commands for option in command.params for name in option.opts}
     return click.NoSuchOption(error.option_name, possibilities=sorted(known), ctx=error.ctx)

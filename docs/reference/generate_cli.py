@@ -20,14 +20,14 @@ _HEAD = """\
 
 <!-- Drawn by docs/reference/generate_cli.py from the command's own help: change that, not this page. -->
 
-Global options may stand anywhere in the line. Standard output holds the result and nothing else.
+Global options are valid anywhere in the line. Standard output has the result and nothing else.
 
 | exit status | meaning |
 |---|---|
 | 0 | done |
 | 1 | failed: the sentence on standard error says why |
-| 2 | called wrongly, or a setting is wrong: nothing was sent |
-| 3 | Kafka, Redis or a leader could not be reached in time, or a drain was not over in time (it goes on) |
+| 2 | usage error, or an invalid setting: nothing was sent |
+| 3 | Kafka, Redis or a leader could not be reached in time, or a drain did not end in time (it continues) |
 | 130 | interrupted by Ctrl-C |
 """
 

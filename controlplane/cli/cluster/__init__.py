@@ -1,1 +1,1 @@
-"""What a cluster is made of: its topics and rights, local services, namespaces, feature level."""
+"""Commands on the parts of a cluster: topics, rights, local services, namespaces, feature level."""

@@ -1,4 +1,4 @@
-"""``controlplane acls``: who may do what with the cluster in Kafka, as ``infra/kafka/acls.toml`` wants it."""
+"""``controlplane acls``: the cluster's access rights in Kafka, as declared in ``infra/kafka/acls.toml``."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -27,13 +27,13 @@ _principal_option = click.option(
     multiple=True,
     required=True,
     metavar="ROLE=PRINCIPAL|FILE",
-    help="Who has which role, such as node=User:n1, or a file of such lines; repeatable.",
+    help="A principal with its access role, such as node=User:n1, or a file of such lines; repeatable.",
 )
 
 
 @click.group()
 def acls() -> None:
-    """Who may do what with the cluster in Kafka: least rights by role."""
+    """Access rights in Kafka: the least rights for each access role."""
 
 
 @acls.command("show")
@@ -41,7 +41,7 @@ def acls() -> None:
 @format_option
 @pass_invocation
 def show(invocation: Invocation, role_name: str | None, output_format: OutputFormat) -> None:
-    """Print what each role may do with this cluster, and why; Kafka is not asked."""
+    """Print the rights of each access role in this cluster, with reasons. Does not connect to Kafka."""
     roles = access_roles() if role_name is None else (role_named(access_roles(), role_name),)
     rows = [row for role in roles for row in _role_rows(invocation.cluster.name, role)]
     if output_format is OutputFormat.JSON:
@@ -55,10 +55,10 @@ def show(invocation: Invocation, role_name: str | None, output_format: OutputFor
 @format_option
 @pass_invocation
 def apply(invocation: Invocation, assignments: tuple[str, ...], output_format: OutputFormat) -> ExitStatus:
-    """Create the access control entries that these principals lack; existing ones are never changed or taken away.
+    """Create the access control entries that these principals lack. Existing ones are never changed or removed.
 
-    Needs a super user of Kafka, or one that may describe and alter the Kafka cluster. What a principal may do beyond
-    its roles is said on standard error.
+    Needs a super user of Kafka, or one that may describe and alter the Kafka cluster. Rights of a principal beyond its
+    access roles are reported on standard error.
     """
     return _run(invocation, assignments, output_format, create=True)
 
@@ -68,7 +68,7 @@ def apply(invocation: Invocation, assignments: tuple[str, ...], output_format: O
 @format_option
 @pass_invocation
 def verify(invocation: Invocation, assignments: tuple[str, ...], output_format: OutputFormat) -> ExitStatus:
-    """Check that these principals have what their roles need; changes nothing. Exits with 1 if one lacks something."""
+    """Check that these principals have the rights of their roles. Changes nothing. Exits with 1 if one is missing."""
     return _run(invocation, assignments, output_format, create=False)
 
 

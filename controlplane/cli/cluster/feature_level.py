@@ -1,4 +1,4 @@
-"""``controlplane feature-level``: which rules the log is written by, and when older controllers may no longer lead."""
+"""``controlplane feature-level``: the feature level of the log, and raising it."""
 
 import click
 
@@ -17,14 +17,14 @@ COLUMNS = ("feature_level", "supported_here")
 
 @click.group("feature-level")
 def feature_level() -> None:
-    """The feature level of the log: what it may hold, and so who can read it."""
+    """The feature level of the log: what it may contain, and so which versions can read it."""
 
 
 @feature_level.command("show")
 @format_option
 @pass_invocation
 def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
-    """Print the feature level of the log, and the newest one that this program supports."""
+    """Print the feature level of the log, and the highest one that this program supports."""
     with reading(invocation) as source:
         last = readers.read_last_decisions(source, 1)
     if not last:
@@ -41,7 +41,7 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     "--upgraded",
     multiple=True,
     metavar="CONTROLLER_ID",
-    help="A controller, other than the leader, of which you know that it supports the level; repeatable.",
+    help="A controller, other than the leader, that you know to support the level; repeatable.",
 )
 @wait_option
 @format_option
@@ -49,10 +49,10 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
 def raise_level(
     invocation: Invocation, *, level: int, upgraded: tuple[str, ...], wait_s: float, output_format: OutputFormat
 ) -> ExitStatus:
-    """Let the log have a greater feature level, for good: it cannot be lowered again.
+    """Raise the feature level of the log. It cannot be lowered again.
 
-    Refused unless the leader supports it, and unless every other controller that runs is named as upgraded: one that
-    does not support the level stops as soon as it reads of it.
+    Refused unless the leader supports the level, and unless every other running controller is named as upgraded. A
+    controller that does not support the level stops as soon as it reads of it.
     """
     arguments = {"level": str(level), **({"upgraded": " ".join(upgraded)} if upgraded else {})}
     return ask(invocation, IntentKind.RAISE_FEATURE_LEVEL, arguments, wait_s, output_format)

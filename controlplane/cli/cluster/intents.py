@@ -11,7 +11,7 @@ from controlplane.core.intents.intent import IntentKind
 
 @click.group()
 def intents() -> None:
-    """Intents that belong to no other command; the answers stand in the decision log."""
+    """Intents that belong to no other command. Their answers are in the decision log."""
 
 
 @intents.command("override-self-preservation")

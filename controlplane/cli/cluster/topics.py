@@ -1,4 +1,4 @@
-"""``controlplane topics``: the cluster's topics in Kafka, as ``infra/kafka/topics.toml`` wants them."""
+"""``controlplane topics``: the cluster's topics in Kafka, as declared in ``infra/kafka/topics.toml``."""
 
 import click
 
@@ -19,7 +19,7 @@ def topics() -> None:
 @format_option
 @pass_invocation
 def apply(invocation: Invocation, output_format: OutputFormat) -> None:
-    """Create the topics that are missing and check all of them; existing ones are never changed."""
+    """Create missing topics and check all of them. Existing topics are never changed."""
     _run(invocation, output_format, create=True)
 
 
@@ -27,7 +27,7 @@ def apply(invocation: Invocation, output_format: OutputFormat) -> None:
 @format_option
 @pass_invocation
 def verify(invocation: Invocation, output_format: OutputFormat) -> None:
-    """Check that every topic is there and keeps every promise; changes nothing."""
+    """Check that every topic exists and has the required settings. Changes nothing."""
     _run(invocation, output_format, create=False)
 
 

@@ -9,22 +9,26 @@ from controlplane.cli.common.stopping import stop_on_signals
 from controlplane.config import MAX_PORT
 
 _LOOK_INTERVAL_S: Final = 0.5
-"""How often both are looked after."""
+"""How often both processes are checked."""
 
 
 @click.command("up")
 @click.option(
-    "--kafka-port", type=click.IntRange(1, MAX_PORT), help="Kafka's port.  [default: the former one, or a free one]"
+    "--kafka-port",
+    type=click.IntRange(1, MAX_PORT),
+    help="Kafka's port.  [default: that of the last run, or a free one]",
 )
 @click.option(
-    "--redis-port", type=click.IntRange(1, MAX_PORT), help="Valkey's port.  [default: the former one, or a free one]"
+    "--redis-port",
+    type=click.IntRange(1, MAX_PORT),
+    help="Valkey's port.  [default: that of the last run, or a free one]",
 )
 @pass_invocation
 def up(invocation: Invocation, kafka_port: int | None, redis_port: int | None) -> None:
     """Start Kafka and Valkey in --data-dir and stay until Ctrl-C.
 
-    Other commands with the same --data-dir find the addresses by themselves. The data outlives the command. If one of
-    the two ends by itself, the command stops the other one and exits with 1.
+    Other commands with the same --data-dir find the addresses there. The data stays when the command ends. If one of
+    the two services ends by itself, the command stops the other one and exits with 1.
     """
     from controlplane.embedded.services import EmbeddedServices
 

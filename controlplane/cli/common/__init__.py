@@ -1,1 +1,1 @@
-"""What all commands have in common: global options, connections, output, errors."""
+"""Code of all commands: global options, connections, output, errors."""

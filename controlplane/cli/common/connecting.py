@@ -1,4 +1,4 @@
-"""Reaching Kafka and Redis at the start of a command, and other waits: patient, visible, and with an end."""
+"""Connecting to Kafka and Redis at the start of a command, and other waits, with progress messages and a timeout."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from controlplane.errors import RetryableError
 T = TypeVar("T")
 
 LONGEST_WAIT_S = 2.0
-"""Between two attempts, and between two lines that say what is waited for: no screen stays silent for longer."""
+"""The time between two attempts, and between two progress messages."""
 
 
 class UnreachableError(RetryableError):
@@ -22,15 +22,15 @@ class UnreachableError(RetryableError):
 
 
 def reach(what: str, timeout_s: float, attempt: Callable[[], T]) -> T:
-    """The result of ``attempt``, tried again with a visible wait as long as the other side does not answer.
+    """The result of ``attempt``, which is repeated, with progress messages, while the service does not answer.
 
     Args:
-        what: who is asked and where, for example ``Kafka at localhost:9092``.
-        timeout_s: no attempt begins after so many seconds.
-        attempt: the call; other exceptions than ``RetryableError`` pass through at once.
+        what: the service and its address, for example ``Kafka at localhost:9092``.
+        timeout_s: no attempt begins later than that.
+        attempt: the call. Exceptions other than ``RetryableError`` are raised at once.
 
     Raises:
-        UnreachableError: the time is over; the message holds the last answer.
+        UnreachableError: the time is over; the message contains the last error.
     """
     patience = Retrying(
         retry=retry_if_exception_type(RetryableError),
@@ -55,10 +55,10 @@ def reach(what: str, timeout_s: float, attempt: Callable[[], T]) -> T:
 
 @contextmanager
 def telling(sentence: Callable[[float], str]) -> Iterator[None]:
-    """Say every two seconds on standard error what goes on, from another thread: a single step may take long as well.
+    """Print a progress message on standard error every two seconds, from another thread, as one step may take long.
 
     Args:
-        sentence: what is said, given the seconds since the beginning.
+        sentence: the message, given the seconds since the beginning.
     """
     began = time.monotonic()
     done = threading.Event()

@@ -1,4 +1,4 @@
-"""What an exception means for the exit status and for the sentence that is printed."""
+"""From an exception to the exit status and the printed sentence."""
 
 from enum import IntEnum
 
@@ -12,13 +12,13 @@ class ExitStatus(IntEnum):
     FAILED = 1
     CALLED_WRONGLY = 2
     UNREACHABLE = 3
-    """Kafka, Redis or a leader did not answer in time, a drain was not over in time, or this process leads no more."""
+    """Kafka, Redis or a leader did not answer in time, a drain did not end in time, or this process lost the lead."""
     INTERRUPTED = 130
-    """Ctrl-C where it is not the ordinary end; the number is the shells' own (128 + SIGINT)."""
+    """Ctrl-C in a command that ends by itself; the number is that of shells (128 + SIGINT)."""
 
 
 def exit_status_of(error: ControlPlaneError) -> ExitStatus:
-    """The exit status for an error of ours."""
+    """The exit status for an error of this package."""
     match error:
         case RetryableError() | FencedError():
             return ExitStatus.UNREACHABLE
@@ -29,5 +29,5 @@ def exit_status_of(error: ControlPlaneError) -> ExitStatus:
 
 
 def sentence_of(error: ControlPlaneError) -> str:
-    """What is printed for an error of ours: its message, or its kind where it has none."""
+    """The printed text of an error of this package: its message, or its class if it has none."""
     return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""What holds a cluster back, in one line each, above a command's result."""
+"""The holds on a cluster, in one line each, above a command's result."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,7 +18,7 @@ _REMEDY: Final = {
 
 
 def hold_lines(holds: Sequence[Hold]) -> list[str]:
-    """A line for each: what is held back, since when, by whom, why, and what ends it."""
+    """A line for each hold: its kind, time, principal and reason, and the command that ends it."""
     return [f"{_WHAT[hold.kind]}{_since(hold)}; {_REMEDY[hold.kind]}" for hold in holds]
 
 

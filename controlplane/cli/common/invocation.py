@@ -1,4 +1,4 @@
-"""What the global options say: which cluster is meant and where its services are.
+"""The values of the global options: the cluster and the addresses of its services.
 
 Addresses that are not given are read from ``addresses.json``, which ``controlplane up`` and ``controlplane demo`` leave
 in their folder.
@@ -19,9 +19,9 @@ from controlplane.errors import ConfigurationError, RetryableError
 DEFAULT_CLUSTER = "local"
 DEFAULT_DATA_DIR = Path(".controlplane")
 DEMO_FOLDER = "demo"
-"""Where the demo keeps its data, below the data folder."""
+"""The demo's folder, below the data folder."""
 DELTA_FOLDER = "delta"
-"""Where the pipeline keeps its Delta tables, below a cluster's folder."""
+"""The folder of the pipeline's Delta tables, below a cluster's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Invocation:
     """The global options of one call of the command.
 
     Attributes:
-        cluster: which cluster.
+        cluster: its name and settings.
         given_bootstrap_servers: Kafka's addresses, if given.
         given_redis_url: Redis' address, if given; it may hold a password.
         security: further librdkafka settings; they may hold passwords and keys.
-        schema_ids: what a schema registry's ids mean.
+        schema_ids: the schemas of a registry's ids.
         data_dir: the folder of ``controlplane up``.
         connect_timeout_s: how long to try to reach Kafka and Redis.
-        given_principal: whose name intents are to bear, if given.
+        given_principal: the principal of intents, if given.
     """
 
     cluster: ClusterConfig
@@ -50,15 +50,15 @@ class Invocation:
 
     @property
     def principal(self) -> str:
-        """Who asks: the given name, or that under which this process logs in to Kafka, or that of the system's user."""
+        """The principal of intents: the given one, or that of the login to Kafka, or the system's user."""
         return self.given_principal or self.security.get(SASL_USER) or getpass.getuser()
 
     @property
     def kafka(self) -> KafkaConfig:
-        """Where Kafka is.
+        """Kafka's addresses and security settings.
 
         Raises:
-            ConfigurationError: neither an option nor ``addresses.json`` says it.
+            ConfigurationError: neither an option nor ``addresses.json`` has them.
             UnreachableError: a local cluster is being started, and took too long.
         """
         servers = self.given_bootstrap_servers or self._embedded("bootstrap_servers", "--bootstrap-servers")
@@ -66,16 +66,16 @@ class Invocation:
 
     @property
     def redis_url(self) -> str:
-        """Where Redis is.
+        """The URL of Redis.
 
         Raises:
-            ConfigurationError: neither an option nor ``addresses.json`` says it.
+            ConfigurationError: neither an option nor ``addresses.json`` has it.
         """
         return self.given_redis_url or self._embedded("redis_url", "--redis-url")
 
     @property
     def knows_redis(self) -> bool:
-        """Whether an option or ``addresses.json`` says where this cluster's Redis is."""
+        """Whether an option or ``addresses.json`` has the URL of this cluster's Redis."""
         from controlplane.embedded.services import addresses_path, read_addresses
 
         if self.given_redis_url is not None or not addresses_path(self.home).exists():
@@ -84,7 +84,7 @@ class Invocation:
 
     @property
     def redis_place(self) -> str:
-        """Where Redis is, without the password that its URL may hold: for messages."""
+        """Redis and its address for messages, without the password that the URL may contain."""
         parts = urlsplit(self.redis_url)
         try:
             port = parts.port
@@ -94,12 +94,12 @@ class Invocation:
 
     @property
     def kafka_place(self) -> str:
-        """Where Kafka is, for messages."""
+        """Kafka and its address, for messages."""
         return f"Kafka at {self.kafka.bootstrap_servers}"
 
     @property
     def home(self) -> Path:
-        """The folder of the cluster's local data: the demo's if only the demo left addresses, else the data folder."""
+        """The folder of the cluster's local data: the demo's if only that has addresses, else the data folder."""
         from controlplane.embedded.services import addresses_path
 
         demo = self.data_dir / DEMO_FOLDER
@@ -109,9 +109,9 @@ class Invocation:
 
     @property
     def tables_dir(self) -> Path:
-        """The folder of the Delta tables of the cluster that every other command means.
+        """The folder of the Delta tables of the cluster that the other commands use.
 
-        Where no address is known, nothing runs: then it is the demo's if only the demo left tables.
+        If no address is known, no cluster runs. Then it is the demo's folder if only that has tables.
         """
         from controlplane.embedded.services import addresses_path, read_addresses
 
@@ -139,7 +139,7 @@ class Invocation:
         return str(getattr(read_addresses(self.home), name))
 
     def _wait_for_start(self) -> None:
-        """Wait for the services of the folder as long as a process is starting them.
+        """Wait for the services of the folder while a process is starting them.
 
         Raises:
             UnreachableError: they did not come up within ``--connect-timeout``.
@@ -156,4 +156,4 @@ class Invocation:
 
 
 pass_invocation = click.make_pass_decorator(Invocation)
-"""Hands the global options to a command as its first argument."""
+"""Passes the global options to a command as its first argument."""

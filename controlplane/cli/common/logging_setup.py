@@ -1,8 +1,8 @@
-"""Structured logs: one JSON object a line, or coloured text on a terminal; the standard library's logs included.
+"""Structured logs: one JSON object per line, or coloured text on a terminal, also for the standard library's logs.
 
-A command that answers and ends writes plain sentences in place of either.
+A command that ends by itself writes plain sentences instead.
 
-Each line carries the cluster; ``term`` and ``epoch`` stand in lines that were written where they are known, bound by
+Each line has the cluster. ``term`` and ``epoch`` are in lines of threads that know them, bound by
 :func:`structlog.contextvars.bind_contextvars`.
 """
 
@@ -17,7 +17,7 @@ import structlog
 
 
 class LogFormat(Enum):
-    """How log lines look."""
+    """The format of log lines."""
 
     AUTO = "auto"
     """A command: plain sentences. A service: ``console`` if standard error is a terminal, else ``json``."""
@@ -29,26 +29,26 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 CHATTY_EVENTS = {"kafka_client_log": "kafka_client"}
-"""Events of libraries that repeat themselves many times a second, with the field that names their source."""
+"""Log events of libraries that may repeat many times per second, with the field that names their source."""
 _NOT_IN_SENTENCES = frozenset({"cluster", "event", "level", "logger", "timestamp"})
 CHATTY_LINES = 3
 CHATTY_WINDOW_S = 5.0
 
 
 class ChatterLimit:
-    """A processor that lets only the first few lines of a chatty source through in each window of time.
+    """A processor that passes only the first few lines of a frequent source on in each window of time.
 
-    The first line of the next window says in ``left_out`` how many were held back.
+    The first line of the next window has the number of dropped lines in ``left_out``.
     """
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic, *, silent: bool = False) -> None:
-        """Begin with nothing held back; ``silent`` holds back all of it."""
+        """``silent`` drops every line of these sources."""
         self._monotonic_s = monotonic_s
         self._silent = silent
         self._windows: dict[tuple[str, str], tuple[float, int]] = {}
 
     def __call__(self, _logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-        """Pass the line on, or drop it."""
+        """Pass the line on or drop it."""
         name = str(event.get("event"))
         if name not in CHATTY_EVENTS:
             return event
@@ -68,7 +68,7 @@ class ChatterLimit:
 
 
 def plain_line(_logger: object, _method: str, event: structlog.typing.EventDict) -> str:
-    """A log line as a sentence among a command's own: the event with its fields, without time and origin."""
+    """A log line as a plain sentence: the event with its fields, without time and origin."""
     exception = event.pop("exception", None)
     fields = ", ".join(f"{name}: {value}" for name, value in event.items() if name not in _NOT_IN_SENTENCES)
     sentence = f"{event.get('level')}: {event.get('event')}" + (f" ({fields})" if fields else "")
@@ -78,20 +78,20 @@ def plain_line(_logger: object, _method: str, event: structlog.typing.EventDict)
 def configure_logging(
     cluster: str, level: str, log_format: LogFormat, stream: TextIO | None = None, *, of_service: bool = True
 ) -> None:
-    """Send structlog's and the standard library's lines to one stream in one form.
+    """Send structlog's and the standard library's lines to one stream in one format.
 
     Args:
         cluster: bound to every line.
         level: one of :data:`LOG_LEVELS`.
         log_format: see :class:`LogFormat`.
-        stream: standard error if not given; results on standard output stay clean.
-        of_service: whether the process runs until it is stopped. For any other, what chatty libraries say is left out
-            unless the level is ``debug``: what of it matters is in the messages of errors.
+        stream: standard error if not given, so that standard output has results only.
+        of_service: whether the process runs until it is stopped. Otherwise lines of frequent sources are dropped
+            unless the level is ``debug``, because the messages of errors contain what matters of them.
     """
     target = sys.stderr if stream is None else stream
 
     def add_cluster(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-        # Not a context variable: those are per thread, and every thread's lines carry the cluster.
+        # Not a context variable: those are per thread, and the lines of every thread have the cluster.
         event.setdefault("cluster", cluster)
         return event
 
@@ -122,7 +122,7 @@ def configure_logging(
     root_logger = logging.getLogger()
     root_logger.handlers[:] = [handler]
     root_logger.setLevel(level.upper())
-    # Spark's bridge tells of every call from the other side.
+    # Spark's bridge logs every call from the JVM.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     structlog.configure(
         processors=[

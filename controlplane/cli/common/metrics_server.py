@@ -21,7 +21,7 @@ def metrics_port_option(command: _Command) -> _Command:
 
 
 def serve_metrics(port: int | None) -> None:
-    """Serve this process's metrics until it ends; nothing without a port.
+    """Serve this process's metrics until it ends; without a port, do nothing.
 
     Raises:
         PrerequisiteError: the port is taken.

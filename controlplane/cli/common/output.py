@@ -12,13 +12,13 @@ from controlplane.core.values.canonical import CanonicalValue
 from controlplane.inspection.records import Record, Records
 
 DEFAULT_LIMIT = 50
-"""How many rows a table prints whose length grows with the log."""
+"""The number of rows that a table prints if its length grows with the log."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class OutputFormat(Enum):
-    """How a reading command prints its result."""
+    """The output formats of reading commands."""
 
     TEXT = "text"
     JSON = "json"
@@ -43,7 +43,7 @@ def limit_option(command: _Command) -> _Command:
         type=click.IntRange(min=0),
         default=DEFAULT_LIMIT,
         metavar="N",
-        help="The most rows that a table prints; 0 prints all, as JSON always does.",
+        help="The most rows that a table prints; 0 prints all. JSON always has all.",
     )(command)
 
 
@@ -53,11 +53,11 @@ def print_json(value: CanonicalValue) -> None:
 
 
 def print_result(result: Record | Sequence[Record], columns: Sequence[str], output_format: OutputFormat) -> None:
-    """Print one row (a JSON object) or several (a JSON list) in the format that was asked for.
+    """Print one row (a JSON object) or several (a JSON list) in the given format.
 
     Args:
         result: what to print.
-        columns: which fields the table has, in order; the JSON has all.
+        columns: the fields of the table, in order; the JSON has all fields.
         output_format: a table or JSON.
     """
     if output_format is OutputFormat.TEXT:
@@ -67,11 +67,11 @@ def print_result(result: Record | Sequence[Record], columns: Sequence[str], outp
 
 
 def print_rows(rows: Records, columns: Sequence[str], title: str = "") -> None:
-    """Print rows as a table: drawn on a terminal, plain aligned text elsewhere.
+    """Print rows as a table: with lines on a terminal, as aligned text elsewhere.
 
     Args:
-        rows: what to print; a field that a row lacks is left empty.
-        columns: which fields, in order.
+        rows: the rows; a missing field is left empty.
+        columns: the fields, in order.
         title: a line above the table.
     """
     cells = [[cell_text(row.get(column)) for column in columns] for row in rows]
@@ -91,7 +91,7 @@ def print_first_rows(rows: Records, columns: Sequence[str], limit: int) -> None:
 
 
 def print_last_rows(rows: Records, columns: Sequence[str], limit: int) -> None:
-    """Print the last rows as a table, and before it how many are left out; with a limit of 0, all."""
+    """Print the last rows as a table, and before it the number of omitted ones; with a limit of 0, all."""
     shown = rows[-limit:] if limit else rows
     if len(shown) < len(rows):
         click.echo(f"{len(rows) - len(shown):,} more rows before these: --limit 0 prints all")
@@ -124,7 +124,7 @@ def _print_drawn(cells: list[list[str]], headings: Sequence[str], title: str) ->
     for heading in headings:
         table.add_column(heading)
     for row in cells:
-        # Text, so that a value in square brackets is not taken for markup.
+        # Text, so that a value in square brackets is not parsed as markup.
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
 

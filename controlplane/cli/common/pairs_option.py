@@ -1,4 +1,4 @@
-"""Options whose values are pairs, given one by one or as files of such lines."""
+"""Options whose values are pairs, given one by one or as files with one pair per line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +10,9 @@ def pairs_of(option: str, texts: Sequence[str], form: str = "key=value") -> list
     """The pairs in an option's values, in their order.
 
     Args:
-        option: its name, for messages.
+        option: the option's name, for messages.
         texts: each a pair or a file of such lines, where ``#`` begins a comment line.
-        form: what a pair looks like, for messages.
+        form: the form of a pair, for messages.
 
     Raises:
         ConfigurationError: a text is neither, or a line of a file is no pair.

@@ -1,4 +1,4 @@
-"""Opening the log for a command that reads: tried until it answers or the time is over, closed at the end."""
+"""Opening the log for a reading command, with retries until a timeout, and closing it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -14,14 +14,14 @@ from controlplane.inspection.source import LogSource
 
 
 def say_that_nobody_led(invocation: Invocation, what: str) -> None:
-    """Say on standard error why there is nothing to print, and what would change that.
+    """Print on standard error that the cluster has nothing to print yet, and how to start a controller.
 
     Args:
-        invocation: which cluster.
-        what: what it does not have, for example ``routing table``.
+        invocation: the cluster.
+        what: the missing thing, for example ``routing table``.
 
     Raises:
-        LogContinuityError: somebody has led it: the log was deleted or recreated.
+        LogContinuityError: a controller has led the cluster: the log was deleted or recreated.
     """
     with reading(invocation) as source:
         refuse_lost_log(source)
@@ -34,12 +34,12 @@ def say_that_nobody_led(invocation: Invocation, what: str) -> None:
 
 @contextmanager
 def reading(invocation: Invocation, work: str = "reading the log", first_topic: str = DECISIONS) -> Iterator[LogSource]:
-    """A reader of the cluster's log that has answered once.
+    """A reader of the cluster's log for which Kafka has answered once.
 
     Args:
-        invocation: which cluster.
-        work: what is said on standard error every two seconds while the block goes on; empty if the caller says it.
-        first_topic: which topic has to be there; one that this user may read.
+        invocation: the cluster.
+        work: the progress message, printed on standard error every two seconds inside the block; empty for none.
+        first_topic: a topic that has to exist and that this user may read.
 
     Raises:
         UnreachableError: Kafka did not answer within ``--connect-timeout``.

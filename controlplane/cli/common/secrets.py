@@ -1,4 +1,4 @@
-"""Secrets on the command line: every user of the machine sees them in the list of processes, so none is taken there."""
+"""Secrets on the command line are refused, because every user of the machine sees them in the list of processes."""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -12,15 +12,15 @@ _SECRET_WORDS = ("password", "secret", "key.pem", "token", "jaas")
 
 
 def refuse_secrets_in_sight(context: click.Context, security: Mapping[str, str], redis_url: str | None) -> None:
-    """Refuse secrets that were given as words of the command line.
+    """Refuse secrets that were given on the command line.
 
     Args:
-        context: of the global options: it knows where each came from.
+        context: of the global options, with the source of each value.
         security: the settings that were given as ``KEY=VALUE``, not in a file.
         redis_url: Redis' address.
 
     Raises:
-        ConfigurationError: there is one; the message does not repeat it.
+        ConfigurationError: there is one. The message does not contain it.
     """
     if context.get_parameter_source("security") is ParameterSource.COMMANDLINE:
         seen = [name for name in security if any(word in name.lower() for word in _SECRET_WORDS)]

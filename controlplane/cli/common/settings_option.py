@@ -22,7 +22,7 @@ def parse_settings(option: str, defaults: T, settings: Sequence[str]) -> T:
     Raises:
         ConfigurationError: an unknown name, a value of another type, or settings that contradict each other.
     """
-    # Read back once: a field of fractions whose default is written as a whole number takes fractions all the same.
+    # Converted once, so that a field of type float whose default is a whole number accepts fractions.
     plain = to_canonical(from_canonical(type(defaults), to_canonical(defaults)))
     known = dict(_leaves(plain, ""))
     for setting in settings:
@@ -53,7 +53,7 @@ def _parsed(option: str, name: str, text: str, known: CanonicalValue) -> Canonic
 
 
 def _leaves(plain: CanonicalValue, prefix: str) -> Iterator[tuple[str, CanonicalValue]]:
-    """Every field by its dotted name; an empty map is one, open to entries of any name."""
+    """Every field by its dotted name. An empty map is one field, which accepts entries of any name."""
     if not isinstance(plain, dict) or not plain:
         yield prefix, plain
         return

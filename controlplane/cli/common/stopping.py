@@ -9,7 +9,7 @@ from types import FrameType
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT or SIGTERM sets; a second signal ends the process the ordinary way. Main thread only."""
+    """An event that SIGINT or SIGTERM sets. A second signal has its default effect. Main thread only."""
     stop = threading.Event()
     former = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -19,7 +19,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         restore()
-        # The main thread may hold the event's lock at this moment, so another thread sets it.
+        # The main thread may hold the event's lock, so another thread sets the event.
         threading.Thread(target=stop.set, name="stop-on-signal").start()
 
     for number in former:

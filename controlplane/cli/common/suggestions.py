@@ -14,7 +14,7 @@ def suggestion(name: str, known: Collection[str]) -> str:
 
 
 def did_you_mean(name: str, known: Collection[str]) -> str:
-    """The known names that are similar to this one; without any, the names that the cluster knows."""
+    """The similar known names; if there are none, the names that the cluster knows."""
     similar = suggestion(name, known)
     if similar:
         return similar

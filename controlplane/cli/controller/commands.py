@@ -1,4 +1,4 @@
-"""``controlplane controller``: a process that stands for election and leads."""
+"""``controlplane controller``: a process that stands for election, and leads while it has the lease."""
 
 import os
 import socket
@@ -28,16 +28,18 @@ from controlplane.inspection import states
 
 @click.group()
 def controller() -> None:
-    """The controllers: one leads, the others stand by."""
+    """The controllers: one leads, the others are standbys."""
 
 
 @controller.command("run")
-@click.option("--controller-id", help="Its name, unique in the cluster.  [default: host name and process id]")
+@click.option(
+    "--controller-id", help="The controller's id, unique in the cluster.  [default: host name and process id]"
+)
 @lease_options
 @click.option(
     "--tick-interval-ms",
     default=DEFAULT_TICK_INTERVAL_MS,
-    help=f"How often it marks the time in the log, 10 to {MAX_TICK_GAP_MS}.",
+    help=f"The interval of its ticks in the log, 10 to {MAX_TICK_GAP_MS}.",
 )
 @click.option("--follow-only", is_flag=True, help="Follow the log and never stand for election.")
 @click.option(
@@ -54,7 +56,7 @@ def controller() -> None:
     multiple=True,
     metavar="NAME=VALUE",
     help="When this controller, while it leads, writes the next snapshot of the state: after_decisions=10000, "
-    "after_bytes=67108864 or after_ms=3600000, whatever comes first; repeatable.",
+    "after_bytes=67108864 or after_ms=3600000, whichever comes first; repeatable.",
 )
 @click.option(
     "--slot-policy-file",
@@ -108,10 +110,10 @@ def run(  # noqa: PLR0913 - one parameter for each option
         with connections.lease_store(invocation.cluster, config.redis_url) as store:
             reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
             if not follow_only:
-                # A right that is missing is an error now; in a take-over it counts as no answer.
+                # A missing right is an error here. In a take-over it would count as no answer.
                 reach(invocation.redis_place, invocation.connect_timeout_s, store.read_log_id)
         with reading(invocation) as source:
-            # Read only where there is something to compare.
+            # Read only if there is something to compare.
             ruling = states.read_state(source) if policy_settings else State()
         if ruling.log_id:
             _warn_of_overruled(invocation.cluster.name, policy_settings, policy, ruling.cluster.policy)
@@ -123,7 +125,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
 
 def _warn_of_overruled(cluster: str, settings: Sequence[str], asked: ClusterPolicy, ruling: ClusterPolicy) -> None:
-    """Say once which of the settings have no effect because the log, which rules, says something else."""
+    """Print once which of the settings have no effect because the policy in the log differs."""
     names = list(dict.fromkeys(setting.partition("=")[0] for setting in settings))
     differing = [name for name in names if _field(ruling, name) != _field(asked, name)]
     if differing:

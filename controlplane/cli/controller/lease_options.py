@@ -1,4 +1,4 @@
-"""The options by which a controller says how it stands for election."""
+"""The options for the way in which a controller stands for election."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from controlplane.config import DEFAULT_LEASE_PROFILE, SOFA_LEASE_PROFILE, Lease
 from controlplane.errors import ConfigurationError
 
 _OF_THE_DEFAULT = ("lease_duration_ms", "priority", "handover_after_ms", "stop_when_lease_store_is_lost")
-"""Options that lease profile ``sofa`` has no use for, by the names of their parameters."""
+"""Options that lease profile ``sofa`` does not use, by the names of their parameters."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseChoice:
-    """What the options say.
+    """The values of the options.
 
     Attributes:
         lease: the lease's durations.
         sofa_lease: SOFARegistry's lock in place of the lease, or None.
-        stop_when_store_is_lost: give up leading when Redis is lost.
+        stop_when_store_is_lost: whether to step down when Redis does not answer.
     """
 
     lease: LeaseConfig
@@ -34,7 +34,7 @@ class LeaseChoice:
 
 
 def lease_options(command: _Command) -> Callable[..., Any]:
-    """The options of a command that stands for election, handed to it as one ``lease``."""
+    """The options of a command that stands for election, passed to it as one ``lease``."""
 
     @wraps(command)
     def with_lease(
@@ -55,20 +55,20 @@ def lease_options(command: _Command) -> Callable[..., Any]:
     duration = click.option(
         "--lease-duration-ms",
         default=LeaseConfig().duration_ms,
-        help="How long the lease lasts without a renewal; then others take over. Lease profile 'sofa' has a "
-        "--lease-setting duration_ms instead.",
+        help="How long the lease lasts without a renewal; then another controller takes over. Lease profile 'sofa' "
+        "has a --lease-setting duration_ms instead.",
     )
     stops = click.option(
         "--stop-when-lease-store-is-lost",
         is_flag=True,
-        help="Give up leading when Redis has not answered for a lease; the default leads on.",
+        help="Step down when Redis has not answered for a lease duration; the default leads on.",
     )
     profile = click.option(
         "--lease-profile",
         type=click.Choice([DEFAULT_LEASE_PROFILE, SOFA_LEASE_PROFILE]),
         default=DEFAULT_LEASE_PROFILE,
         show_default=True,
-        help="How it stands for election: by our lease, or as SOFARegistry's meta servers do.",
+        help="How it stands for election: by the default lease, or as SOFARegistry's meta servers do.",
     )
     setting = click.option(
         "--lease-setting",
@@ -82,14 +82,14 @@ def lease_options(command: _Command) -> Callable[..., Any]:
         type=click.IntRange(min=0),
         default=LeaseConfig().priority,
         show_default=True,
-        help="How much this controller is preferred; others leave a free lease to a greater one for half a lease.",
+        help="The priority of this controller; others leave a free lease to a greater one for half a lease duration.",
     )
     handover = click.option(
         "--handover-after-ms",
         type=click.IntRange(min=0),
         default=LeaseConfig().handover_after_ms,
         show_default=True,
-        help="A leader hands over to a preferred standby when both have lasted for so long; 0 never does.",
+        help="A leader hands over to a preferred standby after both have run for this long; 0: never.",
     )
     return duration(stops(preferred(handover(profile(setting(with_lease))))))
 

@@ -1,1 +1,1 @@
-"""What commands that send an intent have in common: options, sending, the answer, and a dry run."""
+"""Code of commands that send an intent: options, sending, the answer, and the dry run."""

@@ -1,4 +1,4 @@
-"""What would happen, for people."""
+"""The effect of supposed changes, as text."""
 
 import click
 
@@ -11,7 +11,7 @@ ROW_COLUMNS = ("slot", "before", "after")
 
 
 def print_refusal(effect: Effect) -> None:
-    """Print what could not be, and nothing of what could."""
+    """Print the answers to the changes that are refused, and no others."""
     for answer in unwanted_answers(effect.answers):
         click.echo(f"{answer.kind}: {answer.outcome.value}: {answer.detail}")
     for refusal in effect.refusals:

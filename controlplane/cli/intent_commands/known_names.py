@@ -26,10 +26,10 @@ def even_unknown_option(command: _Command) -> _Command:
 
 
 def refuse_unknown_names(invocation: Invocation, arguments: Mapping[str, str]) -> None:
-    """Refuse a node or slot that the cluster does not know; a cluster that no controller has led yet knows none.
+    """Refuse a node or slot that the cluster does not know. A cluster that no controller has led yet knows none.
 
     Raises:
-        ConfigurationError: there is no such node or slot; the message says what may be meant.
+        ConfigurationError: there is no such node or slot. The message lists similar names.
     """
     if "node" not in arguments and "slots" not in arguments:
         return

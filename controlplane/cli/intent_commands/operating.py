@@ -1,4 +1,4 @@
-"""The options of commands that change the cluster, and how their intents are sent or only tried out."""
+"""The options of commands that change the cluster, and sending or simulating their intents."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,14 +32,14 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How an operation is to be carried out.
+    """The values of the options of one operation.
 
     Attributes:
-        wait_s: how long to wait for the leader's answer; 0 only sends.
-        reason: why, for people; the answer in the log repeats it.
-        dry_run: only show what would happen.
+        wait_s: how long to wait for the leader's answer; 0 sends without waiting.
+        reason: a text that the answer in the log repeats.
+        dry_run: whether to print the effect without sending anything.
         output_format: a table or JSON.
-        slot_policy_files: where the cluster's own slot policies are, for a dry run.
+        slot_policy_files: the files of the cluster's own slot policies, for a dry run.
         even_unknown: send the intent even if the cluster does not know the node.
     """
 
@@ -52,7 +52,7 @@ class Manner:
 
 
 def slot_policy_files_option(command: _Command) -> _Command:
-    """The ``--slot-policy-file`` option of commands that look at what slot policies do."""
+    """The ``--slot-policy-file`` option of commands that use slot policies."""
     return click.option(
         "--slot-policy-file",
         "slot_policy_files",
@@ -64,7 +64,7 @@ def slot_policy_files_option(command: _Command) -> _Command:
 
 
 def operation_options(command: _Command) -> Callable[..., Any]:
-    """The options of every operation, handed to the command as one ``manner``."""
+    """The options of every operation, passed to the command as one ``manner``."""
 
     @wraps(command)
     def with_manner(
@@ -80,18 +80,18 @@ def operation_options(command: _Command) -> Callable[..., Any]:
         manner = Manner(wait_s, reason, dry_run, output_format, slot_policy_files, even_unknown)
         return command(*arguments, manner=manner, **options)
 
-    dry = click.option("--dry-run", is_flag=True, help="Only print what would happen; nothing is sent.")
+    dry = click.option("--dry-run", is_flag=True, help="Print the effect without sending anything.")
     why = click.option(
-        "--reason", default="", metavar="TEXT", help="The reason, for people; the answer in the log repeats it."
+        "--reason", default="", metavar="TEXT", help="A reason, which is stored with the answer in the log."
     )
     return wait_option(why(dry(slot_policy_files_option(format_option(with_manner)))))
 
 
 def operate(invocation: Invocation, kind: IntentKind, arguments: Mapping[str, str], manner: Manner) -> ExitStatus:
-    """Send an intent and print its answer, or only print what it would do.
+    """Send an intent and print its answer, or only print its effect.
 
     Returns:
-        done; failed if it was refused or superseded; unreachable if nobody answered.
+        done; failed if it was refused or superseded; unreachable if no leader answered.
 
     Raises:
         ConfigurationError: no cluster could carry it out, or this cluster does not know the node or slot.
@@ -113,17 +113,17 @@ def show_effect(
     row_count: int,
     output_format: OutputFormat,
 ) -> ExitStatus:
-    """Print what would happen.
+    """Print the effect of supposed changes.
 
     Args:
-        invocation: to which cluster.
-        changes: what is supposed to happen together, to a cluster in this state.
-        slot_policy_files: where the cluster's own slot policies are, if it uses one.
-        row_count: how many of the rows that change a table shows; JSON has all.
+        invocation: the cluster.
+        changes: the changes, supposed together, for a cluster in this state.
+        slot_policy_files: the files of the cluster's own slot policies, if it uses one.
+        row_count: how many of the changed rows a table shows; JSON has all.
         output_format: a table or JSON.
 
     Returns:
-        done; failed if some of it could not happen.
+        done; failed if one of the changes would be refused.
     """
     policies = load_slot_policies(slot_policy_files)
     with reading(invocation) as source:
@@ -147,7 +147,7 @@ def show_effect(
 
 
 def _in_words(answer: IntentAnswered, supposed: Sequence[Change]) -> IntentAnswered:
-    """The answer with kinds and arguments in place of the ids of supposed intents, which only this command knows."""
+    """The answer with kind and arguments in place of the id of the supposed intent, which only this command knows."""
     detail = answer.detail
     for change in supposed:
         if isinstance(change, Intent):

@@ -36,10 +36,10 @@ def wait_option(command: _Command) -> _Command:
 
 
 def new_intent(kind: IntentKind, arguments: Mapping[str, str], principal: str) -> Intent:
-    """An intent of this principal under an id of its own.
+    """A new intent of this principal, with a new id.
 
     Raises:
-        ConfigurationError: no cluster could ever carry it out.
+        ConfigurationError: no cluster could carry it out.
     """
     check_arguments(kind, arguments)
     return Intent(f"{kind.value}-{uuid.uuid4().hex[:12]}", kind.value, principal, dict(arguments))
@@ -52,10 +52,10 @@ def ask(
     wait_s: float,
     output_format: OutputFormat,
 ) -> ExitStatus:
-    """Send an intent and print what became of it.
+    """Send an intent and print its answer.
 
     Returns:
-        done if it was done, or sent without waiting; failed if it was refused or superseded; unreachable if nobody
+        done if it was done, or sent without waiting; failed if it was refused or superseded; unreachable if no leader
         answered.
     """
     intent = new_intent(kind, arguments, invocation.principal)

@@ -1,4 +1,4 @@
-"""``controlplane leader``: who leads."""
+"""``controlplane leader``: the leader, the lease and the terms."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,13 @@ def leader() -> None:
 @format_option
 @pass_invocation
 def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
-    """Print who holds the lease, and the last term that was opened in the log. Status 3 if no controller holds it.
+    """Print the holder of the lease, and the last term that was opened in the log. Status 3 if no controller holds it.
 
-    Where Redis does not answer, the lease is unknown: what the log says is printed, and the status is 3 as well.
+    If Redis does not answer, the lease is unknown. The command then prints what is in the log, with status 3 as well.
 
-    Contenders are the standbys that have asked for the lease lately; observers never do.
+    Contenders are the standbys that have asked for the lease recently. Observers never ask for it.
 
-    Under lease profile 'sofa' the lease is SOFARegistry's lock: every field of its record is printed, too.
+    Under lease profile 'sofa' the lease is SOFARegistry's lock, and every field of its record is printed, too.
     """
     lease, contenders, locks, silence = _look_at_lease(invocation)
     with reading(invocation) as source:
@@ -74,7 +74,7 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
 def _look_at_lease(
     invocation: Invocation,
 ) -> tuple[LeaseHeld | LeaseMissing | None, Sequence[Contending], Sequence[LockReading], RetryableError | None]:
-    """The lease, who asks for it, and the locks; or nothing of them, and how their store did not answer."""
+    """The lease, the contenders and the locks; or none of them, and the error of the lease store."""
     try:
         with connections.lease_store(invocation.cluster, invocation.redis_url) as store:
             lease = reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
@@ -90,11 +90,12 @@ def _look_at_lease(
 @format_option
 @pass_invocation
 def history(invocation: Invocation, *, count: int, output_format: OutputFormat) -> ExitStatus:
-    """Print the last terms of the decision log, oldest first: who led, from when on, and why it ended.
+    """Print the last terms of the decision log, oldest first, with the leader, the times, and the reason for the end.
 
-    Times are those of decisions. Where nothing has to be decided there is none for hours, so that the time between the
-    last decision of a term and the first one of the next does not say how long there was no leader. Why a term ended is
-    what the log can tell; who leads now, 'controlplane leader show'. However long the log, only a few records are read.
+    Times are those of decisions. A leader without anything to decide may write none for hours, so the time between the
+    last decision of a term and the first decision of the next is not the time without a leader. The reason for the end
+    of a term is derived from the log. The present leader is shown by 'controlplane leader show'. Only a few records are
+    read, however long the log is.
     """
     with reading(invocation) as source:
         found = [term for term, _ in zip(terms_backwards(source), range(count), strict=False)]
@@ -106,20 +107,23 @@ def history(invocation: Invocation, *, count: int, output_format: OutputFormat) 
 
 @leader.command("resign")
 @click.option(
-    "--controller", "name", metavar="NAME", help="Only if this one leads.  [default: the one that opened the last term]"
+    "--controller",
+    "name",
+    metavar="NAME",
+    help="Only if this controller leads.  [default: the one that opened the last term]",
 )
-@click.option("--force", is_flag=True, help="Ask even if Redis does not answer.")
+@click.option("--force", is_flag=True, help="Send the request even if Redis does not answer.")
 @operation_options
 @pass_invocation
 def resign(invocation: Invocation, *, name: str | None, force: bool, manner: Manner) -> ExitStatus:
-    """Let the leader hand over: it gives its lease back at once, and lets others come first.
+    """Make the leader hand over: it gives its lease back at once and waits, so that another controller gets it first.
 
-    Without Redis no controller can be elected, and the cluster would have no leader until it is back: where its address
-    is known it has to answer first, unless --force is given.
+    Without Redis no controller can be elected, and the cluster would have no leader until Redis is back. If the address
+    of Redis is known, Redis therefore has to answer first, unless --force is given.
 
-    Where no other controller stands for election, the same one leads again after a while, in a new term. Under lease
-    profile 'sofa' a lock cannot be given back: there is no leader until it has run out, and then the same controller
-    may lead again although others stand.
+    If no other controller stands for election, the same one leads again after a while, in a new term. Under lease
+    profile 'sofa' a lock cannot be given back: there is no leader until it has expired, and then the same controller
+    may lead again although others stand for election.
     """
     if not (force or manner.dry_run) and invocation.knows_redis:
         _require_lease_store(invocation)
@@ -155,17 +159,17 @@ def _require_lease_store(invocation: Invocation) -> None:
 
 @leader.command("force-refresh")
 @click.argument("owner")
-@click.option("--duration-ms", type=click.IntRange(min=1), required=True, help="The lock's duration from now on.")
+@click.option("--duration-ms", type=click.IntRange(min=1), required=True, help="The new duration of the lock.")
 @click.option("--data-center", default=SofaLeaseConfig().data_center, show_default=True, help="Which lock.")
 @click.option("--lock-name", default=SofaLeaseConfig().lock_name, show_default=True, help="Which lock.")
 @pass_invocation
 def force_refresh(
     invocation: Invocation, *, owner: str, duration_ms: int, data_center: str, lock_name: str
 ) -> ExitStatus:
-    """Give the lock of lease profile 'sofa' another duration and date it now, if OWNER owns it.
+    """Renew the lock of lease profile 'sofa' with another duration, if OWNER owns it.
 
-    SOFARegistry's forceRefresh. A short duration lets others take over soon after the owner has died. Exits with 1 if
-    there is no such lock, or another owns it.
+    This is SOFARegistry's forceRefresh. With a short duration another controller can take over soon after the owner has
+    died. Exits with 1 if there is no such lock, or another controller owns it.
     """
     lock = SofaLeaseConfig(data_center, lock_name)
     with connections.lock_store(invocation.cluster, invocation.redis_url, lock) as store:

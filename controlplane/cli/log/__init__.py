@@ -1,1 +1,1 @@
-"""``controlplane log``, ``audit`` and ``snapshot``: the decision log and what is kept of it."""
+"""``controlplane log``, ``audit`` and ``snapshot``: the decision log and its snapshots."""

@@ -1,4 +1,4 @@
-"""``controlplane audit``: every decision is taken again from the recorded inputs, and compared."""
+"""``controlplane audit``: repeats every decision from its recorded inputs and compares the result with the log."""
 
 import time
 from collections import Counter
@@ -27,15 +27,16 @@ from controlplane.inspection.auditing import Auditor
 def audit(
     invocation: Invocation, *, slot_policy_files: tuple[Path, ...], limit: int, output_format: OutputFormat
 ) -> ExitStatus:
-    """Take every decision again from the recorded inputs, and compare.
+    """Repeat every decision from its recorded inputs, and compare the result with the log.
 
-    The inputs are read up to the positions of each decision, the decision is taken again by this program's own code,
-    and every field has to be what stands in the log. A difference is named with its epoch, field and causes, and the
-    inputs that the decision took up. It only reads, and may run beside a live cluster: it audits up to the present end.
+    The command reads the inputs up to the positions of each decision, repeats the decision with its own code, and
+    compares every field with the log. A difference is printed with its epoch, field and causes, and with the inputs
+    that the decision took up. The command only reads and can run on a live cluster, up to the end that it finds at its
+    start.
 
-    Decisions whose inputs are no longer kept are followed only: their digests have to fit. 'controlplane log verify'
-    checks them from outside. What a leader did too late is no difference, but what it left undone is one at its next
-    decision. Exits with 1 if anything differs.
+    Decisions whose inputs are no longer kept are only followed: their digests have to match. 'controlplane log verify'
+    checks these independently. A late decision is no difference. An omission is one, at the next decision. Exits with 1
+    if anything differs.
     """
     log_audit = LogAudit(load_slot_policies(slot_policy_files))
     differences: list[Difference] = []
@@ -62,7 +63,7 @@ def audit(
 
 
 def _sentence(log_audit: LogAudit, followed: Counter[str], differences: Sequence[Difference]) -> str:
-    """What was audited and what came out, a line for each thing that has to be known."""
+    """The extent and the result of the audit, in lines."""
     since = "" if log_audit.first_retaken is None else f" from decision {log_audit.first_retaken} on"
     epoch = log_audit.state.epoch
     lines = [f"{log_audit.retaken:,} of {log_audit.decisions:,} decisions taken again{since}, up to epoch {epoch}"]

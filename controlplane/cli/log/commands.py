@@ -36,12 +36,14 @@ from controlplane.topic_reading.decision_stream import DecisionStream
 
 @click.group()
 def log() -> None:
-    """The decision log: what was decided, why, and how much it moved."""
+    """The decision log: decisions, their causes, and the moves that they made."""
 
 
 @log.command("show")
 @click.option("--last", "count", type=click.IntRange(min=1), default=20, metavar="N", help="How many decisions.")
-@click.option("--seq", type=click.IntRange(min=1), metavar="N", help="Only this decision, with the rows it changed.")
+@click.option(
+    "--seq", type=click.IntRange(min=1), metavar="N", help="Only this decision, with the rows that it changed."
+)
 @click.option(
     "--epoch", type=click.IntRange(min=0), metavar="N", help="Only the decisions of this epoch, with their rows."
 )
@@ -53,7 +55,10 @@ def log() -> None:
     help="Only the decisions that changed the row of this slot.",
 )
 @click.option(
-    "--node", "node_id", metavar="NAME", help="Only the decisions about this node, with the rows that it was or is in."
+    "--node",
+    "node_id",
+    metavar="NAME",
+    help="Only the decisions about this node, with the rows that had it before or after.",
 )
 @limit_option
 @format_option
@@ -71,8 +76,8 @@ def show(
 ) -> ExitStatus:
     """Print the last decisions, oldest first: causes, moves, certificate, shortfalls and answers to intents.
 
-    "moves planned" and "least moves" are those of the whole plan; "moves carried out" are those of the decision itself,
-    "moves left" those that the plan has still to make. A shortfall is a requirement that the plan cannot meet, with
+    "moves planned" and "least moves" are those of the whole plan, "moves carried out" those of the decision itself, and
+    "moves left" those that the plan still has to make. A shortfall is a requirement that the plan cannot meet, with
     the reason. With --seq, --epoch, --slot or --node the whole log is read, and each changed row is printed with its
     holders before and after, the slot leader first, and the cause. Exits with 1 if the log holds no such decision.
     """
@@ -114,7 +119,7 @@ def _show_rows(
 
 
 def _why_none(wanted: LogFilter, state: State) -> str:
-    """That the cluster knows no such slot or node, to be added to a message; empty if it knows them."""
+    """A text for a message, that the cluster knows no such slot or node; empty if it knows them."""
     known = known_nodes(state)
     if wanted.slot_id is not None and wanted.slot_id >= len(state.slots.table):
         return f": there is no slot {wanted.slot_id}, the cluster's slots are 0 to {len(state.slots.table) - 1}"
@@ -125,15 +130,15 @@ def _why_none(wanted: LogFilter, state: State) -> str:
 
 @log.command("replay")
 @click.option("--to-seq", type=click.IntRange(min=1), metavar="N", help="Stop after this decision.")
-@click.option("--from-snapshot", is_flag=True, help="Begin from the nearest snapshot instead of the log's start.")
+@click.option("--from-snapshot", is_flag=True, help="Begin at the nearest snapshot instead of the log's start.")
 @format_option
 @pass_invocation
 def replay(
     invocation: Invocation, *, to_seq: int | None, from_snapshot: bool, output_format: OutputFormat
 ) -> ExitStatus:
-    """Replay the log, and print the digest of the state that it leads to, and the speed of the replay.
+    """Apply the log again, and print the digest of the resulting state and the speed.
 
-    Each decision has to continue the one before and to lead to the state digest that it carries; the command ends at
+    Each decision has to continue the previous one and to lead to the state digest that it carries. The command ends at
     the first one that does not. A replay from the start and one from a snapshot lead to the same digest.
     """
     began_s = time.monotonic()
@@ -153,10 +158,10 @@ def replay(
 
 
 class _Progress:
-    """Prints every two seconds how many decisions of a long log are done."""
+    """Prints the number of processed decisions every two seconds."""
 
     def __init__(self, done: str) -> None:
-        """``done`` is what happens to decisions, for example ``folded``."""
+        """``done`` is the word for the message, for example ``folded``."""
         self._done = done
         self._count = 0
         self._told_s = time.monotonic()
@@ -173,7 +178,7 @@ class _Progress:
 @click.option(
     "--epoch",
     type=click.IntRange(min=1),
-    help="Print only complaints about this epoch; the whole log is checked all the same.",
+    help="Print only complaints about this epoch; the whole log is checked in any case.",
 )
 @slot_policy_files_option
 @limit_option
@@ -202,7 +207,7 @@ def verify(
     if epoch is not None:
         if epoch > newest and not verification.broken:
             raise PrerequisiteError(f"epoch {epoch} is not there yet: the newest one is {newest}")
-        # Behind a break nothing was checked: then the break is what there is to tell.
+        # After a break nothing was checked, so the break itself is printed.
         complaints = [each for each in complaints if each.epoch == epoch or (verification.broken and epoch > newest)]
     if not verification.decisions:
         say_that_nobody_led(invocation, "decisions")
@@ -219,7 +224,7 @@ def verify(
 
 
 def _say_what_was_not_known(verification: LogVerification) -> None:
-    """Complaints about dead nodes in the table may be wrong where the slot policy is not known here."""
+    """Warn that complaints about dead nodes in the table may be wrong if the slot policy is unknown."""
     names = ", ".join(repr(name) for name in sorted(verification.unknown_slot_policies))
     click.echo(
         f"slot policy {names} is not known here, and was held to leave no dead node in the table: if it may do so, "

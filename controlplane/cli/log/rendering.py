@@ -1,4 +1,4 @@
-"""What checks of the decision log found, in sentences."""
+"""The results of checks of the decision log, in sentences."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from controlplane.core.verification.log_verification import Complaint, LogVerifi
 
 
 def verification_line(verification: LogVerification, complaints: Sequence[Complaint], epoch: int | None) -> str:
-    """What was checked and what came out, of the whole log or of one epoch, in a sentence."""
+    """The extent and the result of the check of the whole log or of one epoch, in a sentence."""
     newest, certificates = verification.state.epoch, verification.certificates
     checked = f"{verification.decisions:,} decisions up to epoch {newest}, {certificates:,} certificates"
     checked += "" if epoch is None else f"; of epoch {epoch}"

@@ -1,4 +1,4 @@
-"""``controlplane snapshot``: the snapshots of the state, from which controllers and commands begin."""
+"""``controlplane snapshot``: the snapshots of the state, from which controllers and commands start."""
 
 import click
 
@@ -13,7 +13,7 @@ from controlplane.inspection.snapshots import SNAPSHOT_FIELDS, read_snapshots, s
 
 @click.group()
 def snapshot() -> None:
-    """The snapshots of the state, from which controllers and commands begin."""
+    """The snapshots of the state, from which controllers and commands start."""
 
 
 @snapshot.command("list")
@@ -22,7 +22,7 @@ def snapshot() -> None:
 def list_snapshots(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     """Print the snapshots, newest first, and the problem of each that cannot be used.
 
-    Each is read whole and compared with the log, as a controller would do it. Exits with 1 if none can be used.
+    Each is read completely and compared with the log, as a controller would do. Exits with 1 if none can be used.
     """
     with reading(invocation, "reading the snapshots") as source:
         rows = [snapshot_row(checked) for checked in read_snapshots(source)]
@@ -42,5 +42,5 @@ def list_snapshots(invocation: Invocation, output_format: OutputFormat) -> ExitS
 @format_option
 @pass_invocation
 def now(invocation: Invocation, wait_s: float, output_format: OutputFormat) -> ExitStatus:
-    """Ask the leader for a snapshot; 'controlplane snapshot list' shows it as soon as it is written."""
+    """Ask the leader for a snapshot. 'controlplane snapshot list' shows it as soon as it is written."""
     return ask(invocation, IntentKind.TAKE_SNAPSHOT, {}, wait_s, output_format)

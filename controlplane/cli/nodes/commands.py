@@ -28,11 +28,11 @@ def nodes() -> None:
 @format_option
 @pass_invocation
 def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputFormat) -> ExitStatus:
-    """Print every member: what it owns, the epoch that it works with, and its last heartbeat.
+    """Print every member with what it owns, the epoch that it uses, and its last heartbeat.
 
-    The lines above the table report frozen evictions and a paused reconciliation: by whom, since when and why. A node
-    is live if its last heartbeat is within the silence limit, in log time; where log time stands still, by this
-    machine's clock.
+    The lines above the table report frozen evictions and a paused reconciliation, with principal, time and reason. A
+    node is live if its last heartbeat is within the silence limit in log time, or by this machine's clock while log
+    time stands still.
     """
     with reading(invocation) as source:
         table = readers.read_routing_table(source)
@@ -71,7 +71,7 @@ def list_nodes(invocation: Invocation, *, limit: int, output_format: OutputForma
 @operation_options
 @pass_invocation
 def drain(invocation: Invocation, *, name: str, no_wait: bool, drain_timeout_s: float, manner: Manner) -> ExitStatus:
-    """Move everything that a node holds to other nodes, and wait until it holds nothing; its process goes on.
+    """Move everything that a node holds to other nodes, and wait until it holds nothing. Its process keeps running.
 
     A drain ends when the node restarts. Exits with 1 if the node has to keep something.
     """
@@ -87,7 +87,7 @@ def drain(invocation: Invocation, *, name: str, no_wait: bool, drain_timeout_s: 
 @operation_options
 @pass_invocation
 def undrain(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
-    """End a drain. A node that is leaving by itself cannot be undrained."""
+    """End a drain. A node that is leaving on its own request cannot be undrained."""
     return operate(invocation, IntentKind.UNDRAIN_NODE, {"node": name}, manner)
 
 
@@ -115,14 +115,14 @@ def include(invocation: Invocation, *, name: str, manner: Manner) -> ExitStatus:
 @click.argument("name")
 @click.option("--weight", metavar="NUMBER", help="Its share of slots relative to other nodes.")
 @click.option("--zone", help="Its failure domain; an empty text for none.")
-@click.option("--reset", is_flag=True, help="Use the weight and zone again that the node joined with.")
+@click.option("--reset", is_flag=True, help="Return to the weight and zone that the node joined with.")
 @even_unknown_option
 @operation_options
 @pass_invocation
 def set_node(
     invocation: Invocation, *, name: str, weight: str | None, zone: str | None, reset: bool, manner: Manner
 ) -> ExitStatus:
-    """Set the weight or zone of a node, in place of what it joins with, over all its restarts until --reset."""
+    """Set the weight or zone of a node, in place of its own values, over all its restarts until --reset."""
     settings = {} if weight is None else {"weight": weight}
     settings |= {} if zone is None else {"zone": zone}
     if reset == bool(settings):

@@ -1,7 +1,7 @@
-"""Waiting until a draining node holds nothing: progress, what it waits for, and how the drain ends.
+"""Waiting until a draining node holds nothing, with progress messages and the end of the drain.
 
-What a node holds is read from the decision log, whose end already has the decision that answered the intent. A reader
-of the topic of the routing table would first see old epochs.
+The slots of the node are read from the decision log, whose end already has the decision that answered the intent. A
+reader of the topic ``routing-table`` would first see old epochs.
 """
 
 import time
@@ -28,14 +28,14 @@ _LINES_SHOWN: Final = 3
 
 
 def wait_until_drained(invocation: Invocation, node_id: NodeId, timeout_s: float) -> ExitStatus:
-    """Follow the decision log until the node holds nothing, printing on standard error what it still holds, and why.
+    """Follow the decision log until the node holds nothing. Print on standard error what it still holds, and why.
 
     Returns:
-        done when it holds nothing; failed if the drain has ended otherwise, or cannot end as things stand; unreachable
+        done when it holds nothing; failed if the drain has ended in another way, or cannot end at present; unreachable
         at the timeout.
 
     Raises:
-        LogUnavailableError: Kafka does not answer any more; the message says that the drain goes on all the same.
+        LogUnavailableError: Kafka no longer answers. The message says that the drain continues.
     """
     drain = DrainProgress(node_id)
     try:

@@ -1,4 +1,4 @@
-"""``controlplane node``: a member without a service of its own, which prints its assignments."""
+"""``controlplane node``: a member without a service, which prints its assignments."""
 
 import socket
 from collections.abc import Sequence
@@ -23,17 +23,17 @@ _CHECK_INTERVAL_S = 0.5
 
 @click.group()
 def node() -> None:
-    """A plain member: it joins, heartbeats, and prints what it gains and loses."""
+    """A member without a service: it joins, sends heartbeats, and prints what it gains and loses."""
 
 
 @node.command("run")
-@click.option("--node-id", help="Its name, stable over its restarts.  [default: the host's name]")
+@click.option("--node-id", help="The node's id, stable over its restarts.  [default: the host's name]")
 @click.option(
     "--address",
     "addresses",
     multiple=True,
     metavar="NAME=HOST:PORT",
-    help="Where it serves, for others to read in the table; repeatable.",
+    help="An address at which it serves, published in the table; repeatable.",
 )
 @click.option(
     "--role",
@@ -58,7 +58,7 @@ def run(
     capacity: int,
     metrics_port: int | None,
 ) -> ExitStatus:
-    """Join the cluster and stay until Ctrl-C or SIGTERM; then leave in order."""
+    """Join the cluster and stay until Ctrl-C or SIGTERM, then leave in order."""
     from controlplane.bootstrap.members import node_agent
 
     kafka = invocation.kafka
@@ -94,12 +94,12 @@ def run(
 
 
 class _Printer(NodeCallbacks):
-    """Prints one line for each change; a slot is ready at once, because there is no data to fetch."""
+    """Prints one line for each change. A slot is ready at once, because there is no data to fetch."""
 
     agent: NodeAgent | None = None
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
-        """Slots that went elsewhere."""
+        """Slots that other nodes hold now."""
         self._say(lost[0].epoch, "lost", lost)
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
@@ -110,11 +110,11 @@ class _Printer(NodeCallbacks):
                 self.agent.slot_ready(slot.slot_id)
 
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
-        """Slots that stay under another slot leader."""
+        """Slots that the node keeps and that have another slot leader."""
         self._say(changed[0].epoch, "goes on holding", changed)
 
     def on_bundles_lost(self, lost: Sequence[Bundle]) -> None:
-        """Bundles that went elsewhere."""
+        """Bundles that other nodes own now."""
         click.echo(f"lost bundles {', '.join(bundle.bundle_id for bundle in lost)}")
 
     def on_bundles_gained(self, gained: Sequence[Bundle]) -> None:

@@ -1,4 +1,4 @@
-"""The members of a cluster, for people."""
+"""The members of a cluster, as text."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from controlplane.inspection.records import Records, when
 
 
 def headlines(table: RoutingTable, found: Liveness) -> list[str]:
-    """How many members are heard, at which log time, and whether that stands still."""
+    """How many members are live, at which log time, and whether log time stands still."""
     silent = f", {len(found.silent_ms)} silent" if found.silent_ms else ""
     log_time = when(found.log_time_ms) if found.log_time_ms else "unknown"
     lines = [f"epoch {table.epoch}, {found.living} of {len(table.nodes)} nodes live{silent} at log time {log_time}"]
@@ -22,7 +22,7 @@ def headlines(table: RoutingTable, found: Liveness) -> list[str]:
 
 
 def shown_rows(rows: Records) -> Records:
-    """The rows with the silence beside the status of each member that is not heard."""
+    """The rows with the silence beside the status of each silent member."""
     return [{**row, "status": _status(row)} for row in rows]
 
 

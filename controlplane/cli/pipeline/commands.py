@@ -1,4 +1,4 @@
-"""``controlplane pipeline``: the Spark application that keeps the Delta tables."""
+"""``controlplane pipeline``: the Spark application that writes the Delta tables."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +31,12 @@ def pipeline() -> None:
 )
 @click.option("--cores", type=click.IntRange(min=1), default=2, help="How many tasks run at once.")
 @click.option("--memory-mib", type=click.IntRange(min=512), default=1_024, help="Heap of Spark's JVM.")
-@click.option("--trigger-interval-ms", type=click.IntRange(min=0), default=5_000, help="How often each stream looks.")
+@click.option(
+    "--trigger-interval-ms",
+    type=click.IntRange(min=0),
+    default=5_000,
+    help="How often each stream looks for new records.",
+)
 @click.option(
     "--rule",
     "rules",
@@ -52,7 +57,7 @@ def run(
     rules: tuple[str, ...],
     metrics_port: int | None,
 ) -> None:
-    """Read the topics into the tables until Ctrl-C or SIGTERM; a restart goes on where it stopped."""
+    """Read the topics into the tables until Ctrl-C or SIGTERM. A restart continues where it stopped."""
     with needs_spark():
         from streaming.config import LoadRuleConfig, PipelineConfig
         from streaming.jobs import pipeline as job
@@ -75,7 +80,7 @@ def run(
 
 @contextmanager
 def needs_spark() -> Iterator[None]:
-    """Name the extra if an import inside the block misses pyspark or Delta."""
+    """Name the extra to install if an import inside the block does not find pyspark or Delta."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -85,7 +90,7 @@ def needs_spark() -> Iterator[None]:
 
 
 def spark_config(cores: int, memory_mib: int) -> "SparkConfig":
-    """Spark on this machine's Java, with the jars from the cache (fetched the first time)."""
+    """Spark on this machine's Java, with the jars from the cache (downloaded the first time)."""
     from controlplane.embedded.jars import spark_jars
     from controlplane.embedded.java import find_java
     from streaming.config import SparkConfig

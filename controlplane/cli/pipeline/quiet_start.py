@@ -1,4 +1,4 @@
-"""Starting a child that greets everybody with warnings: what it says at first is kept for the case that it fails."""
+"""Starting a child process that prints warnings: its first output is held back, and shown only if the start fails."""
 
 import os
 import selectors
@@ -12,9 +12,9 @@ _PIECE_BYTES = 65_536
 
 @contextmanager
 def quiet_start() -> Iterator[None]:
-    """Hold back what this process's children write to standard error in the block; show it only if the block fails.
+    """Hold back what this process's children write to standard error in the block. Show it only if the block fails.
 
-    Children that were started in the block keep the way through this process: what they say later is passed on.
+    Later output of children that were started in the block is passed on through this process.
     """
     reading, writing = os.pipe()
     terminal = os.dup(_STANDARD_ERROR)
@@ -33,7 +33,7 @@ def quiet_start() -> Iterator[None]:
 
 
 class _Relay(threading.Thread):
-    """Reads one end of a pipe, and keeps or passes on what comes."""
+    """Reads one end of a pipe, and keeps the output or passes it on."""
 
     def __init__(self, reading: int, terminal: int) -> None:
         super().__init__(name="quiet-start", daemon=True)
@@ -44,20 +44,20 @@ class _Relay(threading.Thread):
         self._kept: list[bytes] | None = []
 
     def show(self) -> None:
-        """Write out what was kept, and keep nothing more."""
+        """Write the kept output, and pass on what follows."""
         with self._lock:
             for piece in self._kept or ():
                 os.write(self._terminal, piece)
             self._kept = None
 
     def pass_on(self) -> None:
-        """Keep nothing more. What lies in the pipe was said before, whether the thread had a turn to read it or not."""
+        """Drop the kept output and pass on what follows. What is in the pipe already counts as kept."""
         with self._lock:
             self._take()
             self._kept = None
 
     def run(self) -> None:
-        """Until no child has the other end any more."""
+        """Run until no child has the other end open."""
         is_held = True
         with selectors.DefaultSelector() as selector:
             selector.register(self._reading, selectors.EVENT_READ)
@@ -69,7 +69,7 @@ class _Relay(threading.Thread):
         os.close(self._terminal)
 
     def _take(self) -> bool:
-        """Take what lies in the pipe, a piece at most; returns whether somebody holds its other end."""
+        """Read one chunk from the pipe at most. Returns whether another process still has the other end open."""
         try:
             piece = os.read(self._reading, _PIECE_BYTES)
         except BlockingIOError:

@@ -24,12 +24,12 @@ from controlplane.errors import PrerequisiteError
 def sql(
     invocation: Invocation, *, statements: tuple[str, ...], tables_dir: Path | None, output_format: OutputFormat
 ) -> None:
-    """Run Spark SQL over the pipeline's tables, which are known by their names: "select * from broker_load".
+    """Run Spark SQL on the pipeline's tables by their names: "select * from broker_load".
 
-    The tables are those of the cluster that the other commands use; standard error says which folder, cluster and
-    newest decision were asked.
+    The tables are those of the cluster that the other commands use. The folder, the cluster and the newest decision in
+    the tables are printed on standard error.
 
-    Several statements share one start of Spark. As JSON there is an object for each statement, with its rows.
+    Several statements share one start of Spark. JSON has an object for each statement, with its rows.
     """
     with needs_spark():
         from streaming.query import newest_seq, refuse_without_tables, run_sql
@@ -37,7 +37,7 @@ def sql(
         from streaming.warehouse import cluster_of
 
     folder = (tables_dir or invocation.tables_dir).absolute()
-    # Whoever names a folder means the tables in it, whichever cluster's they are.
+    # A given folder is used whichever cluster's tables are in it.
     cluster = (cluster_of(folder) if tables_dir else None) or invocation.cluster.name
     try:
         refuse_without_tables(folder, cluster)
@@ -64,6 +64,6 @@ def sql(
 
 
 def _where_else(invocation: Invocation, folder: Path) -> str:
-    """Where the demo's tables are, for whoever meant those; empty if there are none."""
+    """A hint where the demo's tables are; empty if there are none."""
     demo = (invocation.data_dir / DEMO_FOLDER / DELTA_FOLDER).absolute()
     return f"; the demo's are read with --tables-dir {demo}" if demo != folder and demo.exists() else ""

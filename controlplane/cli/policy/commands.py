@@ -1,4 +1,4 @@
-"""``controlplane policy``: how the cluster decides."""
+"""``controlplane policy``: the settings by which the cluster's controllers decide."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -24,14 +24,14 @@ COLUMNS = ("name", "value")
 
 @click.group()
 def policy() -> None:
-    """How the cluster decides: part of the decision log, the same for every controller."""
+    """The settings by which all controllers decide. They are part of the decision log."""
 
 
 @policy.command("show")
 @format_option
 @pass_invocation
 def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
-    """Print the policy that rules now."""
+    """Print the present policy."""
     with reading(invocation) as source:
         state = states.read_state(source)
     if not state.log_id:
@@ -55,9 +55,9 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
 def change(invocation: Invocation, *, settings: tuple[str, ...], manner: Manner) -> ExitStatus:
     """Change fields of the policy, all in one decision.
 
-    An option of the slot policy is named slot_policy_options.NAME, and what a principal may ask for
-    intent_rights.PATTERN, such as intent_rights.ops-*='drain_node undrain_node'; an empty value takes either away.
-    slot_count can grow to a greater power of two, which splits each slot; hash_function cannot change.
+    An option of the slot policy is named slot_policy_options.NAME. The rights of principals are named
+    intent_rights.PATTERN, such as intent_rights.ops-*='drain_node undrain_node'. An empty value removes either.
+    slot_count can grow to a greater power of two, which splits each slot. hash_function cannot change.
     """
     return operate(invocation, IntentKind.CHANGE_POLICY, _pairs(settings), manner)
 

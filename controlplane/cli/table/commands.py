@@ -1,4 +1,4 @@
-"""``controlplane table``: the routing table as it stands, and the operations on it."""
+"""``controlplane table``: the routing table, its status, and the operations on it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,17 +40,17 @@ from controlplane.inspection.table_status import table_status
 
 @click.group()
 def table() -> None:
-    """The routing table: who owns which slot and bundle."""
+    """The routing table: the holders of each slot and the owner of each bundle."""
 
 
 @table.command("show")
 @click.option(
     "--by", "grouping", type=click.Choice(["slot", "node"]), default="slot", help="A row for each slot or node."
 )
-@click.option("--as-of-epoch", type=click.IntRange(min=1), metavar="N", help="As it was in this epoch, at its end.")
-@click.option("--as-of-seq", type=click.IntRange(min=1), metavar="N", help="As it was after this decision.")
+@click.option("--as-of-epoch", type=click.IntRange(min=1), metavar="N", help="The table at the end of this epoch.")
+@click.option("--as-of-seq", type=click.IntRange(min=1), metavar="N", help="The table after this decision.")
 @click.option(
-    "--as-of-offset", type=click.IntRange(min=0), metavar="N", help="As it was at this offset of the topic decisions."
+    "--as-of-offset", type=click.IntRange(min=0), metavar="N", help="The table at this offset of the topic decisions."
 )
 @limit_option
 @format_option
@@ -67,8 +67,8 @@ def show(
 ) -> ExitStatus:
     """Print the routing table of the newest epoch, or of a moment of the past.
 
-    A table of the past is rebuilt from the decision log, beginning at the nearest snapshot before that moment or at the
-    log's start; seq and term are those of the moment.
+    A table of the past is rebuilt from the decision log, from the nearest snapshot before that moment or from the log's
+    start. seq and term are those of the moment.
     """
     moment = _moment({Measure.EPOCH: as_of_epoch, Measure.SEQ: as_of_seq, Measure.OFFSET: as_of_offset})
     with reading(invocation) as source:
@@ -113,13 +113,13 @@ def status(
 ) -> ExitStatus:
     """Print the status of the slots: balance, missing replicas, stability, counts for each node, and rows that wait.
 
-    Balanced: the plan of the cluster's slot policy would move nothing. Replicas missing: how many replicas the slots
-    have less than the policy's replica_count; the shortfalls give the reasons.
+    Balanced: the plan of the cluster's slot policy would move nothing. Replicas missing: how many replicas are missing
+    to the policy's replica_count; the shortfalls give the reasons.
 
     Stable: every slot leader reported in its last heartbeat that it has its data, and every follower that it was in
-    sync lately. Protected: so few nodes are left that the slot policy leaves the table as it is (only 'sofa' does).
-    Evictions frozen: so many nodes fell silent at once that none is fenced until most of them are heard again, or an
-    operator runs 'controlplane intents override-self-preservation'.
+    sync recently. Protected: so few nodes live that the slot policy leaves the table unchanged (only 'sofa' does).
+    Evictions frozen: so many nodes fell silent at once that no node is fenced until most of them send heartbeats again,
+    or an operator runs 'controlplane intents override-self-preservation'.
     """
     policies = load_slot_policies(slot_policy_files)
     with reading(invocation) as source:
@@ -154,7 +154,7 @@ def status(
 @format_option
 @pass_invocation
 def route(invocation: Invocation, *, key: str, namespace: str | None, output_format: OutputFormat) -> ExitStatus:
-    """Print the slot or bundle of a KEY by the newest table, its owner, and the hash that they follow from.
+    """Print the slot or bundle of a KEY by the newest table, its owner, and the hash from which they follow.
 
     Use it to check a client in another language. Exits with 1 if no node serves the key now.
     """
@@ -186,10 +186,10 @@ def route(invocation: Invocation, *, key: str, namespace: str | None, output_for
 
 
 class _SlotsCommand(click.Command):
-    """A command whose first argument is slots: a number below zero is not taken for a mistyped option."""
+    """A command whose first argument is slots: a negative number is not parsed as a mistyped option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As usual, with a sentence of our own for such a number."""
+        """Parse as usual, with an error message of its own for a negative number."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -242,7 +242,7 @@ def exclude(invocation: Invocation, *, slots: str, node: str, manner: Manner) ->
 @operation_options
 @pass_invocation
 def include(invocation: Invocation, *, slots: str, node: str, manner: Manner) -> ExitStatus:
-    """Allow a node again to hold SLOTS (as in 3,7-9, or all)."""
+    """End the exclusion of a node from SLOTS (as in 3,7-9, or all)."""
     return operate(invocation, IntentKind.INCLUDE_SLOTS, {"slots": slots, "node": node}, manner)
 
 
@@ -290,10 +290,10 @@ def plan(
     slot_policy_files: tuple[Path, ...],
     output_format: OutputFormat,
 ) -> ExitStatus:
-    """Print how supposed changes would change the slot table; nothing is sent.
+    """Print how supposed changes would change the slot table. Sends nothing.
 
-    Without --with: what a plan would change now. Several changes are supposed together, in one decision. Exits with 1
-    if one of them would be refused.
+    Without --with it prints what a plan would change now. Several changes are supposed together, in one decision. Exits
+    with 1 if one of them would be refused.
     """
     return show_effect(
         invocation,

@@ -1,4 +1,4 @@
-"""The routing table, and how it stands, for people."""
+"""The routing table and its status, as text."""
 
 from controlplane.core.log.state import State
 from controlplane.core.routing.replica import RoutingTable
@@ -10,7 +10,7 @@ STATUS_COLUMNS = ("property", "value")
 
 
 def headline(table: RoutingTable, state: State) -> str:
-    """One line: which epoch of which log this is, how keys become slots, and whether reconciliation is paused."""
+    """One line with epoch, log id, slot settings, and whether reconciliation is paused."""
     settings = table.settings
     paused = "; reconciliation is paused" if state.slots.paused else ""
     return (

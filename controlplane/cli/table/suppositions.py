@@ -1,6 +1,6 @@
-"""The lines of ``controlplane table plan --with``: what is supposed to happen, one change in each.
+"""The values of ``controlplane table plan --with``: one supposed change each.
 
-What operators ask for is written as its operation declares it; what nodes do by themselves is written here.
+The forms of operators' requests are declared by their operations. The forms of nodes' changes are declared here.
 """
 
 import re
@@ -25,14 +25,14 @@ _OPTION: Final = re.compile(r"\[(\w+)(=\w+)?\]")
 GRAMMAR: Final = "\n".join(
     ["\b", "node NODE leaves | dies | joins [weight=WEIGHT] [zone=ZONE]", *(each.supposition for each in _SUPPOSABLE)]
 )
-"""For the command's help; SLOTS is written as 3,7-9."""
+"""The forms, for the command's help. SLOTS is written as 3,7-9."""
 
 
 def parse_supposition(text: str, state: State, principal: str) -> Change:
-    """The change that a line supposes; if it is an intent, it is one of this principal.
+    """The change that a value supposes. An intent is one of this principal.
 
     Raises:
-        ConfigurationError: the line has none of the forms, which the message lists, or no cluster could carry it out.
+        ConfigurationError: the value has none of the forms, which the message lists, or no cluster could carry it out.
     """
     try:
         words = shlex.split(text)
@@ -50,10 +50,10 @@ def parse_supposition(text: str, state: State, principal: str) -> Change:
 
 
 def _arguments(form: str, words: Sequence[str]) -> dict[str, str] | None:
-    """The arguments that words give to a form; None if they are not of that form.
+    """The arguments that words give to a form; None if they do not have that form.
 
-    A form's words in capitals are arguments, ``[word]`` and ``[name=VALUE]`` are optional and come last, in any order;
-    a form that ends in them needs one of them if it would be incomplete without.
+    A form's words in capitals are arguments. ``[word]`` and ``[name=VALUE]`` are optional and come last, in any order.
+    A form that would be incomplete without any of them needs one.
     """
     options = {match[1]: match[2] is not None for match in _OPTION.finditer(form)}
     fixed = [word for word in _OPTION.sub("", form).split() if word != _SETTINGS]
