@@ -1,6 +1,6 @@
-"""Columns from the core's records: types from annotations, rows from values, comments from the Avro schemas.
+"""Columns of the core's records: types from annotations, rows from values, comments from the Avro schemas.
 
-A column is nullable inside a struct and beside a ``kind`` column, because not every kind of record has it.
+A column is nullable inside a struct, and in a table with a column ``kind``, because not every kind of record has it.
 """
 
 import functools
@@ -87,7 +87,7 @@ class RecordColumns:
 
     @property
     def struct(self) -> StructType:
-        """One struct of all the columns: what the decoder gives for a record."""
+        """One struct of all the columns, as the decoder returns it for a record."""
         return StructType(list(self.fields))
 
     def row(self, payload: object) -> tuple[object, ...]:
@@ -119,7 +119,7 @@ def _value(payload: object, name: str, convert: _Convert | None) -> object:
 
 @functools.cache
 def _to_row(kind: Any) -> _Convert | None:  # noqa: ANN401 - a type expression
-    """How a value becomes what Spark takes; None stands for "as it is"."""
+    """The conversion of a value for Spark; None if the value is used unchanged."""
     kind = unwrap(kind)
     if is_enum(kind):
         return lambda member: member.value

@@ -1,4 +1,4 @@
-"""Settings of the pipeline; they refuse to exist when they contradict themselves."""
+"""Settings of the pipeline. Contradictory settings are refused when they are created."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +16,10 @@ class SparkConfig:
     Attributes:
         jars: the connector's and Delta's jars, which pyspark does not carry.
         java_home: the Java to run on; None leaves it to JAVA_HOME and the PATH.
-        cores: how many tasks run at once, and into how many parts data is shuffled.
+        cores: the number of tasks that run at once, and of parts into which data is shuffled.
         driver_memory_mib: heap of the one JVM.
-        java_options: for that JVM. The default compiles quickly rather than well and collects in one thread: with
-            batches of seconds most of the work is planning, and the machine has others to serve.
+        java_options: for that JVM. The default uses the fast compiler and the single-threaded collector, because in
+            short batches most of the work is planning, and other processes need the machine too.
     """
 
     jars: tuple[Path, ...]
@@ -29,7 +29,7 @@ class SparkConfig:
     java_options: str = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
     def __post_init__(self) -> None:
-        """Refuse what Spark would fail on later and less clearly."""
+        """Refuse values on which Spark would fail later and less clearly."""
         if self.cores < 1 or self.driver_memory_mib < 512:  # noqa: PLR2004 - the message says it
             message = f"Spark needs at least 1 core and 512 MiB, not {self.cores} and {self.driver_memory_mib}"
             raise ConfigurationError(message)
@@ -47,7 +47,7 @@ class LoadRuleConfig:
         grace_period_ms: a bundle that changed its node within this time is not shed again
             (loadBalancerSheddingGracePeriodMinutes: 30).
         report_lifetime_ms: a node whose newest report is older does not count
-            (loadBalancerBrokerLoadDataTTLInSeconds: 1800). Nodes that report often allow far less.
+            (loadBalancerBrokerLoadDataTTLInSeconds: 1800). If nodes report often, it can be much shorter.
     """
 
     split: SplitSettings = field(default_factory=SplitSettings)
@@ -69,15 +69,15 @@ class PipelineConfig:
 
     Attributes:
         cluster: whose topics are read.
-        kafka: where the log is.
-        warehouse_dir: the folder of the Delta tables, one folder each, and of the checkpoints below ``_checkpoints``.
+        kafka: addresses and settings of the log's Kafka.
+        warehouse_dir: the folder of the Delta tables, one folder each, and of the checkpoints in ``_checkpoints``.
         spark: see :class:`SparkConfig`.
         rules: see :class:`LoadRuleConfig`.
-        trigger_interval_ms: how often each stream looks for new records. Shorter is fresher and costs more planning
-            and more small files.
+        trigger_interval_ms: how often each stream looks for new records. A shorter interval gives fresher tables and
+            costs more planning and more small files.
         max_records_per_batch: bounds the memory and the time of one batch when the pipeline has to catch up.
-        maintenance_interval_ms: how often small files are joined and files that nobody reads are removed.
-        restart_limit: how often a failed stream is started again in a row before the pipeline gives up.
+        maintenance_interval_ms: how often small files are joined and unused files are removed.
+        restart_limit: how often in a row a failed stream is started again before the pipeline ends with an error.
     """
 
     cluster: ClusterConfig
@@ -91,12 +91,12 @@ class PipelineConfig:
     restart_limit: int = 5
 
     def __post_init__(self) -> None:
-        """Refuse settings under which nothing would be read."""
+        """Refuse settings with which nothing would be read."""
         numbers = (self.max_records_per_batch, self.maintenance_interval_ms)
         if min(numbers) <= 0 or self.trigger_interval_ms < 0 or self.restart_limit < 0:
             message = f"batch size and intervals have to be positive, restart_limit at least 0, not {self}"
             raise ConfigurationError(message)
 
     def checkpoint_dir(self, query_name: str) -> Path:
-        """Where a stream keeps how far it has come; lost with it is the knowledge of what the tables hold."""
+        """The folder of a stream's checkpoint. Without it the stream does not know which records are in the table."""
         return self.warehouse_dir / "_checkpoints" / query_name

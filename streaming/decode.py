@@ -1,8 +1,8 @@
-"""Records to columns through the project's own codec, so that the pipeline and the leader judge a record alike.
+"""Records to columns with ``controlplane.codec``, so that the pipeline and the leader refuse the same records.
 
-Each record goes through ``controlplane.codec`` in Spark's Python workers: every framing, every schema version and every
-check is the same code. (Spark's own ``from_avro`` is quicker, but knows none of the checks, and one framing and schema
-at a time; the codec takes a few hundred microseconds for a report of 20 bundles, which is enough.)
+Spark's Python workers decode each record: framings, schema versions and checks are the same code. (Spark's own
+``from_avro`` is faster, but has none of the checks, and handles one framing and one schema at a time. The codec takes a
+few hundred microseconds for a report of 20 bundles, which is fast enough.)
 """
 
 import functools
@@ -30,7 +30,7 @@ from streaming.table_contracts import (
 )
 
 WRITER: Final = "pipeline"
-"""Stands as the writer in the pipeline's dead letters."""
+"""The writer in the pipeline's dead letters."""
 
 INPUT_COLUMNS: Final[Mapping[str, RecordColumns]] = MappingProxyType(
     {HEARTBEATS: HEARTBEAT_COLUMNS, LOAD_REPORTS: LOAD_REPORT_COLUMNS, MEMBERSHIP: MEMBERSHIP_COLUMNS}
@@ -44,7 +44,7 @@ _Row: TypeAlias = tuple[object, ...]
 
 
 class RawRow(NamedTuple):
-    """What the codec wants to know of a record."""
+    """The fields of a record that the codec needs."""
 
     partition: int
     offset: int
@@ -54,7 +54,7 @@ class RawRow(NamedTuple):
 
 
 def decode_row(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, str] | None, _Row | None]:
-    """A record as (refusal, columns): exactly one of them is there.
+    """A record as (refusal, columns), exactly one of which is not None.
 
     Args:
         topic: an input topic without the cluster's prefix.
@@ -69,7 +69,7 @@ def decode_row(topic: str, raw: RawRow, framing: Framing) -> tuple[tuple[str, st
 
 
 def _as_bytes(value: bytes | bytearray | None) -> bytes | None:
-    """Spark hands binary columns over as bytearrays, which are no dictionary keys."""
+    """The value as bytes: Spark passes binary columns as bytearrays, which cannot be dictionary keys."""
     return None if value is None else bytes(value)
 
 
@@ -77,7 +77,7 @@ def decoded(records: DataFrame, topic: str, schema_ids: Mapping[int, str]) -> Da
     """The records of an input topic with two more columns: ``refusal`` (null if usable) and ``payload`` (its columns).
 
     Args:
-        records: as :func:`streaming.sources.read_stream` gives them.
+        records: as :func:`streaming.sources.read_stream` returns them.
         topic: the topic without the cluster's prefix.
         schema_ids: as :class:`controlplane.config.KafkaConfig` has them.
     """
@@ -99,7 +99,7 @@ def _decoder(topic: str, schema_ids: tuple[tuple[int, str], ...]) -> Callable[..
         raw = RawRow(partition, offset, append_time_ms, _as_bytes(key), _as_bytes(value))
         return decode_row(topic, raw, _framing(schema_ids))
 
-    # Nondeterministic for Spark means: do not run it twice for its two columns.
+    # Nondeterministic, so that Spark does not run it twice for its two columns.
     return F.udf(decode, result, useArrow=False).asNondeterministic()
 
 
@@ -129,7 +129,7 @@ def dead_letter_records(refused: DataFrame, topic: str) -> DataFrame:
 
 
 def decoded_dead_letters(records: DataFrame) -> DataFrame:
-    """The records of ``dead-letters`` with the column ``payload``: one that is none itself is kept with its bytes."""
+    """The records of ``dead-letters`` with the column ``payload``. Foreign records are kept with their bytes."""
     fields = [StructField(each.name, each.dataType) for each in _DEAD_LETTER_FIELDS]
     payload = F.udf(dead_letter_row, StructType(fields), useArrow=False)(
         "partition", "offset", "append_time_ms", "value"
@@ -138,7 +138,7 @@ def decoded_dead_letters(records: DataFrame) -> DataFrame:
 
 
 def dead_letter_row(partition: int, offset: int, append_time_ms: int, value: bytes | bytearray | None) -> _Row:
-    """A dead letter's columns; a record that is no dead letter becomes one about itself, so that none is skipped."""
+    """A dead letter's columns. A record that is no dead letter becomes one about itself, so that none is lost."""
     raw = _as_bytes(value) or b""
     try:
         letter = decode_dead_letter(raw)

@@ -129,7 +129,7 @@ class LoadState:
     """
 
     def __init__(self, bundles: Iterable[BundleState] = (), nodes: Iterable[NodeState] = ()) -> None:
-        """Go on from what the tables hold."""
+        """The state that the tables contain."""
         self.bundles = {bundle.bundle_id: bundle for bundle in bundles}
         self.nodes = {node.node_id: node for node in nodes}
 
@@ -139,9 +139,9 @@ class LoadState:
         return cls(map(_bundle_of_row, bundle_rows), map(_node_of_row, node_rows))
 
     def fold(self, reports: Iterable[PlacedReport], weights: ResourceWeights) -> None:
-        """Take in reports; those that are in already change nothing, in whichever batch they come again.
+        """Fold reports in. A report that was folded before changes nothing, in whichever batch it comes again.
 
-        A report of an older incarnation than its node has shown does not count: its process is a former incarnation.
+        A report of an older incarnation than the newest one of its node does not count.
         """
         for report in sorted(reports, key=lambda each: each.position):
             known = self.nodes.get(report.node_id)

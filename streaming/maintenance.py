@@ -1,4 +1,4 @@
-"""Keeping the tables small: joining small files, and removing files that no query reads any more."""
+"""Maintenance of the tables: joining small files, and removing files that no query reads any more."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,14 +13,15 @@ from streaming.table_contracts import ALL_TABLES, TableContract
 _log = structlog.get_logger(__name__)
 
 _COMPACTED_DAYS = 1
-"""How many days back files are joined: earlier days were joined while they were young."""
+"""How many days back files are joined. The files of earlier days were joined before."""
 
 
 def maintain(session: SparkSession, warehouse_dir: Path, now: datetime | None = None) -> None:
     """Join the small files of the last two days and remove those that were replaced long enough ago.
 
-    Tables that are replaced are not compacted: each batch writes their one file anew, and a compaction beside it would
-    make one of the two fail. How long replaced files stay is the table's own property: running queries end in peace.
+    Tables that are replaced are not compacted, because each batch writes their one file again, and a concurrent
+    compaction would make one of the two fail. How long replaced files are kept, for running queries, is a property of
+    the table.
     """
     today = (now or datetime.now(UTC)).date()
     for table in ALL_TABLES:

@@ -83,7 +83,7 @@ class ProgressListener(StreamingQueryListener):
         """Nothing to count."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to count: whoever started the stream sees that it ended, and why."""
+        """Count nothing: the code that started the stream sees that it ended, and why."""
 
     def record(self, progress: StreamingQueryProgress) -> None:
         """Count one batch of a stream."""

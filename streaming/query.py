@@ -18,17 +18,17 @@ from streaming.warehouse import cluster_of
 
 
 class QueryResult(NamedTuple):
-    """What a statement gave: column names, and rows of plain values (dates as ISO text, bytes as hexadecimal)."""
+    """The result of a statement: column names, and rows of plain values (dates as ISO text, bytes as hexadecimal)."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[CanonicalValue, ...], ...]
 
 
 def refuse_without_tables(warehouse_dir: Path, cluster: str) -> None:
-    """Find out without Spark, which takes its time to start, whether there is anything to ask.
+    """Check without Spark, which starts slowly, that there are tables to query.
 
     Raises:
-        PrerequisiteError: the folder holds no tables of this cluster.
+        PrerequisiteError: the folder has no tables of this cluster.
     """
     owner = cluster_of(warehouse_dir)
     if not has_tables(warehouse_dir) or owner not in (None, cluster):
@@ -39,7 +39,7 @@ def refuse_without_tables(warehouse_dir: Path, cluster: str) -> None:
 
 
 def has_tables(warehouse_dir: Path) -> bool:
-    """Whether a pipeline has made tables in this folder."""
+    """Whether a pipeline has created tables in this folder."""
     return any((warehouse_dir / table.name / "_delta_log").is_dir() for table in ALL_TABLES)
 
 
@@ -52,7 +52,7 @@ def newest_seq(session: SparkSession, warehouse_dir: Path) -> int | None:
 
 
 def run_sql(session: SparkSession, warehouse_dir: Path, statement: str) -> QueryResult:
-    """Run one statement over the tables of a pipeline.
+    """Run one statement on the tables of a pipeline.
 
     Args:
         session: a session that reads Delta.
@@ -61,7 +61,7 @@ def run_sql(session: SparkSession, warehouse_dir: Path, statement: str) -> Query
 
     Raises:
         PrerequisiteError: the folder holds none of the tables.
-        UserError: the statement is wrong; the message says where.
+        UserError: the statement is invalid; the message says where.
     """
     found = [table for table in _named(statement) if tables.exists(session, warehouse_dir, table)]
     if not found:
@@ -86,7 +86,7 @@ def _without_tables(warehouse_dir: Path) -> PrerequisiteError:
 
 
 def _named(statement: str) -> tuple[TableContract, ...]:
-    """The tables that a statement may mean: opening one takes a second. Without a name (``show tables``) it is all."""
+    """The tables that a statement names, because opening one takes a second; all if it names none (``show tables``)."""
     named = tuple(table for table in ALL_TABLES if re.search(rf"\b{table.name}\b", statement, re.IGNORECASE))
     return named or ALL_TABLES
 

@@ -14,7 +14,7 @@ from controlplane.errors import PrerequisiteError
 from streaming.config import SparkConfig
 
 _CODE_FOLDER = Path(__file__).resolve().parents[1]
-"""What holds the packages ``streaming`` and ``controlplane``: Spark's Python workers import both."""
+"""The folder of the packages ``streaming`` and ``controlplane``, which Spark's Python workers import."""
 
 
 def build_session(app_name: str, config: SparkConfig) -> SparkSession:
@@ -29,7 +29,7 @@ def build_session(app_name: str, config: SparkConfig) -> SparkSession:
         raise PrerequisiteError(message)
     if config.java_home is not None:
         os.environ["JAVA_HOME"] = str(config.java_home)
-    # Spark starts its Python workers with what these name, which need not be the interpreter that runs now.
+    # Spark starts its Python workers with these variables, which may name another interpreter than the present one.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(app_name)
     for name, value in _settings(config).items():
@@ -46,7 +46,7 @@ def build_session(app_name: str, config: SparkConfig) -> SparkSession:
 
 @contextmanager
 def _signals_left_alone() -> Iterator[None]:
-    """Keep the caller's way with Ctrl-C: Spark's own handler raises in the middle of whatever goes on then."""
+    """Keep the caller's handler of Ctrl-C: Spark's own handler raises an exception at any point of the program."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

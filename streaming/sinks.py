@@ -1,7 +1,7 @@
 """Writing each batch once: Delta remembers the number of the last batch that a stream wrote to a table.
 
-The application id is the streaming query's own id. It lives in the checkpoint: whoever deletes the checkpoint gets a
-new one, and with it Delta does not take new batches for old ones and drop them in silence.
+The application id is the streaming query's own id, which is in the checkpoint. If the checkpoint is deleted, the query
+gets a new id, so that Delta does not take its new batches for old ones and drop them silently.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class BatchWriter:
 
     @classmethod
     def of(cls, batch: DataFrame, batch_id: int, warehouse_dir: Path) -> "BatchWriter":
-        """The writer for a batch as ``foreachBatch`` hands it over."""
+        """The writer for a batch as ``foreachBatch`` passes it."""
         session = batch.sparkSession
         app_id = session.sparkContext.getLocalProperty("sql.streaming.queryId")
         if not app_id:
@@ -43,11 +43,11 @@ class BatchWriter:
         return cls(session, warehouse_dir, app_id, batch_id)
 
     def append(self, rows: DataFrame, table: TableContract) -> None:
-        """Add rows; nothing happens when this batch has been added before."""
+        """Add rows; has no effect if this batch was added before."""
         self._write(rows, table, "append")
 
     def replace(self, rows: DataFrame, table: TableContract) -> None:
-        """Make these the table's only rows, in one version; nothing happens when this batch has done so before."""
+        """Replace all rows of the table, in one version; has no effect if this batch did so before."""
         self._write(rows, table, "overwrite")
 
     def _write(self, rows: DataFrame, table: TableContract, mode: str) -> None:

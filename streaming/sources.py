@@ -1,4 +1,4 @@
-"""Streams and batches of Kafka records, with every option that matters said explicitly."""
+"""Streams and batches of Kafka records, with every relevant option set explicitly."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _PEM_IN_JAVA: Final = {
     "ssl.certificate.location": "ssl.keystore.certificate.chain",
     "ssl.key.location": "ssl.keystore.key",
 }
-"""librdkafka takes files of their own for certificate and key; Java takes their contents. The key has to be PKCS #8."""
+"""librdkafka takes the names of files for certificate and key; Java takes their contents. The key has to be PKCS #8."""
 _PASSWORD_LOGINS: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -33,7 +33,7 @@ _PASSWORD_LOGINS: Final = {
 
 
 def java_client_settings(security: Mapping[str, str]) -> dict[str, str]:
-    """TLS and SASL settings of librdkafka as the Java client inside Spark knows them.
+    """TLS and SASL settings of librdkafka as settings of the Java client inside Spark.
 
     Raises:
         ConfigurationError: a setting has no counterpart here, or names a file that cannot be read.
@@ -75,7 +75,7 @@ def _content(name: str, path: str) -> str:
 
 
 def client_options(kafka: KafkaConfig) -> dict[str, str]:
-    """The options of every reader and writer: where Kafka is and how to speak to it."""
+    """The options of every reader and writer: Kafka's addresses and security settings."""
     settings = {"bootstrap.servers": kafka.bootstrap_servers, **java_client_settings(kafka.security)}
     return {f"kafka.{name}": value for name, value in settings.items()}
 
@@ -92,7 +92,7 @@ def _reader_options(kafka: KafkaConfig) -> dict[str, str]:
 
 
 def read_stream(session: SparkSession, kafka: KafkaConfig, topic: str, max_records_per_batch: int) -> DataFrame:
-    """All committed records of a topic from its beginning, or from where the query's checkpoint stands.
+    """All committed records of a topic from its beginning, or from the query's checkpoint.
 
     Args:
         session: the session.

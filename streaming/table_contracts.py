@@ -1,7 +1,7 @@
-"""What each Delta table promises: its columns, what a row is, and how it is kept.
+"""The contract of each Delta table: its columns, the meaning of a row, and its properties.
 
 Tables are created from these contracts, writers select exactly these columns, and ``docs/reference/delta-tables.md`` is
-drawn from them. A released column is never renamed, removed or given another type.
+generated from them. A released column is never renamed, removed or given another type.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ COMMON_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType(
 )
 HISTORY_PROPERTIES: Final = MappingProxyType({"delta.deletedFileRetentionDuration": "interval 6 hours"})
 CURRENT_PROPERTIES: Final = MappingProxyType(
-    # Each batch replaces the files: what is an hour old, no query reads any more.
+    # Each batch replaces the files, and no query reads a file that was replaced an hour ago.
     {"delta.deletedFileRetentionDuration": "interval 1 hours"}
 )
 
@@ -51,12 +51,12 @@ class TableContract:
 
     Attributes:
         name: also its folder's name and its name in SQL.
-        row: what one row is, as a sentence.
-        written: how rows come and change, as a sentence.
-        key: the columns that name a row.
+        row: the meaning of one row, as a sentence.
+        written: how rows are written, as a sentence.
+        key: the columns that identify a row.
         fields: the columns, in order.
-        partitioned_by: the columns that make its folders.
-        properties: Delta's, on top of the common ones.
+        partitioned_by: the columns by which its folders are divided.
+        properties: Delta's, in addition to the common ones.
     """
 
     name: str
@@ -69,7 +69,7 @@ class TableContract:
 
     @property
     def schema(self) -> StructType:
-        """The columns as Spark takes them."""
+        """The columns as a Spark schema."""
         return StructType(list(self.fields))
 
     @property
@@ -181,7 +181,7 @@ DEAD_LETTERS_TABLE: Final = TableContract(
     key=_RECORD_KEY,
     fields=(
         *COORDINATES,
-        column("reason", StringType(), "Short stable code; see the schemas' page."),
+        column("reason", StringType(), "A short stable code; see the page on schemas."),
         column("detail", StringType(), "What was wrong, as a sentence."),
         column("source_topic", StringType(), "The refused record's topic, without the cluster's prefix."),
         column("source_partition", LongType(), "Its partition."),
@@ -218,7 +218,7 @@ _LATEST_SAMPLE: Final = tuple(
 
 BUNDLE_LOAD_TABLE: Final = TableContract(
     name="bundle_load",
-    row="A bundle that was ever reported, with its newest figures and its averages.",
+    row="A bundle that was reported at least once, with its newest figures and its averages.",
     written="Replaced once for each batch of load reports; each report counts as one sample, once.",
     key=("bundle_id",),
     fields=(
@@ -249,7 +249,7 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
 )
 BROKER_LOAD_TABLE: Final = TableContract(
     name="broker_load",
-    row="A node that ever reported its load, with its newest figures and its bundles' averages summed.",
+    row="A node that reported its load at least once, with its newest figures and the sums of its bundles' averages.",
     written="Replaced once for each batch of load reports; usages are smoothed once for each evaluation of the rules.",
     key=("node_id",),
     fields=(
@@ -263,7 +263,7 @@ BROKER_LOAD_TABLE: Final = TableContract(
             column(name, spark_type(ResourceUsage), f"Usage and limit, {unit}.")
             for name, unit in (
                 ("cpu", "in percent of one core"),
-                ("memory", "in MiB; it does not count in `weighted_usage`"),
+                ("memory", "in MiB; it is not part of `weighted_usage`"),
                 ("direct_memory", "in MiB"),
                 ("bandwidth_in", "in Kbit/s"),
                 ("bandwidth_out", "in Kbit/s"),
@@ -324,7 +324,7 @@ SPLIT_CANDIDATES_TABLE: Final = TableContract(
 )
 SHED_CANDIDATES_TABLE: Final = TableContract(
     name="shed_candidates",
-    row="A bundle that an overloaded node should have given away at an evaluation.",
+    row="A bundle that an overloaded node should give away, by the evaluation.",
     written=_CANDIDATES_WRITTEN,
     key=("candidate_id",),
     fields=(

@@ -21,13 +21,13 @@ def exists(session: SparkSession, warehouse_dir: Path, table: TableContract) -> 
 
 
 def create_missing(session: SparkSession, warehouse_dir: Path) -> frozenset[str]:
-    """Create the tables that are not there yet, and check the columns of those that are.
+    """Create the missing tables, and check the columns of the existing ones.
 
     Returns:
-        The names of the tables that were created, and so are empty.
+        The names of the created tables.
 
     Raises:
-        PrerequisiteError: a table has other columns than its contract says, or the folder cannot be written.
+        PrerequisiteError: a table has other columns than its contract, or the folder cannot be written.
     """
     try:
         warehouse_dir.mkdir(parents=True, exist_ok=True)

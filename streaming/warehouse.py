@@ -1,4 +1,4 @@
-"""Whose tables a folder holds: its pipeline writes it down, and whoever asks the tables looks, without Spark."""
+"""The cluster of the tables in a folder: the pipeline stores its name, and queries read it, without Spark."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ _OWNER_FILE = "cluster"
 
 
 def cluster_of(warehouse_dir: Path) -> str | None:
-    """The name of the cluster whose tables these are; None if the folder does not say."""
+    """The name of the cluster whose tables these are; None if the folder does not have it."""
     try:
         return (warehouse_dir / _OWNER_FILE).read_text(encoding="utf-8").strip() or None
     except OSError:
@@ -16,10 +16,10 @@ def cluster_of(warehouse_dir: Path) -> str | None:
 
 
 def claim(warehouse_dir: Path, cluster: str) -> None:
-    """Write down whose tables these are; a folder that does not say it yet becomes this cluster's.
+    """Store the name of the cluster. A folder without a name becomes this cluster's.
 
     Raises:
-        PrerequisiteError: they are another cluster's, or the folder cannot be written.
+        PrerequisiteError: the tables are those of another cluster, or the folder cannot be written.
     """
     owner = cluster_of(warehouse_dir)
     if owner not in (None, cluster):

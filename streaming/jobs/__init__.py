@@ -1,1 +1,1 @@
-"""What runs: the streaming queries and the application that keeps them going."""
+"""The streaming queries, and the application that runs them."""

@@ -1,4 +1,4 @@
-"""The stream of the decision log: whole decisions, one row each; what is none of the log's is passed by."""
+"""The stream of the decision log: one row for each whole decision. Foreign records are skipped."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -22,7 +22,7 @@ from streaming.transforms.decision_rows import LogRecord, Part, decision_rows, p
 
 _FIRST_LOOK: Final = 1
 _NEXT_LOOK: Final = 64
-"""Records that are looked at for the first one of the log: one at first, because foreign ones are few."""
+"""Numbers of records that are searched for the first one of the log: one at first, because foreign ones are rare."""
 
 _log = structlog.get_logger(__name__)
 
@@ -40,21 +40,21 @@ def start_decisions(session: SparkSession, config: PipelineConfig, metrics: Pipe
 
 
 class _Expected(NamedTuple):
-    """The log that is read and the decision that comes next in it; empty and None before its first decision."""
+    """The log id and the seq of the next decision; empty and None before the first decision."""
 
     log_id: str
     next_seq: Seq | None
 
 
 class DecisionLogWriter:
-    """Writes the batches of one stream, and knows which decision comes next: the one behind the last in the table."""
+    """Writes the batches of one stream. The next decision is the one after the last decision in the table."""
 
     def __init__(self, config: PipelineConfig, metrics: PipelineMetrics) -> None:
-        """The log is found out with the first batch.
+        """The log id is determined with the first batch.
 
         Args:
             config: the pipeline's settings.
-            metrics: counts the records that are none of the log's; those of a batch that is repeated count again.
+            metrics: counts foreign records; those of a repeated batch are counted again.
         """
         self._config = config
         self._foreign = metrics.passed_over.labels(DECISIONS_TABLE.name)
@@ -63,8 +63,8 @@ class DecisionLogWriter:
     def write(self, batch: DataFrame, batch_id: int) -> None:
         """Add the decisions whose last record is in this batch.
 
-        A batch may end within a decision that was written in parts. The next batch then begins with a later part, and
-        reads the parts before it again.
+        A batch may end within a decision of several parts. The next batch then begins with a later part, and the
+        earlier parts are read again.
         """
         session = batch.sparkSession
         expected = _behind_table(session, self._config) or self._expected
@@ -87,7 +87,7 @@ class DecisionLogWriter:
         self._foreign.inc(foreign.value)
 
     def _earlier_parts(self, session: SparkSession, first: LogRecord, part: Part) -> DataFrame:
-        """The records from the decision's first part on: right before ``first``, but for foreign ones in between."""
+        """The records from the decision's first part on. They are right before ``first``, except for foreign ones."""
         topic = self._config.cluster.topic(DECISIONS)
         begin = Part(part.log_id, part.seq, 0)
         reach = part.part
@@ -102,7 +102,7 @@ class DecisionLogWriter:
 
 
 def _behind_table(session: SparkSession, config: PipelineConfig) -> _Expected | None:
-    """What follows the last decision in the table; None if that holds none."""
+    """What follows the last decision in the table; None if the table is empty."""
     if not tables.exists(session, config.warehouse_dir, DECISIONS_TABLE):
         return None
     decisions = tables.read(session, config.warehouse_dir, DECISIONS_TABLE)
@@ -111,7 +111,7 @@ def _behind_table(session: SparkSession, config: PipelineConfig) -> _Expected | 
 
 
 def _first_of_log(batch: DataFrame, expected: _Expected) -> tuple[int, tuple[LogRecord, Part] | None]:
-    """How many foreign records the batch begins with, and its first record of the log with what part that is."""
+    """The number of foreign records at the start of the batch, and the first record of the log with its part."""
     looked_at = 0
     in_order = batch.orderBy("offset")
     while True:
@@ -132,7 +132,7 @@ def _record(row: Row) -> LogRecord:
 
 
 def _bytes(value: bytearray | None) -> bytes | None:
-    """Spark hands binary columns over as bytearrays."""
+    """The value as bytes: Spark passes binary columns as bytearrays."""
     return None if value is None else bytes(value)
 
 

@@ -19,14 +19,14 @@ from streaming.transforms.raw_rows import history_rows
 def start_history(session: SparkSession, config: PipelineConfig, topic: str) -> StreamingQuery:
     """Start the stream of ``heartbeats``, ``membership`` or ``dead-letters`` into its table.
 
-    Delta's own streaming sink writes each batch once. Unusable heartbeats and membership records are the leader's to
-    refuse, so they are only counted here.
+    Delta's own streaming sink writes each batch once. Unusable heartbeats and membership records are only counted here,
+    because the leader writes their dead letters.
     """
     table = TABLE_OF_TOPIC[topic]
     records = read_stream(session, config.kafka, config.cluster.topic(topic), config.max_records_per_batch)
     rows = history_rows(_usable(records, topic, config.kafka.schema_ids), topic, table)
     return (
-        # One file for each batch and core: Kafka's partitions would give one each.
+        # One file for each batch and core; otherwise it would be one for each of Kafka's partitions.
         rows.coalesce(config.spark.cores)
         .writeStream.format("delta")
         .queryName(table.name)

@@ -1,8 +1,8 @@
 """The stream of load reports: history, dead letters, averages and candidates, each written once for a batch.
 
-The order of the steps is what makes a crash harmless. Everything up to the averages may be repeated without effect.
-Candidates are a function of the averages; they are produced and added before the nodes' rows, whose smoothed usages say
-that the evaluation took place, so a repeated batch evaluates the same again or finds it done.
+A crash is harmless because of the order of the steps. Every step up to the averages can be repeated without effect.
+Candidates are a function of the averages. They are produced and added before the nodes' rows, whose smoothed usages
+record that the evaluation took place. A repeated batch therefore evaluates the same again, or finds it done.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ _COUNTED: Final = ("node_id", "incarnation", *Resources._fields, "version", "bun
 
 
 def start_load(session: SparkSession, config: PipelineConfig, metrics: PipelineMetrics) -> StreamingQuery:
-    """Start the stream of ``load-reports``, from its checkpoint and from what its tables hold."""
+    """Start the stream of ``load-reports``, from its checkpoint and from the contents of its tables."""
     stream = LoadStream(session, config, metrics)
     records = read_stream(session, config.kafka, config.cluster.topic(LOAD_REPORTS), config.max_records_per_batch)
     return (
@@ -59,7 +59,7 @@ def start_load(session: SparkSession, config: PipelineConfig, metrics: PipelineM
 
 
 class LoadStream:
-    """One run of the stream; a failed run leaves its state behind, the next one reads it from the tables again.
+    """One run of the stream. After a failed run the next one reads its state from the tables again.
 
     Args:
         session: reads the tables.
@@ -124,7 +124,7 @@ class LoadStream:
         self._state.keep_smoothed(evaluation.smoothed_usages, evaluated_ms)
 
     def _propose(self, rows: Sequence[SplitRow] | Sequence[ShedRow], table: TableContract, writer: BatchWriter) -> None:
-        """Produce and add those whose evidence is new: a bundle without a new report was proposed before."""
+        """Produce and add the candidates whose evidence is new: a bundle without a new report was proposed before."""
         proposed = self._proposed[table.name]
         fresh = [row for row in rows if proposed.get(row.bundle_id) != row.candidate_id]
         if not fresh:
@@ -166,7 +166,7 @@ def _placed_report(row: Row) -> PlacedReport:
 
 
 def _last_proposals(session: SparkSession, config: PipelineConfig, table: TableContract) -> dict[str, str]:
-    """By bundle, the candidate that was proposed last, where its report may still count."""
+    """By bundle, the candidate that was proposed last, if its report may still count."""
     rows = tables.read(session, config.warehouse_dir, table)
     newest_day = rows.agg(F.max("day")).first()
     if newest_day is None or newest_day[0] is None:

@@ -1,4 +1,4 @@
-"""The application: all streams of a cluster in one Spark session, kept going until it is told to stop."""
+"""The application: all streams of a cluster in one Spark session, restarted after failures, until it is stopped."""
 
 import re
 import threading
@@ -43,7 +43,7 @@ _QUIET_AFTER_S = 300.0
 _STOPPING_ERRORS: Mapping[str, type[ControlPlaneError]] = {
     kind.__name__: kind for kind in (UnsupportedFeatureLevelError, LogContinuityError, InvariantViolationError)
 }
-"""Errors after which starting again would fail again; Spark reports them as text."""
+"""Errors that another start would meet again. Spark reports them as text."""
 
 
 def run(
@@ -52,19 +52,19 @@ def run(
     on_started: Callable[[SparkSession], None] | None = None,
     metrics: PipelineMetrics | None = None,
 ) -> None:
-    """Run every stream until ``stop`` is set; blocks. A restart goes on where the checkpoints stand.
+    """Run every stream until ``stop`` is set; blocks. A restart resumes at the checkpoints.
 
     Args:
         config: the settings.
-        stop: ends the pipeline; a batch under way is given up and repeated by the next start.
+        stop: ends the pipeline. A running batch is aborted, and repeated by the next start.
         on_started: called once when all streams run, with the session.
-        metrics: counts what happens; None registers a set with Prometheus' default registry.
+        metrics: the metrics to update; None registers a set with Prometheus' default registry.
 
     Raises:
-        PrerequisiteError: Spark does not start, the tables are another version's or another cluster's, or a checkpoint
+        PrerequisiteError: Spark does not start, the tables are those of another version or cluster, or a checkpoint
             is missing.
-        LogUnavailableError: a stream failed again and again; the message holds its last failure.
-        LogContinuityError: the decision log cannot be read on.
+        LogUnavailableError: a stream failed too often in a row; the message contains its last failure.
+        LogContinuityError: the decision log has a gap or was recreated.
         UnsupportedFeatureLevelError: a newer version wrote a decision.
         ConfigurationError: Kafka refuses the login, or does not allow what the pipeline needs.
     """
@@ -83,7 +83,7 @@ def run_in(
     on_started: Callable[[SparkSession], None] | None,
     metrics: PipelineMetrics,
 ) -> None:
-    """As :func:`run`, in a session that the caller made and ends."""
+    """As :func:`run`, in a session that the caller creates and ends."""
     created = create_missing(session, config.warehouse_dir)
     refuse_lost_checkpoints(session, config, created)
     listener = ProgressListener(metrics)
@@ -103,12 +103,12 @@ def run_in(
 
 
 def refuse_lost_checkpoints(session: SparkSession, config: PipelineConfig, created: Collection[str]) -> None:
-    """Refuse to read a topic from its beginning into a table that already holds its records.
+    """Refuse to read a topic from its beginning into a table that already has its records.
 
     Args:
         session: reads the tables.
-        config: says where the tables and checkpoints are.
-        created: the names of tables that were made a moment ago: looking into each takes a second.
+        config: has the folders of the tables and checkpoints.
+        created: the names of tables that were just created; they are not opened, because that takes a second each.
 
     Raises:
         PrerequisiteError: a table has rows and its stream has no checkpoint.
@@ -139,7 +139,7 @@ def _starters(
 
 @dataclass(slots=True)
 class _Stream:
-    """One stream and how often it failed lately.
+    """One stream and its recent failures.
 
     Attributes:
         name: its topic.
@@ -164,12 +164,12 @@ class _Stream:
         self.start_again_at_s = None
 
     def stop(self) -> None:
-        """Stop it if it runs; its checkpoint says how far it came."""
+        """Stop it if it runs. Its checkpoint has its progress."""
         if self.query is not None and self.query.isActive:
             self.query.stop()
 
     def failure(self) -> str | None:
-        """Why it ended; None while it runs or waits."""
+        """The reason why it ended; None while it runs or waits."""
         if self.query is None or self.query.isActive or self.start_again_at_s is not None:
             return None
         error = self.query.exception()
@@ -193,10 +193,10 @@ def _watch(
 
 
 def _attend(stream: _Stream, config: PipelineConfig, metrics: PipelineMetrics) -> None:
-    """Start a stream again that failed, after a wait that doubles each time.
+    """Start a failed stream again, after a wait that doubles each time.
 
-    Spark 4.1 fails once by itself after each crash: it repeats the batch that was under way, commits it, and then
-    stumbles over the metrics of its Kafka source (SPARK-55271). The next start goes on behind that batch.
+    Spark 4.1 always fails once after a crash: it repeats the interrupted batch, commits it, and then fails on the
+    metrics of its Kafka source (SPARK-55271). The next start continues after that batch.
     """
     now_s = time.monotonic()
     if stream.start_again_at_s is not None:
@@ -222,9 +222,9 @@ def _attend(stream: _Stream, config: PipelineConfig, metrics: PipelineMetrics) -
 
 
 def stopping_error(failure: str, kafka: KafkaConfig, read: str = "a topic") -> ControlPlaneError | None:
-    """The error in the text of a failed stream that forbids to start it again; None if there is none.
+    """The error in the text of a failed stream after which it must not be started again; None if there is none.
 
-    ``read`` says in words what the stream reads: Kafka's admin client does not name the topic that it was refused.
+    ``read`` describes what the stream reads, because Kafka's admin client does not name the topic that it was refused.
     """
     code = "TopicAuthorizationException"
     if code in failure:
@@ -248,5 +248,5 @@ def _maintain(session: SparkSession, config: PipelineConfig) -> None:
     try:
         maintain(session, config.warehouse_dir)
     except PySparkException as error:
-        # The tables are whole without it, and the next turn does what this one left.
+        # The tables are complete without it, and the next turn does what this one left.
         _log.warning("maintenance failed and is tried again later", error=str(error))

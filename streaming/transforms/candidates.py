@@ -1,4 +1,4 @@
-"""The current averages to candidates: what the core's rules say of the nodes and bundles that count."""
+"""From the current averages to candidates, by the core's rules for the nodes and bundles that count."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
@@ -53,7 +53,7 @@ class ShedRow(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """What one evaluation found.
+    """The result of one evaluation.
 
     Attributes:
         evaluated_ms: its log time.
@@ -77,8 +77,8 @@ def due_evaluation(now_ms: int, last_evaluated_ms: int | None, interval_ms: int)
 def evaluate(state: LoadState, evaluated_ms: int, now_ms: int, rules: LoadRuleConfig) -> Evaluation:
     """Apply both rules to the nodes whose newest report is not too old.
 
-    A bundle counts for the node that reported it last. Nodes are taken by name and bundles by id, which is how ties are
-    broken.
+    A bundle counts for the node that reported it last. Nodes are ordered by name and bundles by id, so that ties have
+    one result.
 
     Args:
         state: every node and bundle that was reported.
@@ -94,7 +94,7 @@ def evaluate(state: LoadState, evaluated_ms: int, now_ms: int, rules: LoadRuleCo
     known = state.bundles
     owned = {node.node_id: _owned(node, known) for node in alive}
     last_evaluated_ms = state.evaluated_ms
-    # A node that missed an evaluation was away: it starts afresh, like one that has left and come back.
+    # A node that missed an evaluation was away. It starts again, like one that has left and come back.
     former = {
         node.node_id: node.smoothed_usage
         for node in alive

@@ -23,7 +23,7 @@ class LogRecord(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Which part of which decision a record is: ``part`` from 0 on, of decision ``seq`` of a log."""
+    """The place of a record in the log: part ``part``, from 0 on, of decision ``seq``."""
 
     log_id: str
     seq: int
@@ -31,13 +31,13 @@ class Part(NamedTuple):
 
 
 def part_of(record: LogRecord, log_id: str, next_seq: Seq | None = None) -> Part | None:
-    """Which part of its decision a record is; None if it is none of this log's.
+    """The decision and part of a record; None if the record is foreign.
 
     Args:
         record: the record.
         log_id: the log that is read; empty takes any.
-        next_seq: the decision that comes next, if that is known: under no other key can a newer version have written
-            a record in an unknown schema, which is foreign then.
+        next_seq: the decision that comes next, if that is known. A record in an unknown schema under any other key is
+            foreign, because a newer version can only have written it under this one.
 
     Raises:
         UnsupportedFeatureLevelError: a newer version wrote it.
@@ -52,16 +52,16 @@ def part_of(record: LogRecord, log_id: str, next_seq: Seq | None = None) -> Part
 def decision_rows(
     records: Iterable[LogRecord], log_id: str = "", on_foreign: Callable[[LogRecord], None] = lambda _: None
 ) -> Iterator[tuple[object, ...]]:
-    """One row for each decision that is whole in these records; records that are none of the log's are passed by.
+    """One row for each decision that is whole in these records. Foreign records are skipped.
 
     Args:
-        records: in the order of the log, the first one of the log beginning a decision. If the last decision is not
-            whole it gives no row: it belongs to the batch that holds its last record.
-        log_id: the log that is read; empty lets the first decision name it.
-        on_foreign: is called with each record that is passed by.
+        records: in the order of the log; the first record of the log begins a decision. A last decision that is not
+            whole gives no row. It belongs to the batch with its last record.
+        log_id: the log that is read; if it is empty, the first decision determines it.
+        on_foreign: is called with each skipped record.
 
     Raises:
-        LogContinuityError: a record is not the part that has to follow.
+        LogContinuityError: a record is not the next part.
         UnsupportedFeatureLevelError: a newer version wrote a decision.
     """
     assembler = DecisionAssembler(log_id=log_id)

@@ -1,16 +1,16 @@
-"""``controlplane demo``: a whole cluster as processes of its own, played through its main job and measured.
+"""``controlplane demo``: runs a whole cluster as separate processes, causes failures, checks and measures the results.
 
 command     the options
-play        what happens, in order, and what has to come of it
+play        the steps, in order, with their checks
 cast        the command line of each process
-stage       the processes, and the folder in which they keep everything
-processes   the life of one process; ended with us, or handed over to ``holder`` by ``--keep``
-watching    what the log and the table say, with the times at which they said it
-evidence    questions to what was seen
-traffic     what the traffic's clients counted
+stage       the processes, and their folder
+processes   the life of one process: it ends with the demo, or ``--keep`` passes it to ``holder``
+watching    the observed decisions and tables, with the times at which they were read
+evidence    queries on the observed decisions and tables
+traffic     the counts of the traffic's clients
 checks      waiting for a condition with a deadline
 delta       the closing SQL
-picture     one moment, for the screen
-screen      a live picture, or plain lines
-summary     what is printed at the end
+picture     the state at one moment, for the screen
+screen      a live display, or plain lines
+summary     the report at the end
 """

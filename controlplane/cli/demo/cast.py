@@ -1,4 +1,4 @@
-"""Who takes part in the demo: the command line of each process, and the settings that differ from the defaults."""
+"""The members of the demo: the command line of each process, and the settings that differ from the defaults."""
 
 import uuid
 
@@ -27,7 +27,7 @@ LOWERED_RULES = (
     "evaluation_interval_ms=5000",
     "grace_period_ms=0",
 )
-"""The published thresholds are for machines that serve tens of thousands of messages a second."""
+"""Lower than the published thresholds, which are for machines that serve tens of thousands of messages per second."""
 
 _ANSWER_TIMEOUT_MS = 15_000
 _FIRST_DELTA_TABLE = "load_reports"
@@ -52,7 +52,7 @@ class Cast:
         return connections.open_reader(self.stage.cluster, self.stage.kafka)
 
     def open_client(self) -> RoutingClient:
-        """A routing client, as a user's program has one."""
+        """A routing client, as in a user's program."""
         return routing_client(self.stage.cluster.name, self.stage.kafka.bootstrap_servers)
 
     def start_controller(self, number: int) -> ControllerId:
@@ -63,7 +63,7 @@ class Cast:
         return controller_id
 
     def start_controller_again(self, controller_id: ControllerId) -> None:
-        """Start a controller that was killed: it stands by from now on."""
+        """Start a controller that was killed; it is a standby from now on."""
         self.start_controller(self._controllers[controller_id])
 
     def kill_controller(self, controller_id: ControllerId) -> None:
@@ -91,7 +91,7 @@ class Cast:
         self.stage.start_command("pipeline", "pipeline", "run", "--tables-dir", str(self.stage.delta_dir), *rules)
 
     def pipeline_writes(self) -> str | None:
-        """Whether the pipeline has written a table's second version, which is its first with rows; its place."""
+        """The folder of a table whose second version, the first with rows, the pipeline has written; else None."""
         log = self.stage.delta_dir / _FIRST_DELTA_TABLE / "_delta_log"
         return str(log.parent) if len(list(log.glob("*.json"))) > 1 else None
 
@@ -108,7 +108,7 @@ class Cast:
         """Ask the leader for a namespace and wait for its answer.
 
         Raises:
-            StepFailedError: it was refused, or nobody answered.
+            StepFailedError: it was refused, or no leader answered.
         """
         cluster, kafka = self.stage.cluster, self.stage.kafka
         source, writer = connections.open_source(cluster, kafka), connections.open_event_writer(cluster, kafka)

@@ -1,4 +1,4 @@
-"""What a step of the demo has to reach, by when, and how it is waited for."""
+"""The checks of the demo's steps, with deadlines."""
 
 import time
 from collections.abc import Callable
@@ -12,16 +12,16 @@ POLL_INTERVAL_S = 0.05
 
 
 class StepFailedError(ControlPlaneError):
-    """A step of the demo did not do what it should."""
+    """A step of the demo did not have the expected result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was to be shown, and what was seen.
+    """One condition and its result.
 
     Attributes:
-        sentence: what has to hold.
-        passed: whether it did.
+        sentence: the condition.
+        passed: whether it held.
         seen: the measured value, in words.
         after_s: how long it took.
     """
@@ -36,7 +36,7 @@ class Checklist:
     """The checks of one step.
 
     Args:
-        on_change: called with the sentence that is waited for, and after each check.
+        on_change: called with the condition that is waited for, and after each check.
         watch: called at each poll; raises if something else went wrong, such as a process that ended.
     """
 
@@ -48,11 +48,11 @@ class Checklist:
     def expect(
         self, sentence: str, probe: Callable[[], T | None], deadline_s: float, seen: Callable[[T], str] = str
     ) -> T:
-        """Wait until ``probe`` gives something else than None.
+        """Wait until ``probe`` returns something else than None.
 
         Args:
-            sentence: what has to hold.
-            probe: looks; None means "not yet".
+            sentence: the condition.
+            probe: evaluates the condition; None means "not yet".
             deadline_s: how long to wait.
             seen: the result in words.
 
@@ -74,7 +74,7 @@ class Checklist:
             time.sleep(POLL_INTERVAL_S)
 
     def require(self, sentence: str, *, holds: bool, seen: str) -> None:
-        """Note what holds now, or fail.
+        """Record that a condition holds now, or fail.
 
         Raises:
             StepFailedError: it does not hold.

@@ -1,4 +1,4 @@
-"""``controlplane demo``: plays, measures, and tells by its exit status whether every step did what it should."""
+"""``controlplane demo``: runs and measures the steps. The exit status is 0 only if every step passed its checks."""
 
 import shutil
 import signal
@@ -30,13 +30,13 @@ REPORT = "report.json"
 
 @click.command("demo")
 @click.option("--keep", is_flag=True, help="Leave everything running at the end.")
-@click.option("--stop", "stop_kept", is_flag=True, help="End what an earlier --keep left running, and play nothing.")
+@click.option("--stop", "stop_kept", is_flag=True, help="Only end what an earlier --keep left running.")
 @pass_invocation
 def demo(invocation: Invocation, *, keep: bool, stop_kept: bool) -> ExitStatus:
-    """Play a whole cluster on this machine: start it, break it, measure it.
+    """Run a whole cluster on this machine: start it, cause failures, and measure it.
 
     Kafka, Valkey, two controllers, seven nodes of a key-value service, the pipeline and traffic run as processes of
-    their own, in demo below --data-dir. The status is 0 only if every step did what it should.
+    their own, in demo below --data-dir. The exit status is 0 only if every step had the expected result.
     """
     with _needs_embedded():
         from controlplane.cli.demo.processes import stop_held
@@ -64,7 +64,7 @@ def demo(invocation: Invocation, *, keep: bool, stop_kept: bool) -> ExitStatus:
 
 
 def _play(stage: "Stage") -> ExitStatus:
-    """Play all steps and ask Delta; print what was measured, whatever became of them."""
+    """Run all steps and the closing SQL. Print what was measured, also after a failure."""
     from controlplane.cli.demo.cast import Cast
     from controlplane.cli.demo.play import Play
     from controlplane.cli.demo.screen import open_screen
@@ -93,7 +93,7 @@ def _play(stage: "Stage") -> ExitStatus:
 
 
 def _say_how_to_look(invocation: Invocation, stage: "Stage") -> None:
-    """The commands that look at what is left running, as they have to be typed here."""
+    """The commands to inspect what is left running, as they have to be typed here."""
     options = ""
     if stage.home.parent != DEFAULT_DATA_DIR.absolute():
         options += f" --data-dir {invocation.data_dir}"
@@ -107,9 +107,9 @@ def _say_how_to_look(invocation: Invocation, stage: "Stage") -> None:
 
 
 def command_here() -> str:
-    """How this command is called from the present folder, whether its environment is activated or not.
+    """The call of this command from the present folder, whether its environment is activated or not.
 
-    The search path says nothing of it: ``make demo`` has one of its own.
+    The search path cannot be used for that, because ``make demo`` has its own.
     """
     script = Path(sys.executable).parent / "controlplane"
     if not script.exists():
@@ -121,7 +121,7 @@ def command_here() -> str:
 
 @contextmanager
 def _interrupted_by_signals() -> Iterator[None]:
-    """SIGTERM and a closed terminal end the demo as Ctrl-C does: with everything stopped."""
+    """Make SIGTERM and a closed terminal end the demo like Ctrl-C: every process is stopped."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -136,7 +136,7 @@ def _interrupted_by_signals() -> Iterator[None]:
 
 @contextmanager
 def _needs_embedded() -> Iterator[None]:
-    """Name the extra if an import inside the block misses psutil."""
+    """Name the extra to install if an import inside the block does not find psutil."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""What the demo asks of the Delta tables at its end, by ``controlplane sql`` as anybody would."""
+"""The demo's closing queries of the Delta tables, by ``controlplane sql``."""
 
 import json
 import subprocess

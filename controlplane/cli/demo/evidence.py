@@ -1,4 +1,4 @@
-"""Questions that the demo's steps ask of what was observed: pure functions over decisions and tables."""
+"""Queries of the demo's steps on the observed decisions and tables, as pure functions."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -17,7 +17,7 @@ from controlplane.inspection.readers import LastHeartbeat, LoggedDecision
 
 
 def events_of(decisions: Iterable[LoggedDecision]) -> list[tuple[LoggedDecision, Event]]:
-    """Every event with the decision that holds it."""
+    """Every event with its decision."""
     return [(logged, event) for logged in decisions for event in logged.decision.events]
 
 
@@ -51,7 +51,7 @@ def certificates_of(decisions: Iterable[LoggedDecision]) -> list[Certificate]:
 
 
 def broken_chain(decisions: Sequence[LoggedDecision]) -> str | None:
-    """Where seq or epoch leave a gap, repeat or fall, or the chain of digests breaks; None if nowhere."""
+    """The first place where seq or epoch skip, repeat or fall, or the digest chain breaks; None if there is none."""
     for before, after in pairwise(decisions):
         earlier, later = before.decision, after.decision
         if later.seq != earlier.seq + 1:
@@ -76,7 +76,7 @@ def first_swap(tables: Iterable[SwappedTable], epoch: int) -> SwappedTable | Non
 
 
 def active_data_nodes(table: RoutingTable) -> list[NodeId]:
-    """The nodes to which slots are given, by name."""
+    """The nodes that may hold slots, by name."""
     return sorted(
         node_id
         for node_id, node in table.nodes.items()

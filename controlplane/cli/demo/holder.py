@@ -1,8 +1,9 @@
-"""Keeps the demo's processes after the demo itself has ended, and ends them in order when it is told to.
+"""Keeps the demo's processes after the demo itself has ended, and ends them in order on SIGTERM.
 
-Run by path as ``python holder.py FD:PID,FD:PID... FD:PID...``, standard library only. Each pair is the writing end of a
-keeper's standard input (see ``controlplane/embedded/keeper.py``) and the keeper's process id; each word is a group that
-ends together. On SIGTERM the groups end in the given order. If it dies, all pipes close: nothing is left over.
+Run by path as ``python holder.py FD:PID,FD:PID... FD:PID...``, with the standard library only. Each pair is the writing
+end of a keeper's standard input (see ``controlplane/embedded/keeper.py``) and the keeper's process id. Each argument is
+a group of processes that end together. On SIGTERM the groups end in the given order. If the holder dies, all pipes
+close and all processes end.
 """
 
 import os
@@ -12,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 LONGEST_END_S = 40.0
-"""For one group; longer than any keeper's own patience before it kills."""
+"""For one group; longer than the time after which a keeper kills its process."""
 
 
 def hold(groups: Sequence[Sequence[tuple[int, int]]]) -> None:
@@ -39,12 +40,12 @@ def _lives(process_id: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return False  # somebody else's process has the number by now
+        return False  # another process has the number by now
     return not _is_zombie(process_id)
 
 
 def _is_zombie(process_id: int) -> bool:
-    """Whether it has ended and only its parent has not looked; False where /proc does not say."""
+    """Whether the process has ended and its parent has not waited for it yet; False without /proc."""
     try:
         with open(f"/proc/{process_id}/stat", encoding="utf-8") as status:  # noqa: PTH123 - no imports beyond need
             return status.read().rpartition(")")[2].split()[0] == "Z"

@@ -1,4 +1,4 @@
-"""One moment of the demo, for the live display and for plain lines alike."""
+"""The state of the demo at one moment, for the live display and for plain lines."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ NODE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What the demo looks like now.
+    """The state of the demo at one moment.
 
     Attributes:
         elapsed_s: since the beginning.
@@ -53,11 +53,11 @@ class Picture:
 
     @property
     def subject(self) -> tuple[str | int, ...]:
-        """What a line tells apart from how far it is: a line with the same subject tells nothing new."""
+        """The content of a line without its progress. A line with the same subject contains nothing new."""
         return (self.step, self.waiting_for, self.epoch, self.term, self.leader, self.living)
 
     def progress_line(self) -> str:
-        """How far it is, where all else has been told."""
+        """A line with the progress only."""
         return f"[{self.elapsed_s:5.0f} s] ... still: {self.waiting_for} (answered {self.counts.answered:,})"
 
     def line(self) -> str:
@@ -83,7 +83,7 @@ def take_picture(observer: Observer | None, elapsed_s: float, step: str, waiting
         table.epoch,
         table.term,
         decisions[-1].decision.controller_id if decisions else "",
-        # Nobody operates the demo: there are no orders to show, so the state is not read.
+        # The demo has no operators' orders to show, so the state is not read.
         members.member_rows(table, HeartbeatTail(observer.now_ms, observer.heartbeats), State()),
         counts,
     )

@@ -1,4 +1,4 @@
-"""What happens in the demo, in order, and what has to come of each step."""
+"""The steps of the demo, in order, with their checks."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -21,13 +21,13 @@ FIRST_NODES = 6
 VICTIM = 2
 """The number of the node that is killed."""
 PIPELINE_DEADLINE_S = 300
-"""For Spark to start, and for a candidate to come of it: a tenth of it on a machine that has nothing else to do."""
+"""For Spark to start and a candidate to appear. An idle machine needs a tenth of it."""
 SETTLED_S = 3.0
 """How long requests have to be answered without a failure for traffic to count as undisturbed again."""
 
 
 class Play:
-    """Plays the steps one after the other; each appends its report to :attr:`steps`, also when it fails.
+    """Runs the steps one after another. Each appends its report to :attr:`steps`, also if it fails.
 
     Attributes:
         steps: what was measured so far.
@@ -55,7 +55,7 @@ class Play:
 
     @property
     def observer(self) -> Observer:
-        """What is known of the log; there from the first step on."""
+        """The observer of the log, which exists from the first step on."""
         if self._observer is None:
             raise RuntimeError("nothing is observed before the services run")
         return self._observer
@@ -71,10 +71,10 @@ class Play:
             self._observer.stop()
 
     def run(self) -> None:
-        """Play all steps.
+        """Run all steps.
 
         Raises:
-            StepFailedError: a step did not do what it should.
+            StepFailedError: a step did not have the expected result.
         """
         self._start()
         self._join()
@@ -221,7 +221,7 @@ class Play:
             raise StepFailedError(f"no rows came back from Delta for: {empty[0]}")
         return results
 
-    # -- what the steps have in common -----------------------------------------------------------------------------
+    # -- code of all steps -----------------------------------------------------------------------------------------
 
     @contextmanager
     def _step(self, title: str) -> Iterator[StepReport]:
@@ -274,7 +274,7 @@ class Play:
         )
 
     def _expect_namespaces(self) -> None:
-        """Create the namespaces, now that there are nodes to share their bundles."""
+        """Create the namespaces, after the nodes that share their bundles have joined."""
         for namespace in (CALM_NAMESPACE, HOT_NAMESPACE):
             self._cast.create_namespace(namespace)
 
@@ -291,7 +291,7 @@ class Play:
         )
 
     def _expect_caught_up(self) -> None:
-        """Wait until every node says that it works with the newest table."""
+        """Wait until every node reports that it uses the newest table."""
 
         def probe() -> int | None:
             table = self.observer.table
@@ -311,7 +311,7 @@ class Play:
         self._checklist.expect(sentence, probe, deadline_s, lambda more: f"{more} answered")
 
     def _require_undisturbed(self) -> None:
-        """Wait for a stretch of time in which requests are answered and none fails."""
+        """Wait for a period in which requests are answered and none fails."""
         since_s = time.monotonic()
         start = self._stage.counts()
 
@@ -353,7 +353,7 @@ class Play:
 
 
 def _measure(report: StepReport, decisions: list[LoggedDecision]) -> None:
-    """Fill in what the step's decisions did."""
+    """Fill in the effects of the step's decisions."""
     epochs = [logged.decision.epoch for logged in decisions]
     certificates = evidence.certificates_of(decisions)
     report.epochs = (epochs[0], epochs[-1]) if epochs else None

@@ -1,4 +1,4 @@
-"""The life of the demo's processes: each under a keeper that ends it when we are gone, whatever became of us."""
+"""The life of the demo's processes. Each has a keeper that ends it when the demo has ended, also after a crash."""
 
 import contextlib
 import json
@@ -42,7 +42,7 @@ class DemoProcess:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         self._ending = False
         with self.log_path.open("ab") as log:
-            # Not our own stderr: who reads the demo's output would wait for its end as long as the process is kept.
+            # Not the demo's stderr: a reader of the demo's output would wait for its end while the process is kept.
             self._keeper = subprocess.Popen(
                 [sys.executable, "-I", "-S", keeper.__file__, str(self.log_path), str(GRACE_S), *command],
                 stdin=subprocess.PIPE,
@@ -57,7 +57,7 @@ class DemoProcess:
         try:
             first_line = self._keeper.stdout.readline()
         except BaseException:
-            # Ctrl-C as well: who is not told of a process cannot stop it.
+            # Also on Ctrl-C, because an unknown process could not be stopped.
             self.stop()
             raise
         if not first_line:
@@ -72,26 +72,26 @@ class DemoProcess:
 
     @property
     def ended_unasked(self) -> bool:
-        """Whether it ended although nobody killed or stopped it."""
+        """Whether it ended without having been killed or stopped."""
         return not self.running and not self._ending
 
     @property
     def hold_pair(self) -> tuple[int, int]:
-        """What the holder needs: the pipe whose end ends the process, and the keeper's process id."""
+        """For the holder: the pipe that ends the process when it is closed, and the keeper's process id."""
         assert self._keeper.stdin is not None  # noqa: S101 - stdin=PIPE above; for the type checker
         return self._keeper.stdin.fileno(), self._keeper.pid
 
     def kill(self) -> None:
         """End it as a crash would (SIGKILL)."""
         self._ending = True
-        # The process id is its own as long as its keeper, which waits for it, lives.
+        # The process id stays valid while its keeper, which waits for it, lives.
         if self.running:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process_id, signal.SIGKILL)
         self.wait()
 
     def ask_to_stop(self) -> None:
-        """Ask it to end (SIGTERM), by force after :data:`GRACE_S`; does not wait. Idempotent."""
+        """Ask it to end (SIGTERM), and kill it after :data:`GRACE_S`. Does not wait. Idempotent."""
         self._ending = True
         if self._keeper.stdin is not None:
             self._keeper.stdin.close()
@@ -114,7 +114,7 @@ class DemoProcess:
 
 
 def hand_over(groups: Sequence[Sequence[DemoProcess]], folder: Path) -> int:
-    """Leave the processes running after this one ends; on :func:`stop_held` the groups end in the given order.
+    """Leave the processes running after this one ends. On :func:`stop_held` the groups end in the given order.
 
     Returns:
         The process id of their holder.
@@ -147,7 +147,7 @@ def find_holder(folder: Path) -> psutil.Process | None:
     held = json.loads(path.read_text(encoding="utf-8"))
     try:
         process = psutil.Process(int(held["holder"]))
-        # A number may be another process's by now; its time of creation tells.
+        # The id may belong to another process by now, which its time of creation shows.
         return process if abs(process.create_time() - float(held["created_s"])) < 1.0 else None
     except psutil.NoSuchProcess:
         return None

@@ -1,4 +1,4 @@
-"""What is shown while the demo runs: a live picture on a terminal, plain lines elsewhere."""
+"""The output while the demo runs: a live display on a terminal, plain lines elsewhere."""
 
 import sys
 import threading
@@ -18,13 +18,13 @@ from controlplane.cli.common.output import cell_text
 from controlplane.cli.demo.picture import NODE_COLUMNS, Picture
 
 LINE_EVERY_S = 2.0
-"""Without a terminal, what is waited for is said after a silence of this length,"""
+"""Without a terminal, the awaited condition is printed after this time without output,"""
 REPEATED_EVERY_S = 15.0
-"""and said again after this one if nothing else has changed: a reader sees that the demo is not stuck."""
+"""and again after this one if nothing else has changed, so that a reader sees that the demo is not stuck."""
 
 
 class Screen(Protocol):
-    """Shows pictures until it is left; lines stay."""
+    """Shows the state until it is left; printed lines stay."""
 
     def __enter__(self) -> Self:
         """Begin to show."""
@@ -47,7 +47,7 @@ def open_screen(picture: Callable[[], Picture]) -> Screen:
 
 
 class PlainScreen:
-    """Lines only: everything that is said, and in a silence the picture's line, which is repeated seldom."""
+    """Lines only: every printed line, and after a time without output the state, which is repeated rarely."""
 
     def __init__(
         self, picture: Callable[[], Picture], every_s: float = LINE_EVERY_S, repeated_every_s: float = REPEATED_EVERY_S
@@ -91,7 +91,7 @@ class PlainScreen:
 
 
 class LiveScreen:
-    """The picture, redrawn four times a second under the lines that were said."""
+    """The state, redrawn four times per second below the printed lines."""
 
     def __init__(self, picture: Callable[[], Picture]) -> None:
         self._live = Live(console=Console(), get_renderable=lambda: _drawn(picture()), refresh_per_second=4)

@@ -1,4 +1,4 @@
-"""The processes that take part in the demo, and the folder in which they keep everything."""
+"""The processes of the demo, and their folder."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ from controlplane.resources import resource_path
 _PATHS_OF_THE_MACHINE = (CACHE_VARIABLE, IVY_SETTINGS_VARIABLE, JAVA_HOME_VARIABLE)
 KV_EXAMPLE = "examples/kv"
 _STOP_ORDER = (("traffic",), ("node", "pipeline"), ("controller",), ("parts",))
-"""By the beginning of the names: who needs the others stops before them."""
+"""The order of stopping, by the beginning of the names: a process stops before those that it needs."""
 
 
 class Stage:
@@ -41,7 +41,7 @@ class Stage:
         self.delta_dir = self.home / DELTA_FOLDER
         self.processes: dict[str, DemoProcess] = {}
         self.kept = False
-        # It is no part of the package, in a wheel as in a checkout: the folder above `examples` goes on Python's path.
+        # `examples` is no part of the package, so the folder above it is added to Python's path.
         self._example_root = resource_path(KV_EXAMPLE).parents[1]
         holder = find_holder(self.home)
         if holder is not None:
@@ -53,7 +53,7 @@ class Stage:
 
     @property
     def kafka(self) -> KafkaConfig:
-        """Where the demo's Kafka is, once the services run."""
+        """The addresses of the demo's Kafka, once the services run."""
         return KafkaConfig(read_addresses(self.home).bootstrap_servers)
 
     @property
@@ -81,7 +81,7 @@ class Stage:
         return self._start(name, [sys.executable, "-m", module, *connection, *words])
 
     def environment(self) -> dict[str, str]:
-        """What the processes see: our own environment without settings that would lead them to another cluster."""
+        """The environment of the processes: this process's without settings that would lead them to another cluster."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("CONTROLPLANE_")}
         # They run in another folder than this process.
         paths = {name: str(Path(os.environ[name]).absolute()) for name in _PATHS_OF_THE_MACHINE if os.environ.get(name)}
@@ -89,10 +89,10 @@ class Stage:
         return {**kept, **paths, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
 
     def watch(self) -> None:
-        """Look whether everything that should run runs.
+        """Check that every process that should run does.
 
         Raises:
-            StepFailedError: a process ended; the message holds the end of its log.
+            StepFailedError: a process ended. The message contains the end of its log.
         """
         for process in self.processes.values():
             if process.ended_unasked:
@@ -109,7 +109,7 @@ class Stage:
         return total
 
     def stop(self) -> None:
-        """Stop everything, the ones that need others first; the nodes have nobody left to hand their slots to."""
+        """Stop everything, the processes that need others first. The nodes cannot hand their slots over any more."""
         for group in self._in_stop_order():
             for process in group:
                 if process.name.startswith("node"):
@@ -120,7 +120,7 @@ class Stage:
                 process.wait()
 
     def keep(self) -> None:
-        """Leave everything running after this process; ``controlplane demo --stop`` ends it."""
+        """Leave everything running after this process ends. ``controlplane demo --stop`` ends it."""
         hand_over(self._in_stop_order(), self.home)
         self.kept = True
 

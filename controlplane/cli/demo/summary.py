@@ -39,16 +39,16 @@ class StepReport:
     """One step as it was measured.
 
     Attributes:
-        title: what happened.
+        title: the step's title.
         epochs: first and last epoch published in it; None if none was.
         moved: replicas moved by its decisions.
         least_moved: the proven least of these decisions.
         leader_changes: slots that got another leader.
-        detected_ms: from the cause to the append of the decision that answers it.
+        detected_ms: from the cause to the append of the decision about it.
         readable_ms: from the cause to the swap in a routing client.
         counts: requests in the step's window.
         window_s: how long the window was.
-        checks: what was to be shown.
+        checks: the results of the checks.
     """
 
     title: str
@@ -102,7 +102,7 @@ def print_summary(steps: Sequence[StepReport], queries: Sequence[QueryResult], e
 
 
 def write_report(path: Path, steps: Sequence[StepReport], queries: Sequence[QueryResult], failure: str | None) -> None:
-    """Leave the whole report for programs; ``failure`` None means that every step did what it should."""
+    """Write the whole report as JSON. ``failure`` is None if every step passed its checks."""
     document: CanonicalValue = {
         "passed": failure is None,
         "failure": failure,

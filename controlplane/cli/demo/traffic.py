@@ -1,4 +1,4 @@
-"""What the traffic's client counted: it appends one JSON object a moment to its log, and this reads them."""
+"""The counts of the traffic's clients, read from the JSON objects that they append to their logs."""
 
 import json
 import os
@@ -13,8 +13,8 @@ class Counts:
     """Requests since the client's start.
 
     Attributes:
-        answered: requests that got their answer, whatever it took.
-        refused: answers "moved", "migrating" or the like: the client tried again.
+        answered: requests that were answered, after any number of attempts.
+        refused: answers such as "moved" or "migrating", after which the client tried again.
         failed: requests that were given up.
     """
 
@@ -23,7 +23,7 @@ class Counts:
     failed: int = 0
 
     def __sub__(self, earlier: "Counts") -> "Counts":
-        """What came between two moments."""
+        """The difference between two moments."""
         return Counts(self.answered - earlier.answered, self.refused - earlier.refused, self.failed - earlier.failed)
 
     def __add__(self, other: "Counts") -> "Counts":

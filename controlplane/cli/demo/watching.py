@@ -1,6 +1,6 @@
-"""What the log and the table say, with the wall-clock times at which a reader here saw them.
+"""The observed decisions and tables, with the wall-clock times at which a reader of this process saw them.
 
-The broker is on the same machine, so its append times and the times of kills and swaps are of one clock.
+The broker is on the same machine, so its append times and the times of kills and swaps are from one clock.
 """
 
 import threading
@@ -33,18 +33,20 @@ def wall_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class SwappedTable:
-    """A table and when a reader here swapped to it."""
+    """A table and the time at which a reader of this process swapped to it."""
 
     table: RoutingTable
     swapped_at_ms: int
 
 
 class Observer:
-    """Reads the log from its start in a thread of its own, and follows the table as users do; its lists only grow.
+    """Reads the log from its start in a thread of its own, and follows the table with a routing client.
+
+    Its lists only grow.
 
     Args:
         reader: for the log.
-        client: for the table. Both belong to the observer from here on and are closed by :meth:`stop`.
+        client: for the table. The observer owns both; :meth:`stop` closes them.
     """
 
     def __init__(self, reader: LogReader, client: RoutingClient) -> None:
@@ -76,7 +78,7 @@ class Observer:
         self._reader.close()
 
     def check(self) -> None:
-        """Raise what ended the reading, if anything did."""
+        """Raise the error that ended the reading, if there was one."""
         if self._error is not None:
             raise self._error
         _ = self._client.table
@@ -132,7 +134,7 @@ class Observer:
             self._error = error
 
     def _take(self, record: RawRecord) -> None:
-        """What cannot be read is passed by: its reader makes a dead letter of it."""
+        """Skip unreadable records: their reader writes dead letters."""
         with suppress(InvalidInputError):
             if record.topic == HEARTBEATS:
                 self._take_heartbeat(record)
