@@ -12,9 +12,9 @@ import java.util.TreeMap;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericRecord;
 
-/** The one text form of a decision, which its digest is over: rules C1 to C6. */
+/** The one text form of a decision over which its digest is computed: rules C1 to C6. */
 final class CanonicalJson {
-    /** By code points, which UTF-8 sorts by and Java's strings do not. */
+    /** Order by code points, as in UTF-8. Java's strings sort by UTF-16 code units. */
     private static final Comparator<String> BY_CODE_POINT = (left, right) ->
             Arrays.compareUnsigned(left.getBytes(StandardCharsets.UTF_8), right.getBytes(StandardCharsets.UTF_8));
 
@@ -23,7 +23,7 @@ final class CanonicalJson {
 
     private CanonicalJson() {}
 
-    /** A record as maps, lists and scalars; events and some others name their type. */
+    /** A record as maps, lists and scalars. Events and some other records have their type as a member. */
     static Map<String, Object> treeOf(GenericRecord record, boolean named) {
         Schema schema = record.getSchema();
         Map<String, Object> tree = new TreeMap<>(BY_CODE_POINT);
@@ -124,7 +124,7 @@ final class CanonicalJson {
         text.append('"');
     }
 
-    /** For numbers from 0 (excluded) to 1: no other double stands in a decision. */
+    /** For numbers from 0 (excluded) to 1: decisions contain no other doubles. */
     private static String doubleText(double value) {
         BigDecimal decimal = new BigDecimal(Double.toString(value)).stripTrailingZeros();
         String digits = decimal.unscaledValue().toString();

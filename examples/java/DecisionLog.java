@@ -5,7 +5,7 @@ import org.apache.avro.generic.GenericRecord;
 
 /** Reads the topic {@code decisions} from its start: joins parts, checks the chain. Rules L1 to L9. */
 final class DecisionLog {
-    /** The greatest feature level that this reader knows. */
+    /** The highest feature level that this reader supports. */
     private static final long FEATURE_LEVEL = 2;
 
     private final Records records;
@@ -40,7 +40,7 @@ final class DecisionLog {
         return digest;
     }
 
-    /** Takes one record; whether it completed the next decision. */
+    /** Takes one record. Returns whether it completed the next decision. */
     boolean take(byte[] value) throws TableReplica.Refused {
         Map<String, Object> joined = join(value);
         if (joined == null) {
@@ -56,7 +56,7 @@ final class DecisionLog {
         return true;
     }
 
-    /** Adds a part; the joined decision if it was the last one, null otherwise. */
+    /** Adds a part. Returns the joined decision after the last part, and null before. */
     Map<String, Object> join(byte[] value) throws TableReplica.Refused {
         GenericRecord record = read(value);
         if (record == null || (logId != null && !logId.equals(record.get("log_id").toString()))) {
@@ -130,7 +130,7 @@ final class DecisionLog {
         return before;
     }
 
-    /** Lists one after the other, maps united, everything else equal; the first value is changed and given back. */
+    /** Joins lists, unites maps, and requires all other values to be equal. Changes and returns the first value. */
     @SuppressWarnings("unchecked")
     private static Object joined(Object before, Object after) throws TableReplica.Refused {
         if (before instanceof List && after instanceof List) {

@@ -1,6 +1,6 @@
 import org.apache.avro.generic.GenericRecord;
 
-/** An epoch marker, or what it said of the table that is in use. */
+/** An epoch marker, or the values of the marker with which the table in use was shown. */
 final class Marker {
     final long term;
     final long epoch;

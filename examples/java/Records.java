@@ -13,7 +13,7 @@ import org.apache.avro.generic.GenericRecord;
 import org.apache.avro.io.BinaryDecoder;
 import org.apache.avro.io.DecoderFactory;
 
-/** Reads framed records by the schemas that wrote them: rules F1 to F5. */
+/** Reads framed records with their writers' schemas: rules F1 to F5. */
 final class Records {
     private static final int HEADER_BYTES = 10;
 
@@ -37,7 +37,7 @@ final class Records {
         return names.get(fingerprintOf(value));
     }
 
-    /** The record as it was written; its schema says which record it is. */
+    /** The record in its writer's schema, which names the kind of record. */
     GenericRecord decode(byte[] value) throws Unreadable {
         Schema schema = schemas.get(fingerprintOf(value));
         BinaryDecoder decoder =

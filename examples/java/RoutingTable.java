@@ -8,7 +8,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.avro.generic.GenericRecord;
 
-/** One epoch of the table: which node serves a key. A row that cannot be read fails the lookups that need it (R8). */
+/** One epoch of the table, with lookups of keys. Lookups that need a row that cannot be read fail (R8). */
 final class RoutingTable {
     private static final Pattern BUNDLE_KEY =
             Pattern.compile("main/bundle/(.*)/0x([0-9a-f]{8,})_0x([0-9a-f]{8,})", Pattern.DOTALL);
@@ -23,7 +23,7 @@ final class RoutingTable {
     private final Map<ByteBuffer, byte[]> rows;
     private final Map<String, TreeMap<Long, Range>> bundles = new HashMap<>();
 
-    /** The rows that fitted a marker; they are copied. */
+    /** Copies the rows that fitted a marker. */
     RoutingTable(Records records, Marker marker, Map<ByteBuffer, byte[]> rows) {
         this.records = records;
         this.rows = new HashMap<>(rows);
@@ -54,7 +54,7 @@ final class RoutingTable {
         return rows.size();
     }
 
-    /** Whether slots can be found at all. A table without readable settings is not shown. */
+    /** Whether the settings can be read. A table without readable settings is not shown. */
     boolean hasReadableSettings() {
         try {
             return row("main/table/settings", "TableSettings") != null && slotOf("") >= 0;
@@ -63,7 +63,7 @@ final class RoutingTable {
         }
     }
 
-    /** How many slots there are. */
+    /** The number of slots. */
     long slotCount() throws Unroutable {
         return (Long) row("main/table/settings", "TableSettings").get("slot_count");
     }
@@ -88,7 +88,7 @@ final class RoutingTable {
         return slot;
     }
 
-    /** The node that serves a slot; null if nobody does in this epoch. */
+    /** The node that serves a slot; null if there is none in this epoch. */
     String leaderOf(long slotId) throws Unroutable {
         GenericRecord slot = slot(slotId);
         return slot == null || slot.get("leader") == null ? null : slot.get("leader").toString();
@@ -108,7 +108,7 @@ final class RoutingTable {
         return found.getValue().key.substring("main/bundle/".length());
     }
 
-    /** The node that owns a bundle; null if nobody does in this epoch. */
+    /** The node that owns a bundle; null if there is none in this epoch. */
     String ownerOf(String bundleId) throws Unroutable {
         GenericRecord bundle = row("main/bundle/" + bundleId, "Bundle");
         String named = String.format(
@@ -119,7 +119,7 @@ final class RoutingTable {
         return bundle.get("owner") == null ? null : bundle.get("owner").toString();
     }
 
-    /** Where a node serves, as {@code name=host:port}; empty if the table does not say. */
+    /** The addresses of a node, as {@code name=host:port}; empty if the table has none. */
     String addressesOf(String nodeId) throws Unroutable {
         GenericRecord node = row("main/node/" + nodeId, "NodeRow");
         StringBuilder line = new StringBuilder();
@@ -147,7 +147,7 @@ final class RoutingTable {
         }
     }
 
-    /** A lookup that this reader cannot answer, with the key of the row that stands in the way. */
+    /** A lookup that this reader cannot answer, with the key of the row that it cannot read. */
     static final class Unroutable extends Exception {
         private static final long serialVersionUID = 1;
 
@@ -159,7 +159,7 @@ final class RoutingTable {
     private static final class Range {
         final long upper;
         final String key;
-        /** How far the other ranges that do not begin after this one reach. */
+        /** The greatest upper bound of the other ranges that do not begin after this one. */
         long reach;
 
         Range(long upper, String key) {

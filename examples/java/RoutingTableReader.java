@@ -14,12 +14,12 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Follows the routing table and routes keys with nothing but a Kafka client and an Avro library, as
- * docs/reference/protocol.md says.
+ * Follows the routing table and routes keys with only a Kafka client and an Avro library, by the rules of
+ * docs/reference/protocol.md.
  *
  * <p>Prints a line for each epoch that it shows: epoch, term, digest, row count, and a hash of "slot:leader:followers;"
- * over all slots. Once it is at the end of the topic and has shown the epoch that was asked for, it prints a line for each
- * key, "route", key, slot, slot leader and its addresses, and ends.
+ * over all slots. Once it is at the end of the topic and has shown the requested epoch, it prints a line for each key
+ * ("route", key, slot, slot leader and its addresses) and ends.
  *
  * <p>Arguments: bootstrap servers, topic, folder of the schemas, the epoch after which to stop, seconds to wait for it,
  * and keys to route.
@@ -58,7 +58,7 @@ public final class RoutingTableReader {
         this.replica = replica;
     }
 
-    /** Reads until an epoch was shown and the end of the topic shows a whole table. */
+    /** Reads until the requested epoch was shown and the reader is whole at the end of the topic. */
     private void follow(long lastEpoch, Duration patience) throws Exception {
         long deadline = System.nanoTime() + patience.toNanos();
         consumer.assign(List.of(partition));

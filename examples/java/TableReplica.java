@@ -7,11 +7,11 @@ import java.util.Map;
 import org.apache.avro.generic.GenericRecord;
 
 /**
- * One reading of the topic from its start: records become whole tables. The rules, R1 to R13, and their numbers are those
- * of docs/reference/protocol.md.
+ * One reading of the topic from its start, which turns records into whole tables. The rules R1 to R13 are those of
+ * docs/reference/protocol.md.
  */
 final class TableReplica {
-    /** What a reading is worth at the end of the topic. */
+    /** The state of a reading at the end of the topic. */
     enum Standing {
         EMPTY,
         WHOLE,
@@ -40,19 +40,19 @@ final class TableReplica {
     private Marker waitsSince;
     private long passedBy;
 
-    /** A reader that knows nothing. */
+    /** A reader without stored state. */
     TableReplica(Records records) {
         this(records, null);
     }
 
-    /** A reader that follows the log of this id, and no other one; null: the log of the first table that is whole. */
+    /** A reader that follows only the log with this id; null: the log of the first table that is whole. */
     TableReplica(Records records, String logId) {
         this.records = records;
         this.logId = logId;
         this.logIdIsGiven = logId != null;
     }
 
-    /** A reading from the start by a reader that keeps its table and its log. */
+    /** A reading from the start by a reader that keeps its table in use and its log id. */
     TableReplica beginAgain() {
         TableReplica next = new TableReplica(records, logId);
         next.logIdIsGiven = logIdIsGiven;
@@ -61,17 +61,17 @@ final class TableReplica {
         return next;
     }
 
-    /** The last table that was shown; null before the first. Nobody may route by it before an end was whole (R9). */
+    /** The table that was shown last; null before the first. Keys must not be routed by it before a whole end (R9). */
     RoutingTable inUse() {
         return inUse;
     }
 
-    /** How many records were no rows or markers of this log. */
+    /** The number of records that were neither rows nor markers of this log. */
     long passedBy() {
         return passedBy;
     }
 
-    /** Takes one record; the table that it completes, or null. */
+    /** Takes one record. Returns the table that it completes, or null. */
     RoutingTable take(byte[] keyBytes, byte[] value) throws Refused {
         if (keyBytes == null) {
             passedBy++;
@@ -160,7 +160,7 @@ final class TableReplica {
         return waitsSince == last ? Standing.WAITING : Standing.BEGIN_AGAIN;
     }
 
-    /** The table in use does not stand in the topic: unless foreign records may hide it, this is another topic. */
+    /** The topic does not hold the table in use. It is another topic, unless foreign records may hide the table. */
     private void refuseAnotherTopic() throws Refused {
         if (otherTable) {
             throw new Refused("the topic ends with a whole table of another log than " + logId + ": it was recreated");
@@ -185,7 +185,7 @@ final class TableReplica {
         }
     }
 
-    /** A row's share in the digest. Sums of longs wrap at 2^64, as the digest does. */
+    /** A row's share of the digest. Sums of longs wrap at 2^64, like the digest. */
     static long share(byte[] key, byte[] value) {
         try {
             MessageDigest sha = MessageDigest.getInstance("SHA-256");
@@ -202,7 +202,7 @@ final class TableReplica {
         return ByteBuffer.wrap(text.getBytes(StandardCharsets.UTF_8));
     }
 
-    /** The topic is no continuation of what was read: only people can say which one is right (R12). */
+    /** The topic does not continue the table in use. Only a person can decide which of the two is right (R12). */
     static final class Refused extends Exception {
         private static final long serialVersionUID = 1;
 

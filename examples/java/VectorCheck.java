@@ -15,7 +15,7 @@ import org.apache.avro.io.JsonEncoder;
 
 /**
  * Runs the vectors of schemas/vectors through this reader. Prints a line for each file and one for each case that
- * differs; the exit status is 1 if one does. Argument: the folder of the schemas.
+ * differs. The exit status is 1 if any differs. Argument: the folder of the schemas.
  */
 public final class VectorCheck {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -43,7 +43,7 @@ public final class VectorCheck {
     }
 
     private interface Computation {
-        /** What this reader computes, in the shape of what the case expects. */
+        /** This reader's results, in the form of the case's expected results. */
         JsonNode of(JsonNode given) throws Exception;
     }
 
@@ -58,7 +58,7 @@ public final class VectorCheck {
         System.out.println(name + ": " + cases.size() + " cases");
     }
 
-    /** Whether every computed field is the expected one; a case has others, which are input. */
+    /** Whether every computed field equals the expected one. The other fields of a case are input. */
     private static boolean covers(JsonNode computed, JsonNode expected) {
         for (Map.Entry<String, JsonNode> field : computed.properties()) {
             if (!field.getValue().equals(expected.get(field.getKey()))) {
@@ -72,7 +72,7 @@ public final class VectorCheck {
         return text == null || text.isNull() ? null : Base64.getDecoder().decode(text.asText());
     }
 
-    /** The same tree as if it had been read: numbers of equal value are equal only then. */
+    /** The same tree, written and read again, because numbers of equal value are equal only then. */
     private static JsonNode reread(JsonNode tree) throws Exception {
         return JSON.readTree(JSON.writeValueAsBytes(tree));
     }
@@ -179,7 +179,7 @@ public final class VectorCheck {
         return reread(JSON.createObjectNode().set("steps", steps));
     }
 
-    /** Replaces what a lookup should find by what it finds. */
+    /** Replaces the expected results of a lookup by the found ones. */
     private static void lookUp(RoutingTable table, ObjectNode lookup) {
         String key = lookup.get("key").asText();
         JsonNode namespace = lookup.get("namespace");
@@ -208,12 +208,12 @@ public final class VectorCheck {
             replica = new TableReplica(records, logId);
         }
 
-        /** The table that is routed by; null before the first whole end, and after a refusal. */
+        /** The table by which keys are routed; null before the first whole end, and after a refusal. */
         RoutingTable inUse() {
             return wholeOnce && !refused ? replica.inUse() : null;
         }
 
-        /** Reads to the end; if {@code delivered} is not negative, only what lies below it, and no end is reached. */
+        /** Reads to the end; if {@code delivered} is not negative, only records below it, without reaching the end. */
         ObjectNode read(List<JsonNode> topic, long end, long delivered) {
             ObjectNode came = JSON.createObjectNode();
             ArrayNode shown = came.putArray("shown");

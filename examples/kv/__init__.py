@@ -1,15 +1,15 @@
-"""A small key-value service that divides its data into slots, as a user of the control plane could write one.
+"""A small key-value service that divides its data into slots: an example of a service on the control plane.
 
-store      what a node holds of each slot, and the rules that fence it
-protocol   one JSON object a line over TCP
-moving     how a gained slot's data is fetched from those that held it
-load       what the node measures of its own work
+store      a node's data of each slot, and the rules that fence the node
+protocol   one JSON object per line over TCP
+moving     fetching the data of gained slots from their former holders
+load       a node's measurements of its own work
 node       the service: ``python -m examples.kv.node``
-client     the library of those who use the service, and ``python -m examples.kv.client``
+client     the client library, and ``python -m examples.kv.client``
 security   Kafka's settings for TLS and login, from a file
-traffic    skewed traffic with counts of what became of it
+traffic    skewed traffic, with counts of the results
 
-On a cluster with a controller, from the checkout's root; start as many nodes as you like, each with a name of its own::
+Run it from the checkout's root, with a cluster that has a controller. Start any number of nodes, each with its own id::
 
     python -m examples.kv.node --cluster local --bootstrap-servers localhost:9092 --node-id kv-1
     python -m examples.kv.node --cluster local --bootstrap-servers localhost:9092 --node-id kv-2

@@ -1,4 +1,4 @@
-"""The library of those who use the key-value service, and skewed traffic as a command.
+"""The client library of the key-value service, and skewed traffic as a command.
 
 python -m examples.kv.client --cluster demo --bootstrap-servers localhost:9092 --rate 200
 """
@@ -20,19 +20,19 @@ _ADDRESS: Final = "kv"
 
 
 class GivenUp(Exception):  # noqa: N818 - what became of a request
-    """A request had no answer in time; a PUT may have happened or may happen still."""
+    """A request had no answer in time. A PUT may have been carried out, or may be carried out later."""
 
 
 class Acknowledged(NamedTuple):
-    """Who acknowledged a PUT, and what orders it among those of its slot.
+    """The acknowledgement of a PUT, with its order among the PUTs of its slot.
 
     Attributes:
         slot_id: the slot of its key.
         node_id: the slot leader that accepted it.
-        leader_epoch: the slot leader epoch under which it did: the fencing token.
-        counter: the number that the slot leader gave it.
-        sent_s: when the attempt that was answered was sent, monotonic.
-        answered_s: when its answer had come.
+        leader_epoch: the slot leader epoch of the fencing token under which it was accepted.
+        counter: the number that the slot leader assigned to it.
+        sent_s: when the answered attempt was sent, monotonic.
+        answered_s: when its answer had arrived, monotonic.
     """
 
     slot_id: int
@@ -45,14 +45,14 @@ class Acknowledged(NamedTuple):
 
 @dataclass(slots=True)
 class Counts:
-    """What became of requests.
+    """Counts of requests.
 
     Attributes:
-        answered: got their answer, whatever it took.
+        answered: requests that were answered, after any number of attempts.
         refused: answers "moved" or "migrating".
         retried: attempts after the first one.
-        failed: given up.
-        longest_ms: the longest that an answered or given up request took.
+        failed: requests that were given up.
+        longest_ms: the longest time that an answered or given up request took.
     """
 
     answered: int = 0
@@ -63,12 +63,12 @@ class Counts:
 
 
 class KvClient:
-    """Reads and writes keys wherever they are now; thread-safe. A context manager.
+    """Reads and writes keys at their present slot leaders. Thread-safe; a context manager.
 
     Args:
         cluster: the cluster's name.
-        bootstrap_servers: Kafka, as ``host:port`` list.
-        give_up_s: how long a request is tried.
+        bootstrap_servers: Kafka's addresses, as ``host:port`` list.
+        give_up_s: how long a request is repeated.
         security: Kafka's settings for TLS and login.
     """
 
@@ -97,7 +97,7 @@ class KvClient:
         self._connections.close()
 
     def put(self, key: str, value: str) -> Acknowledged:
-        """Store a value; once this returns, it outlives the death of any one node.
+        """Store a value. Once this returns, the value survives the death of any one node.
 
         Raises:
             GivenUp: not acknowledged in time.
@@ -116,13 +116,13 @@ class KvClient:
         return None if value is None else str(value)
 
     def take_counts(self) -> Counts:
-        """What became of requests since the last call."""
+        """The counts of requests since the last call."""
         with self._lock:
             counts, self.counts = self.counts, Counts()
             return counts
 
     def _request(self, key: str, request: Message) -> tuple[Message, float]:
-        """The answer, and when the attempt that it answers was sent."""
+        """The answer, and the time at which the answered attempt was sent."""
         began_s = time.monotonic()
         attempts = 0
         while True:
@@ -147,7 +147,7 @@ class KvClient:
             self._wait(outcome, min(_LONGEST_PAUSE_S, _PAUSE_S * attempts))
 
     def _attempt(self, key: str, request: Message) -> Message | str:
-        """The node's answer, or why there is none."""
+        """The node's answer, or the reason why there is none."""
         try:
             address = self.routing.route(key).address(_ADDRESS)
             return self._connections.ask((address.host, address.port), request, _ANSWER_TIMEOUT_S)
@@ -155,7 +155,7 @@ class KvClient:
             return str(error)
 
     def _wait(self, outcome: Message | str, pause_s: float) -> None:
-        """Wait for the epoch that a node knows and we do not, or a moment."""
+        """Wait for an epoch that the node knows and this client does not, or for a moment."""
         table = self.routing.table
         known = table.epoch if table else 0
         if isinstance(outcome, dict) and outcome.get("epoch", 0) > known:

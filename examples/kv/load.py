@@ -1,7 +1,7 @@
-"""What a node measures of its own work, for its load reports.
+"""A node's measurements of its own work, for its load reports.
 
-Keys are placed by slot and accounted by bundle, so a bundle's requests arrive at many nodes. Each node tells the
-bundle's owner what it served of it, and the owner reports the sum: one report a bundle.
+Keys are placed by slot and counted by bundle, so a bundle's requests arrive at many nodes. Each node sends its counts
+of a bundle to the bundle's owner, and the owner reports the sum.
 """
 
 import os
@@ -18,7 +18,7 @@ _STATM = Path("/proc/self/statm")
 
 
 class Work(NamedTuple):
-    """Requests and bytes; ``in`` is what clients sent, ``out`` what they read."""
+    """Requests and bytes; ``in`` is sent by clients, ``out`` is read by them."""
 
     puts: int = 0
     gets: int = 0
@@ -44,7 +44,7 @@ class LoadMeter:
         self._cpu_s = time.process_time()
 
     def count(self, slot_id: int, bundle_id: str | None, key: str, bytes_in: int, bytes_out: int) -> None:
-        """A request was served; ``bytes_out`` is 0 for a PUT, ``bytes_in`` is 0 for a GET."""
+        """Count a served request; ``bytes_out`` is 0 for a PUT, ``bytes_in`` is 0 for a GET."""
         with self._lock:
             requests, throughput = self._slots.get(slot_id, (0, 0))
             self._slots[slot_id] = requests + 1, throughput + bytes_in + bytes_out
@@ -56,14 +56,14 @@ class LoadMeter:
             self._served[bundle_id] = self._served.get(bundle_id, Work()).plus(work)
 
     def take_served(self) -> dict[str, Work]:
-        """What was served since the last call, by bundle, to be told to the bundles' owners."""
+        """The counts since the last call, by bundle, to be sent to the bundles' owners."""
         with self._lock:
             served, self._served = self._served, {}
             self._keys.clear()
             return served
 
     def add_owned(self, served: dict[str, Work]) -> None:
-        """Work in bundles that this node owns, its own or as others tell it."""
+        """Add counts of bundles that this node owns: its own, or those that other nodes sent."""
         with self._lock:
             for bundle_id, work in served.items():
                 self._owned[bundle_id] = self._owned.get(bundle_id, Work()).plus(work)
@@ -71,7 +71,7 @@ class LoadMeter:
     def report(
         self, owned: list[str], stored_bytes: dict[int, int]
     ) -> tuple[tuple[BundleLoad, ...], tuple[SlotLoad, ...], ResourceUsage]:
-        """Rates since the last report for the bundles that the node owns and the slots that it leads; and the CPU."""
+        """CPU usage, and the rates since the last report, for the bundles that it owns and the slots that it leads."""
         with self._lock:
             now_s, cpu_s = time.monotonic(), time.process_time()
             elapsed_s = max(now_s - self._reported_s, 1e-3)
@@ -95,7 +95,7 @@ def resident_memory() -> ResourceUsage:
     total = os.sysconf("SC_PHYS_PAGES") * page_bytes / _MIB
     try:
         used = int(_STATM.read_text(encoding="ascii").split()[1]) * page_bytes / _MIB
-    except FileNotFoundError:  # not Linux: the greatest use so far is the nearest that the standard library has
+    except FileNotFoundError:  # Not Linux: the standard library has only the greatest use so far.
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return ResourceUsage(used, total)
 

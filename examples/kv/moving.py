@@ -1,8 +1,8 @@
-"""Fetching what a node has gained, one round after the other until every slot that it holds is complete.
+"""Fetching the data of gained slots, in rounds, until every slot that the node holds is complete.
 
-A follower fetches from its slot leader, and from nobody else: only the leader can promise to copy what comes later.
-A slot leader asks everybody who may have held the slot, until what they give is all there is. When all have answered
-and something is still missing, the slot starts with what was found, and the log says so.
+A follower fetches from its slot leader only, because only the leader copies later PUTs to it. A slot leader asks every
+node that may have held the slot, until their data is complete. If all have answered and something is still missing, the
+slot starts with the data that was found, and a warning is logged.
 """
 
 import threading
@@ -21,7 +21,7 @@ _ROUND_S: Final = 0.03
 
 
 def place_of(table: RoutingTable | None, node_id: str) -> Place | None:
-    """Where a node serves; None if the table does not say."""
+    """The address of a node's service; None if the table does not have it."""
     row = table.nodes.get(node_id) if table else None
     for address in row.addresses if row else ():
         if address.name == ADDRESS_NAME:
@@ -34,10 +34,10 @@ class Mover:
 
     Args:
         node_id: this node.
-        store: where the data goes.
-        connections: for asking the others.
-        table: makes the store work with the present routing table, and gives it.
-        on_complete: called with each slot that has become complete, and the epoch of its gain.
+        store: receives the data.
+        connections: to the other nodes.
+        table: makes the store use the present routing table, and returns it.
+        on_complete: called with each slot that has become complete, and the epoch in which it was gained.
     """
 
     def __init__(
@@ -67,25 +67,25 @@ class Mover:
         self._thread.start()
 
     def expect(self, table: RoutingTable, sources: Mapping[int, Sequence[str]]) -> None:
-        """Remember who may have the data of slots, the likeliest first; to be called before the store adopts the gain.
+        """Store which nodes may have the data of slots, the likeliest first. Call it before the store adopts the gain.
 
         Args:
-            table: it gave the slots, or gave them other sources.
-            sources: names by slot.
+            table: the table in which the slots were gained, or their sources changed.
+            sources: node ids by slot.
         """
         with self._lock:
-            # A node that leaves in good order stays reachable for a while after the table has forgotten it.
+            # A node that leaves in order stays reachable for a while after it was removed from the table.
             self._places.update({node_id: place for node_id in table.nodes if (place := place_of(table, node_id))})
             for slot_id, names in sources.items():
                 _, known = self._sources.get(slot_id, (0, []))
                 self._sources[slot_id] = table.epoch, list(dict.fromkeys([*names, *known]))
 
     def wake(self) -> None:
-        """There is something to fetch now."""
+        """Wake the thread: there is something to fetch."""
         self._wake.set()
 
     def fetch_once(self) -> None:
-        """One round over all slots that are not complete."""
+        """Run one round over all slots that are not complete."""
         self._table()
         unreachable: set[str] = set()
         for slot_id in self._store.incomplete():
@@ -98,7 +98,7 @@ class Mover:
             self._without_source = []
 
     def answer(self, request: Message) -> Message:
-        """What another node is told that asks for a slot.
+        """The answer to another node that asks for a slot.
 
         Raises:
             Refused: see :meth:`SlotStore.fetch_as_follower`.
@@ -121,21 +121,21 @@ class Mover:
             return list(self._sources.get(slot_id, (0, []))[1])
 
     def _forget(self, ticket: Ticket) -> None:
-        """Forget the sources of a gain that is complete; those of a later gain stay."""
+        """Forget the sources of a gain that is complete. Those of a later gain stay."""
         self._spent.pop(ticket.slot_id, None)
         with self._lock:
             if self._sources.get(ticket.slot_id, (0, []))[0] <= ticket.table_epoch:
                 self._sources.pop(ticket.slot_id, None)
 
     def _spent_for(self, ticket: Ticket) -> set[str]:
-        """Who need not be asked any more; with another table or leader everybody is asked again."""
+        """The nodes that have been asked. With another table or leader, all are asked again."""
         earlier, spent = self._spent.get(ticket.slot_id, (None, set()))
         spent = spent if earlier == ticket else set()
         self._spent[ticket.slot_id] = ticket, spent
         return spent
 
     def _fetch(self, ticket: Ticket, row: Row, unreachable: set[str]) -> bool:
-        """One round for one slot; True if it is complete now."""
+        """Run one round for one slot. Returns whether it is complete now."""
         if not row.leads:
             answer = self._ask(row.leader, ticket, row, unreachable)
             return answer is not None and self._store.fetched(ticket, _holding_in(answer))
@@ -151,7 +151,7 @@ class Mover:
             holding = _holding_in(answer)
             if self._store.fetched(ticket, holding):
                 return True
-            # Who is cut off from the log does not read further, and is fenced by what it was asked.
+            # A node that is cut off from the log reads no newer table, but the request has fenced it.
             if holding.table_epoch >= ticket.table_epoch or self._is_gone(source):
                 spent.add(source)
             self._add_sources(ticket, answer["sources"])
@@ -167,12 +167,12 @@ class Mover:
             self._sources[ticket.slot_id] = epoch, list(dict.fromkeys([*known, *names]))
 
     def _sources_to_ask(self, slot_id: int, row: Row) -> list[str]:
-        """Former holders first, then the present followers: this process may be the successor of one that died."""
+        """Former holders, then the present followers, as this process may be the successor of one that died."""
         known = dict.fromkeys([*self._sources_of(slot_id), *row.followers])
         return [node_id for node_id in known if node_id != self._node_id]
 
     def _ask(self, source: str | None, ticket: Ticket, row: Row, unreachable: set[str]) -> Message | None:
-        """Ask one holder; None if it could not be reached or says "later"."""
+        """Ask one holder. Returns None if it could not be reached or has to be asked again later."""
         if source is None or source in unreachable:
             return None
         place = place_of(self._table(), source) or self._places.get(source)
@@ -195,7 +195,7 @@ class Mover:
         return answer if answer["status"] == "ok" else None
 
     def _is_gone(self, node_id: str) -> bool:
-        """Whether the table says that a node which cannot be reached does not live any more."""
+        """Whether, by the table, a node that cannot be reached no longer lives."""
         table = self._table()
         row = table.nodes.get(node_id) if table else None
         return row is None or not row.status.lives

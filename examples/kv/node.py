@@ -30,7 +30,7 @@ _LINGER_S: Final = 2.0
 
 
 class KvNode(NodeCallbacks):
-    """The service of one process. The agent says what the node owns; everything else is here."""
+    """The service of one process. The agent determines what the node owns."""
 
     def __init__(
         self,
@@ -66,17 +66,17 @@ class KvNode(NodeCallbacks):
         self._logger = structlog.get_logger().bind(cluster=cluster, node=node_id)
 
     def run(self) -> SessionState:
-        """Serve until SIGTERM or SIGINT, then hand everything over and leave; or until another process replaces this.
+        """Serve until SIGTERM or SIGINT, then hand everything over and leave. Also ends if another process replaces it.
 
         Returns:
-            How it ended: ``LEFT`` or ``SUPERSEDED``.
+            ``LEFT`` or ``SUPERSEDED``.
         """
         self._mover.start()
         threading.Thread(target=self._tell_owners, name="kv-load", daemon=True).start()
         self.agent.start()
         self._logger.info("key-value node serves", place=self._server.place)
         ended_as = self.agent.run_until_signal()
-        # The table gives everything to others by now; they may still be fetching it.
+        # Other nodes own everything by now, and may still be fetching it.
         time.sleep(_LINGER_S)
         self._server.shutdown()
         return ended_as
@@ -92,13 +92,13 @@ class KvNode(NodeCallbacks):
         self._mover.wake()
 
     def on_slots_lost(self, lost: Sequence[SlotLost]) -> None:
-        """Keep them for those who fetch."""
+        """Keep their data for the nodes that fetch it."""
         with self._adopting:
             self._held -= {slot.slot_id for slot in lost}
             self._adopt(self.agent.table)
 
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
-        """Serve under the new rows; those that are still fetched may be fetched elsewhere now."""
+        """Serve under the new rows. Slots that are still being fetched may have other sources now."""
         incomplete = set(self.store.incomplete())
         self._expect([slot for slot in changed if slot.slot_id in incomplete])
         self._follow()
@@ -108,7 +108,7 @@ class KvNode(NodeCallbacks):
             self._mover.expect(self.agent.table, {slot.slot_id: slot.sources for slot in slots})
 
     def _follow(self) -> RoutingTable | None:
-        """Work with the agent's present table; asked before each request, because not every change has a callback."""
+        """Adopt the agent's present table. Called before each request, because not every change has a callback."""
         if self.agent.table is not self._adopted:
             with self._adopting:
                 self._adopt(self.agent.table)
@@ -119,7 +119,7 @@ class KvNode(NodeCallbacks):
             return
         before = self._adopted
         if before is not None and table.epoch > before.epoch + 1:
-            # Epochs were skipped: what was rewritten meanwhile may have been elsewhere. The agent gives it anew.
+            # In skipped epochs other nodes may have held the rewritten slots. The agent reports these as gained.
             self._held -= {slot.slot_id for slot in table.slots if slot is not before.slots[slot.slot_id]}
         rows = {}
         for slot_id in self._held:
@@ -186,7 +186,7 @@ class KvNode(NodeCallbacks):
         return slot_id
 
     def _copy_to(self, follower: str, slot_id: int, row: Row, key: str, value: Value) -> str | None:
-        """Give a follower a copy; what went wrong, or None."""
+        """Send a copy to a follower. Returns the error, or None."""
         place = place_of(self.agent.table, follower)
         if place is None:
             return "its address is not known"
@@ -259,13 +259,13 @@ class KvNode(NodeCallbacks):
 
 
 def _end_process(failed: threading.ExceptHookArgs) -> None:
-    """Half a node is worse than none: the cluster takes a process that has ended for dead, and goes on without it."""
+    """End the process after an error in any thread, because the cluster replaces only a node that has ended."""
     structlog.get_logger().error("thread_failed", exc_info=(failed.exc_type, failed.exc_value, failed.exc_traceback))
     os._exit(1)
 
 
 def main() -> int:
-    """The command line; gives the exit status, 1 where another process has replaced this one."""
+    """The command line. Returns the exit status: 1 if another process has replaced this one."""
     threading.excepthook = _end_process
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.INFO))
     parser = argparse.ArgumentParser(description="A node of the key-value service.")
@@ -273,9 +273,9 @@ def main() -> int:
     parser.add_argument("--node-id", required=True)
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--security", type=Path, help="a file with Kafka's settings for TLS and login, KEY=VALUE lines")
-    parser.add_argument("--host", default="127.0.0.1", help="where it listens; told to the others as it is")
+    parser.add_argument("--host", default="127.0.0.1", help="where it listens; published to the other nodes as given")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--load-interval-s", type=float, default=5.0, help="how often the load is reported")
+    parser.add_argument("--load-interval-s", type=float, default=5.0, help="interval of load reports")
     options = parser.parse_args()
     ended_as = KvNode(
         options.cluster,

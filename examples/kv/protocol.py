@@ -1,4 +1,4 @@
-"""One JSON object a line over TCP, one answer for each request, many requests on a connection."""
+"""One JSON object per line over TCP, one answer for each request, many requests on a connection."""
 
 import contextlib
 import json
@@ -17,11 +17,11 @@ _CONNECT_TIMEOUT_S: Final = 0.5
 
 
 class Unreachable(Exception):  # noqa: N818 - an outcome that every caller has to reckon with
-    """The other side did not answer; whether it acted on the request is not known."""
+    """The other side did not answer. It is unknown whether it carried out the request."""
 
 
 class Connections:
-    """Asks others, over connections that are kept and used again; thread-safe."""
+    """Sends requests over connections that are kept and used again; thread-safe."""
 
     def __init__(self) -> None:
         self._idle: dict[Place, list[socket.socket]] = {}
@@ -30,7 +30,7 @@ class Connections:
     def ask(self, place: Place, request: Message, timeout_s: float) -> Message:
         """Send a request and wait for its answer.
 
-        Every request of this service may be repeated, so one that fails on a kept connection is sent on a new one.
+        Every request of this service can be repeated, so one that fails on a kept connection is sent on a new one.
 
         Raises:
             Unreachable: no answer in time.
@@ -53,7 +53,7 @@ class Connections:
             raise Unreachable(f"{place[0]}:{place[1]} cannot be reached: {error}") from error
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close idle connections."""
         with self._lock:
             places = list(self._idle)
         for place in places:
@@ -84,7 +84,7 @@ class Connections:
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Answers each line by ``answer``, with a thread for each connection."""
+    """Answers each line with ``answer``, in a thread for each connection."""
 
     allow_reuse_address = True
     daemon_threads = True

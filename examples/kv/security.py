@@ -1,10 +1,10 @@
-"""Kafka's settings for TLS and login, from a file of lines ``KEY=VALUE``: nobody else sees a file's passwords."""
+"""Kafka's settings for TLS and login, from a file of lines ``KEY=VALUE``, so that no command line has passwords."""
 
 from pathlib import Path
 
 
 def security_in(path: Path | None) -> dict[str, str]:
-    """The settings in a file, in librdkafka's names; none without a file."""
+    """The settings in a file, with librdkafka's names; empty without a file."""
     if path is None:
         return {}
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())

@@ -1,20 +1,21 @@
-"""What one node holds of each slot, and which requests the slot's present row lets it answer. No network, no clock.
+"""A node's data of each slot, and the rules by which it answers requests under the slot's present row.
 
-An acknowledged PUT is never lost while one replica that counts as complete lives:
+This module uses no network and no clock. An acknowledged PUT is never lost while one replica that counts as complete
+lives:
 
-- Only the slot leader accepts a PUT, and it is copied to every follower of the row before it is acknowledged.
-- A new slot leader fetches before it serves. Its FETCH carries the new slot leader epoch, and whoever sees that stops
-  accepting PUTs and older COPYs for the slot first, also before it holds the slot: an older leader acknowledges nothing
-  that the new one lacks.
-- A holder says from which table's epoch to which other it has every PUT that was acknowledged. Only what joins on to
-  that can complete it: somebody who held the slot some time ago may lack what others acknowledged since.
-- A follower fetches from its leader, and only once the leader's table shows it as a follower: what comes after the
-  fetch is then copied to it.
-- Versions, (slot leader epoch, counter), decide between values of one key, so COPYs and fetched values may come in any
-  order.
+- Only the slot leader accepts a PUT. It copies the PUT to every follower of the row before it acknowledges it.
+- A new slot leader fetches before it serves. Its FETCH carries the new slot leader epoch. A node that receives it first
+  stops accepting PUTs and older COPYs for the slot, also if it does not hold the slot yet. An older leader therefore
+  acknowledges nothing that the new leader lacks.
+- A holder knows a range of epochs for which it has every acknowledged PUT. Only data of an adjoining range can complete
+  it, because a node that held the slot some time ago may lack later PUTs.
+- A follower fetches from its leader, and only once the leader's table shows it as a follower. PUTs after the fetch are
+  then copied to it.
+- The version (slot leader epoch, counter) decides between values of one key, so COPYs and fetched values may arrive in
+  any order.
 
-A fencing token is (term, slot leader epoch). Epochs are ordered by the log across terms, so the slot leader epoch alone
-decides which of two tokens is newer; the term is carried for people.
+A fencing token is (term, slot leader epoch). Epochs are ordered across terms by the log, so the slot leader epoch alone
+decides which of two tokens is newer. The term is for human readers.
 """
 
 import threading
@@ -23,11 +24,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 GRACE_S: Final = 60.0
-"""How long the data of a lost slot stays readable for those who gained it."""
+"""How long the data of a lost slot stays readable for the nodes that gained it."""
 
 
 class Token(NamedTuple):
-    """A fencing token: under which leadership of the slot somebody acts."""
+    """A fencing token, which names one leadership of the slot."""
 
     term: int
     leader_epoch: int
@@ -51,7 +52,7 @@ class Value(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A slot's row of the routing table as one of its holders sees it.
+    """A slot's row of the routing table, from the point of view of one of its holders.
 
     Attributes:
         leads: whether this node is the slot leader.
@@ -67,14 +68,14 @@ class Row(NamedTuple):
 
 
 class Holding(NamedTuple):
-    """What somebody has of a slot: every PUT that was acknowledged under the tables of a range of epochs.
+    """A holder's data of a slot: every PUT that was acknowledged under the tables of a range of epochs.
 
     Attributes:
-        values: perhaps more than that.
-        covered_from: the first epoch; 0 is the beginning.
+        values: at least these PUTs.
+        covered_from: the first epoch of the range; 0 is the beginning.
         through: the last epoch; before ``covered_from`` if nothing is covered.
-        table_epoch: of the newest table that the holder has read; what it answers later may be more until it has read
-            the requester's.
+        table_epoch: of the newest table that the holder has read. Until it has read the requester's table, a later
+            answer may contain more.
     """
 
     values: Mapping[str, Value]
@@ -84,7 +85,7 @@ class Holding(NamedTuple):
 
 
 class Ticket(NamedTuple):
-    """What a fetch is for; one that was overtaken by another gain or leadership is thrown away.
+    """The purpose of a fetch. The result is discarded if there was another gain or leadership meanwhile.
 
     Attributes:
         slot_id: which slot.
@@ -100,11 +101,11 @@ class Ticket(NamedTuple):
 
 
 class Refused(Exception):  # noqa: N818 - an answer of the protocol, not an error
-    """A request that the slot's rules do not let through.
+    """A request that the slot's rules refuse.
 
     Args:
-        status: ``moved`` (not ours, or not any more), ``migrating`` (ours, not complete yet), ``fenced`` (a newer
-            leader is known), ``behind`` (the other side knows a newer table: try again).
+        status: ``moved`` (this node does not hold or lead the slot), ``migrating`` (its data is not complete yet),
+            ``fenced`` (a newer leader is known), ``behind`` (the other side knows a newer table: try again).
         epoch: the table's epoch that this node knows.
     """
 
@@ -120,10 +121,10 @@ class Replica:
 
     Attributes:
         row: the present row; the last one if the slot is lost.
-        gained_epoch: the epoch of the table that gave it to this node.
+        gained_epoch: the epoch of the table in which this node gained it.
         covered_from: it has every PUT that a leader acknowledged under a table of this epoch or a later one.
         lost_at_s: when it was lost (monotonic); None while it is held.
-        lost_epoch: of the table that took it away.
+        lost_epoch: the epoch of the table in which this node lost it.
     """
 
     row: Row
@@ -140,7 +141,7 @@ class Replica:
         return self.covered_from == 0
 
     def merge(self, values: Mapping[str, Value]) -> None:
-        """Take values in, the newer version of each key."""
+        """Merge values, with the newer version of each key."""
         for key, value in values.items():
             known = self.values.get(key)
             if known is None or value.version > known.version:
@@ -162,7 +163,7 @@ class SlotStore:
         self._lock = threading.Lock()
 
     def adopt(self, epoch: int, rows: Mapping[int, Row], now_s: float) -> None:
-        """Follow a new table, an older one is passed by; ``rows`` are those of the slots that this node holds in it."""
+        """Adopt a new table and ignore an older one; ``rows`` are those of the slots that this node holds in it."""
         with self._lock:
             if epoch < self.epoch:
                 return
@@ -172,7 +173,7 @@ class SlotStore:
                 if replica is not None and replica.lost_at_s is None:
                     replica.row = row
                     continue
-                # What is left of an earlier time here stays: versions decide against what will be fetched.
+                # Data of an earlier time as a holder stays: versions decide between it and the fetched data.
                 kept = replica or Replica(row, epoch, epoch)
                 kept.row, kept.gained_epoch, kept.covered_from, kept.lost_at_s = row, epoch, epoch, None
                 self._replicas[slot_id] = kept
@@ -185,7 +186,7 @@ class SlotStore:
                     del self._replicas[slot_id]
 
     def put(self, slot_id: int, key: str, text: str) -> tuple[Value, Row]:
-        """Store a value as the slot leader; it may be acknowledged once every follower of the row has a copy.
+        """Store a value as the slot leader. It may be acknowledged once every follower of the row has a copy.
 
         Raises:
             Refused: ``moved`` or ``migrating``.
@@ -199,7 +200,7 @@ class SlotStore:
             return value, replica.row
 
     def get(self, slot_id: int, key: str) -> str | None:
-        """A key's value, None if there is none; only the slot leader answers.
+        """A key's value; None if there is none. Only the slot leader answers.
 
         Raises:
             Refused: ``moved`` or ``migrating``.
@@ -209,7 +210,7 @@ class SlotStore:
             return value.text if value else None
 
     def copy(self, slot_id: int, token: Token, table_epoch: int, key: str, value: Value) -> None:
-        """Take the slot leader's copy of a PUT; also while the slot is still being fetched.
+        """Store the slot leader's copy of a PUT, also while the slot is still being fetched.
 
         Args:
             slot_id: which slot.
@@ -231,14 +232,14 @@ class SlotStore:
             replica.merge({key: value})
 
     def fetch_as_leader(self, slot_id: int, token: Token) -> Holding:
-        """Give the slot's new leader what this node has, after closing the slot for every older leadership."""
+        """The data for the slot's new leader, after the slot was closed for every older leadership."""
         with self._lock:
             self._see(slot_id, token)
             replica = self._replicas.get(slot_id)
             return Holding({}, 1, 0, self.epoch) if replica is None else self._holding(replica)
 
     def fetch_as_follower(self, slot_id: int, token: Token, table_epoch: int, requester: str) -> Holding:
-        """Give a follower everything; from here on it gets a copy of each PUT.
+        """The data for a follower, which gets a copy of each PUT from here on.
 
         Args:
             slot_id: which slot.
@@ -247,8 +248,8 @@ class SlotStore:
             requester: the node that asks.
 
         Raises:
-            Refused: ``behind``: the table here does not show yet that this node leads and the requester follows, so a
-                PUT might still pass the requester by; ``moved``: nor will it; ``migrating``: not complete here either.
+            Refused: ``behind``: this node's table does not show yet that it leads and the requester follows, so the
+                requester could miss a PUT; ``moved``: the slot has another leader; ``migrating``: not complete here.
         """
         with self._lock:
             self._see(slot_id, token)
@@ -264,7 +265,7 @@ class SlotStore:
             return self._holding(replica)
 
     def ticket(self, slot_id: int) -> tuple[Ticket, Row] | None:
-        """What a fetch of this slot is for; None if there is nothing to fetch (any more)."""
+        """The ticket for a fetch of this slot; None if there is nothing to fetch."""
         with self._lock:
             replica = self._replicas.get(slot_id)
             if replica is None or replica.lost_at_s is not None or replica.complete:
@@ -273,10 +274,10 @@ class SlotStore:
             return Ticket(slot_id, replica.gained_epoch, row.token.leader_epoch, self.epoch), row
 
     def fetched(self, ticket: Ticket, answer: Holding) -> bool:
-        """Merge what a fetch brought.
+        """Merge the result of a fetch.
 
         Returns:
-            Whether the slot is complete now. False also if the ticket was overtaken: fetch again.
+            Whether the slot is complete now. Also False if the ticket is no longer valid: fetch again.
         """
         with self._lock:
             replica = self._of(ticket)
@@ -288,7 +289,7 @@ class SlotStore:
             return replica.complete
 
     def start_with_what_there_is(self, ticket: Ticket) -> bool:
-        """Nobody lives who has more; False if the ticket was overtaken."""
+        """Declare the slot complete, because no living node has more. False if the ticket is no longer valid."""
         with self._lock:
             replica = self._of(ticket)
             if replica is None:
@@ -297,14 +298,14 @@ class SlotStore:
             return True
 
     def incomplete(self) -> list[int]:
-        """The slots that are held and not complete yet, ascending."""
+        """The held slots that are not complete yet, ascending."""
         with self._lock:
             return sorted(
                 slot_id for slot_id, each in self._replicas.items() if each.lost_at_s is None and not each.complete
             )
 
     def stored_bytes(self) -> dict[int, int]:
-        """How much text the values of each slot that is led here have."""
+        """The length of all values of each slot that this node leads."""
         with self._lock:
             return {
                 slot_id: sum(len(key) + len(value.text) for key, value in replica.values.items())
@@ -313,11 +314,11 @@ class SlotStore:
             }
 
     def _see(self, slot_id: int, token: Token) -> None:
-        """Remember the newest leadership that anybody has shown, also of a slot that is not held (yet)."""
+        """Store the newest leadership that a request has shown, also of a slot that this node does not hold."""
         self._seen_leader_epochs[slot_id] = max(self._seen_leader_epochs.get(slot_id, 0), token.leader_epoch)
 
     def _leads(self, slot_id: int, replica: Replica) -> bool:
-        """Whether this node leads the slot and nobody has shown a newer leadership."""
+        """Whether this node leads the slot and no request has shown a newer leadership."""
         fenced = self._seen_leader_epochs.get(slot_id, 0) > replica.row.token.leader_epoch
         return replica.lost_at_s is None and replica.row.leads and not fenced
 

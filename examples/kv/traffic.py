@@ -1,4 +1,4 @@
-"""Skewed traffic: requests at a given rate, most of them for a few keys, with a ledger of the PUTs."""
+"""Skewed traffic: requests at a given rate, most of them for few keys, with a ledger of the PUTs."""
 
 import argparse
 import itertools
@@ -27,7 +27,7 @@ _PUT_SHARE: Final = 0.5
 
 @dataclass(slots=True)
 class Ledger:
-    """What one writer knows of its keys; each value is a number, greater with each PUT of the key.
+    """One writer's knowledge of its keys. Each value is a number, which grows with each PUT of the key.
 
     Attributes:
         attempted: the last value of each key that was sent.
@@ -38,7 +38,7 @@ class Ledger:
     acknowledged: dict[str, int] = field(default_factory=dict)
 
     def contradiction(self, key: str, value: str | None) -> str | None:
-        """What is wrong with a value that was read while nobody wrote; None if it may be."""
+        """The error of a value that was read without concurrent writes; None if the value is possible."""
         least, most = self.acknowledged.get(key, 0), self.attempted.get(key, 0)
         found = int(value or 0)
         if least <= found <= most:
@@ -50,11 +50,11 @@ class Traffic:
     """Writers and readers in threads, each with keys of its own.
 
     Args:
-        client: who asks.
+        client: sends the requests.
         rate_per_s: requests of all workers together.
         namespace: the keys' namespace, ``namespace:key``.
         seed: of the choice of keys.
-        on_acknowledged: told of every PUT that was acknowledged, by the worker's thread.
+        on_acknowledged: called by the worker's thread for every acknowledged PUT.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class Traffic:
             thread.start()
 
     def stop(self) -> None:
-        """End, and wait for the requests under way.
+        """End, and wait for the running requests.
 
         Raises:
-            BaseException: what ended a worker.
+            BaseException: the error that ended a worker.
         """
         self._stopping.set()
         for thread in self._threads:
@@ -97,19 +97,19 @@ class Traffic:
         self.check()
 
     def check(self) -> None:
-        """Raise what ended a worker, if anything did."""
+        """Raise the error that ended a worker, if there was one."""
         if self._failure is not None:
             raise self._failure
 
     def rest(self) -> None:
-        """Send nothing from now on, and wait until no request is under way."""
+        """Pause: send nothing from now on, and wait until no request is running."""
         self._resting.set()
         for at_rest in self._at_rest:
             while not at_rest.wait(0.5):
                 self.check()
 
     def resume(self) -> None:
-        """Go on after :meth:`rest`."""
+        """Continue after :meth:`rest`."""
         for at_rest in self._at_rest:
             at_rest.clear()
         self._resting.clear()
@@ -130,7 +130,7 @@ class Traffic:
                 self._at_rest[number].set()
                 self._stopping.wait(0.01)
                 continue
-            # A worker that was held up does not make up for what it missed: that would be a flood, not traffic.
+            # A worker that was delayed does not send the missed requests at once, which would be a burst.
             due_s = max(due_s, time.monotonic() - 1.0) + self._interval_s
             rank = chance.choices(range(_KEYS_PER_WORKER), cum_weights=cumulated)[0]
             self._ask(ledger, f"{self._namespace}:{number}-{rank}", put=chance.random() < _PUT_SHARE)
@@ -149,7 +149,7 @@ class Traffic:
 
 
 def main() -> None:
-    """Traffic until SIGTERM, SIGINT or the end of ``--seconds``; a line of JSON with counts each second."""
+    """Send traffic until SIGTERM, SIGINT or the end of ``--seconds``. Each second print counts as a line of JSON."""
     parser = argparse.ArgumentParser(description="Skewed traffic for the key-value service.")
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--bootstrap-servers", required=True)
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--namespace", default="kv")
     parser.add_argument("--seconds", type=float, default=float("inf"))
     options = parser.parse_args()
-    # Standard output is for the counts alone.
+    # Standard output has the counts only.
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
@@ -179,7 +179,7 @@ def main() -> None:
 
 
 def _print_counts(client: KvClient, total: Counts) -> Counts:
-    """Print the counts of the last interval and of all; returns the latter."""
+    """Print the counts of the last interval and of the whole run. Returns those of the whole run."""
     interval = client.take_counts()
     total = Counts(
         total.answered + interval.answered,

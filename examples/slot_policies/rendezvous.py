@@ -20,12 +20,12 @@ class Rendezvous(SlotPolicy):
     supported_orders = frozenset({OrderKind.WEIGHTS})
 
     def check_options(self, options: Mapping[str, str]) -> None:
-        """There are no options."""
+        """Refuse every option, because there are none."""
         if options:
             raise ConfigurationError(f"slot_policy_options: rendezvous has none, and knows no {', '.join(options)}")
 
     def plan(self, request: SlotRequest) -> SlotAnswer:
-        """Every slot to the nodes with the greatest numbers; a leader that still holds its slot keeps leading it."""
+        """Assign every slot to the nodes with the greatest numbers. A leader that still holds its slot stays leader."""
         unit = gcd(*(node.weight for node in request.nodes)) or 1
         ready = request.ready
         planned = []
@@ -33,7 +33,7 @@ class Rendezvous(SlotPolicy):
             holders = [node.node_id for node in _ranked(slot, request.nodes, unit)[: request.policy.replica_count]]
             leader = slot.leader
             if leader not in holders:
-                # Somebody who has the data: one that says so, else one that held the slot before.
+                # A node with the data: one that reports to be ready, else one that held the slot before.
                 up_to_date = [node_id for node_id in holders if (slot.slot_id, node_id) in ready]
                 known = [node_id for node_id in holders if node_id in slot.replicas]
                 leader = next(iter((*up_to_date, *known, *holders)), None)
@@ -42,13 +42,13 @@ class Rendezvous(SlotPolicy):
 
 
 def _ranked(slot: Slot, nodes: tuple[PlacementNode, ...], unit: int) -> list[PlacementNode]:
-    """The nodes that may hold something, the one that draws the most for this slot first; equal draws by name."""
+    """The eligible nodes, in descending order of their numbers for this slot; equal numbers are ordered by name."""
     draws = {node: _draw(slot, node, node.weight // unit) for node in nodes if node.weight > 0}
     return sorted(draws, key=lambda node: (-draws[node], node.node_id))
 
 
 def _draw(slot: Slot, node: PlacementNode, times: int) -> int:
-    """The greatest of so many numbers; from a hash that is the same in every process, which Python's own is not."""
+    """The greatest of a node's numbers, from a hash that is the same in every process (unlike Python's own)."""
     texts = (f"{slot.slot_id}/{node.node_id}/{number}" for number in range(times))
     return max(int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in texts)
 
