@@ -1,1 +1,1 @@
-"""One file a question; each prints a ratio or a distribution beside its baseline and the design's target."""
+"""One file for each question. Each prints a ratio or a distribution with its baseline and the target."""

@@ -2,11 +2,11 @@
 
     python -m benchmarks.apply [--bundles 1000 100000] [--changes 2000] [--seed 1] [--smallest]
 
-For each number of bundles a state is made that has so many, in one namespace, beside slots and nodes whose number does
-not change. Then seeded single changes follow one another: a bundle gets another owner (*BundlesAssigned*), a slot gets
-another slot leader (*SlotsAssigned*). *Apply* is the state after the event with its digest; *publish* makes the records
-of the decision's transaction with the table's new digest, and takes the new row hashes over as after a commit. The
-sizes take turns, change by change, so that a busy machine slows all of them alike. Baseline: the first size.
+A state is created for each number of bundles, in one namespace, with fixed numbers of slots and nodes. Then seeded
+single changes are made: a bundle gets another owner (*BundlesAssigned*), a slot gets another slot leader
+(*SlotsAssigned*). *Apply* computes the state after the event, with its digest. *Publish* creates the records of the
+decision's transaction with the table's new digest, and adopts the new row hashes as after a commit. The sizes alternate
+after each change, so that other load on the machine slows all of them equally. Baseline: the first size.
 Target: the median of apply and publish together at most 1.5 of the baseline's.
 """
 
@@ -40,13 +40,13 @@ SMALLEST = {"bundles": [10, 20], "changes": 5}
 
 
 class Cluster:
-    """A state, and the publisher of its table, while one change follows another.
+    """A state and the publisher of its table, for a sequence of changes.
 
     ``apply_us`` and ``publish_us`` have an entry for each change since :meth:`forget`.
     """
 
     def __init__(self, bundle_count: int, seed: int) -> None:
-        """Found a cluster and give it so many bundles, which the nodes own in turn."""
+        """Create a cluster with this number of bundles, which the nodes own in turn."""
         self.bundle_count = bundle_count
         self._random = random.Random(seed)
         self._state = _state_with_bundles(bundle_count)
@@ -58,7 +58,7 @@ class Cluster:
         self.publish_us: list[float] = []
 
     def forget(self) -> None:
-        """Begin to measure anew."""
+        """Discard the measurements so far."""
         self.apply_us, self.publish_us = [], []
 
     def assign_bundle(self) -> BundlesAssigned:
@@ -73,7 +73,7 @@ class Cluster:
         return SlotsAssigned((replace(slot, leader=self._another(slot.leader), followers=(), leader_epoch=epoch),))
 
     def change(self, event: Event) -> None:
-        """Measure one event; its decision is made in between, so that it is applied before anything else reads it."""
+        """Measure applying and publishing one event. Its decision is created in between and is not measured."""
         began_s = time.perf_counter()
         apply(self._state, event).digest()
         self.apply_us.append(1e6 * (time.perf_counter() - began_s))
@@ -89,7 +89,7 @@ class Cluster:
 
 
 def main() -> None:
-    """Make the states, change them in turn, and print medians and ratios for each kind of change."""
+    """Create the states, change them in turn, and print medians and ratios for each kind of change."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--bundles", type=int, nargs="+", default=[1_000, 100_000], help="sizes; the first is the baseline"
@@ -128,7 +128,7 @@ def _measure(what: str, clusters: list[Cluster], next_event: Callable[[Cluster],
 
 
 def _state_with_bundles(bundle_count: int) -> State:
-    """A founded cluster with one namespace, past the policy's limit on what a single namespace may have."""
+    """A cluster with one namespace that may have more bundles than the policy's limit."""
     state = founded(SLOTS, NODES)[-1].state
     nodes = sorted(state.membership.nodes)
     bundles = tuple(

@@ -10,7 +10,7 @@ from controlplane.embedded.kafka import EmbeddedKafka
 
 @contextmanager
 def kafka_servers(given: str | None) -> Iterator[str]:
-    """The ``host:port`` list of a broker: the one given, or one of our own that ends with the block."""
+    """The ``host:port`` list of a broker: the given one, or a new one that ends with the block."""
     if given:
         yield given
         return

@@ -1,4 +1,4 @@
-"""The command line of a benchmark: its options, and the one that makes every size as small as it can be."""
+"""The command line of a benchmark: its options, and ``--smallest``."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ def parsed(
 ) -> argparse.Namespace:
     """The options of a call, with ``--smallest`` among them.
 
-    A run at the smallest size takes seconds. It shows that the benchmark works; its figures say nothing of the product.
+    A run at the smallest size takes seconds. It shows that the benchmark works; its figures have no meaning.
 
     Args:
         parser: with all other options.

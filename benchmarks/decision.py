@@ -4,8 +4,8 @@
         [--smallest]
 
 For 3 and 5 hard zones, 3 replicas a slot: seeded single events from a settled table (a node leaves, it joins again),
-and the worst that was found (first placement, new weights for all nodes, a zone lost, two replicas allowed in a zone,
-soft zones). *Plan* is the planner with its certificate, *verify* the independent verifier. ``--large`` adds one run of
+and the worst known cases (first placement, new weights for all nodes, a zone lost, two replicas allowed in a zone, soft
+zones). *Plan* is the planner with its certificate, *verify* the independent verifier. ``--large`` adds one run of
 131,072 slots on 500 nodes.
 Baseline: one pass of plain Python over the same table that counts each node's replicas, in the same run; ratios are
 to its median.
@@ -43,7 +43,7 @@ Table = tuple[Slot, ...]
 
 
 class Timings:
-    """Milliseconds of one kind of event, with what they are compared to."""
+    """The times of one kind of event in milliseconds, with their target."""
 
     def __init__(self, what: str, target_ms: int) -> None:
         self.what = what
@@ -144,7 +144,7 @@ def timed(timings: Timings, asked: PlacementProblem) -> Table:
 
 
 def clocked(work: Callable[[], T]) -> tuple[T, float]:
-    """What a piece of work gives, and how many milliseconds it took."""
+    """The result of a function, and its time in milliseconds."""
     began = time.perf_counter()
     result = work()
     return result, (time.perf_counter() - began) * 1_000
@@ -156,13 +156,13 @@ def fleet(width: int, zones: int) -> tuple[PlacementNode, ...]:
 
 
 def problem(table: Table, nodes: tuple[PlacementNode, ...]) -> PlacementProblem:
-    """One replica of a slot in a zone, never more; the epoch is beyond all of the table."""
+    """At most one replica of a slot in a zone; the epoch is greater than all in the table."""
     epoch = Epoch(max(slot.leader_epoch for slot in table) + 1)
     return PlacementProblem(table, nodes, PlacementRules(REPLICAS, ZoneRule.HARD, 1), epoch)
 
 
 def count_replicas(table: Table) -> Counter[str]:
-    """The baseline: who holds how many."""
+    """The baseline: the number of replicas of each node."""
     counts: Counter[str] = Counter()
     for slot in table:
         for name in slot.replicas:

@@ -1,4 +1,4 @@
-"""Seeded histories of a fleet: who lives after each event, the same for every placer."""
+"""Seeded histories of a fleet: the living nodes after each event, the same for every placer."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -13,12 +13,12 @@ _ABSENCE_EVENTS: Final = 2
 """How many events a lost zone stays away."""
 
 Fleet: TypeAlias = tuple[PlacementNode, ...]
-"""Who lives, by name."""
+"""The living nodes, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A fleet and what becomes of it.
+    """A fleet and its history.
 
     Attributes:
         name: for the output.
@@ -32,7 +32,7 @@ class History:
 
 
 class _Story:
-    """A fleet while its history is made up."""
+    """A fleet while its history is generated."""
 
     def __init__(self, seed: str, node_count: int, *, weighted: bool, zoned: bool) -> None:
         self.random = random.Random(seed)
@@ -47,7 +47,7 @@ class _Story:
         self.fleets = [self._fleet()]
 
     def tell(self, events: int, choices: Mapping[Callable[[], None], int]) -> None:
-        """So many events, each chosen by its weight; a lost zone comes back after a while."""
+        """This number of events, each chosen by its weight. A lost zone comes back after some events."""
         least, most = len(self.nodes) // 2, 3 * len(self.nodes) // 2
         for _ in range(events):
             self._back_in -= 1
@@ -83,7 +83,7 @@ class _Story:
         self.nodes[index] = replace(node, weight=self.random.choice(others))
 
     def lose_zone(self) -> None:
-        """All nodes of a zone at once; while one is away, a single node leaves instead."""
+        """All nodes of a zone leave at once. While a zone is away, a single node leaves instead."""
         if self._away:
             self.leave()
             return

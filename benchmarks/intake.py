@@ -1,10 +1,10 @@
-"""How fast does a leader take heartbeats in, beside what the same client reads and decodes without folding?
+"""How fast does a leader process heartbeats, compared with only reading and decoding them?
 
     python -m benchmarks.intake [--events 300000] [--nodes 2000] [--rounds 5] [--bootstrap-servers HOST:PORT]
         [--smallest]
 
 Both runs read the same topic from its start with the same reader and the same decoder. *Folded* adds what a leader does
-with each batch: observe, judge, look for silence, decide. Baseline: *bare*. Runs alternate; each figure is the median.
+with each batch: observe, validate, check for silence, decide. Baseline: *bare*. Runs alternate; figures are medians.
 Targets: 50,000 events/s on one core, and at least 0.5 of the bare rate.
 """
 
@@ -39,16 +39,16 @@ from controlplane.service.input_reader import InputReader
 from controlplane.service.metrics import ControllerMetrics
 
 TICK_EVERY = 500
-"""Heartbeats between two rounds of ticks: what 5,000 nodes at one heartbeat a second make of a tick each 100 ms."""
+"""Heartbeats between two rounds of ticks: 5,000 nodes with one heartbeat per second, and a tick each 100 ms."""
 _SIZE_OF_16 = 7
-"""How many times the bytes of a bare heartbeat one with sixteen statuses has: both topics are of one size."""
+"""The size of a heartbeat with sixteen statuses relative to a bare one, so that both topics have the same size."""
 TARGET_RATE_PER_S = 50_000
 TARGET_RATIO = 0.5
 SMALLEST = {"events": 2_000, "nodes": 10, "rounds": 1}
 
 
 def main() -> None:
-    """Fill a topic for each size of heartbeat, read it both ways, print rates and their ratio."""
+    """Fill a topic for each size of heartbeat, read it in both ways, and print the rates and their ratio."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--events", type=int, default=300_000)
     parser.add_argument("--nodes", type=int, default=2_000)
@@ -109,10 +109,10 @@ def _send(writer: KafkaEventWriter, record: OutgoingRecord) -> None:
 
 
 def _state(nodes: int) -> State:
-    """A cluster in which all nodes are members, as the leader's own decisions make it.
+    """A cluster in which all nodes are members, created by decisions of the leader's code.
 
-    It begins now, at the longest silence limit and interval between decisions: nothing is due while its heartbeats are
-    read, however long that takes, so that only the intake is measured.
+    It begins now, with the longest silence limit and interval between decisions. Nothing is therefore due while its
+    heartbeats are read, and only their processing is measured.
     """
     policy = ClusterPolicy(positions_interval_ms=1 << 40, silence_limit_ms=20_000)
     state = open_term(State(), Observations(), Term(1), "bench", "bench", Opening(new_log=("log", policy))).state
@@ -133,7 +133,7 @@ def _state(nodes: int) -> State:
 
 
 def _rate_per_s(cluster: ClusterConfig, kafka: KafkaConfig, events: int, state: State | None) -> float:
-    """Events per second over the whole topic; with a state they are folded and decided on, else only decoded."""
+    """Events per second over the whole topic. With a state they are folded and decided on, otherwise only decoded."""
     if state is None:
         return _bare_rate_per_s(cluster, kafka, events)
     metrics = ControllerMetrics(CollectorRegistry())
@@ -155,7 +155,7 @@ def _rate_per_s(cluster: ClusterConfig, kafka: KafkaConfig, events: int, state: 
 
 
 class _LongAgo(SystemClock):
-    """A wall clock by which the whole topic lies in the look-back."""
+    """A wall clock by which the whole topic is within the look-back."""
 
     def wall_ms(self) -> int:
         """Ten seconds after 1970 began."""

@@ -1,8 +1,8 @@
-"""Decision logs of any length, made fast: a chain of decisions whose digests hold, each of which moves one slot.
+"""Fast generation of decision logs of any length: chains of decisions with valid digests, which move one slot each.
 
-Making a decision as a leader does costs far more than reading it, and a log of millions is only to be read. So the core
-makes one sample, whose canonical form and whose state's become templates, and numbers are filled in. The start of every
-log is folded by the core while it is made: a template that does not fit any more is found at once.
+Deciding as a leader costs far more than reading a decision, and these logs are only read. The core therefore makes one
+sample. The canonical forms of that decision and of its state become templates, into which numbers are filled. The core
+folds the start of every log while it is generated, so a template that is no longer correct is found at once.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from controlplane.errors import InvariantViolationError
 from controlplane.ports import OutgoingRecord
 
 CHECKED: Final = 1_000
-"""So many decisions are folded while they are made."""
+"""The number of decisions that are folded while the log is generated."""
 _STEP_MS: Final = 1_000
 _PLACE: Final = f"{HEARTBEATS}[0]"
 _SEQ, _EPOCH, _TIME, _SLOT, _POSITION = (8_000_000_000_000 + number for number in range(5))
@@ -55,7 +55,7 @@ _FIELDS: Final = {
 
 
 def founded(slots: int, nodes: int) -> list[SealedDecision]:
-    """The first decisions of a cluster whose nodes have joined, as the core makes them."""
+    """The first decisions of a cluster whose nodes have joined, made by the core."""
     policy = ClusterPolicy(slot_count=slots, positions_interval_ms=1 << 40)
     opened = open_term(State(), Observations(), Term(1), "bench", "bench", Opening(new_log=("bench", policy)))
     joins = [
@@ -80,7 +80,7 @@ def records_of(decision: Decision) -> list[OutgoingRecord]:
 
 
 class LongLog:
-    """Makes the decisions that follow a state, one by one: each gives one slot to another node, alone."""
+    """Generates the decisions after a state. Each gives one slot to another node."""
 
     def __init__(self, state: State) -> None:
         """Begin after ``state``, whose nodes hold its slots."""
@@ -160,7 +160,7 @@ class LongLog:
         return self._framing.encode(Decision.__name__, datum)
 
     def _check(self, value: bytes) -> None:
-        """Fold it as a reader would, for as long as the log is young."""
+        """Fold the decision as a reader would, for the first decisions of the log."""
         decision = self._assembler.add(value)
         if self._checked is None or decision is None:
             message = "a made decision is not whole"
@@ -202,7 +202,7 @@ def _after(state: State, sample: Decision) -> State:
 
 
 def _header(state: State) -> dict[str, Any]:
-    """What the state's digest is over, with a sentinel for the digest of the slot table."""
+    """The text over which the state's digest is computed, with a sentinel for the digest of the slot table."""
     header: dict[str, Any] = state.header()
     header["slots"]["rows"][1] = format_digest(_ENTRIES)
     return header

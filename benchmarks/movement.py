@@ -1,4 +1,4 @@
-"""How much does each way of placing slots move, and how evenly do they lie afterwards?
+"""How much does each placer move, and how balanced are its tables?
 
     python -m benchmarks.movement [--slots 1024] [--nodes 32] [--events 12] [--replicas 1 3] [--seed 1]
         [--smallest]
@@ -6,7 +6,7 @@
 The same seeded histories of joins, leaves, weight changes and zone losses go through every placer. For each it prints
 
     moved/least     replicas moved, over the least that exact balance needs from the placer's own table before each
-                    event, under the rules that it heeds; below 1 it left the table unbalanced
+                    event, under the rules that it supports; below 1 it left the table unbalanced
     moved/minimal's replicas moved, over what the default policy moved in its own history
     replicas, leaders, load
                     the greatest over the node's share by weight: mean over the events, and worst. The load of a slot is
@@ -14,7 +14,7 @@ The same seeded histories of joins, leaves, weight changes and zone losses go th
     led anew        changes of leader of slots that had one, deaths included
     tables          how many tables followed one another for an event, on average
     ms              time of an event: median and greatest
-    crowded         slots that have more replicas in a zone than they would have to, in percent (histories with zones)
+    crowded         slots that have more replicas in a zone than necessary, in percent (histories with zones)
 
 The first table is not counted. Baselines: every placer beside ``minimal``; the sources are in benchmarks/placers.
 """
@@ -57,7 +57,7 @@ _HEADER = (
 
 @dataclass(slots=True)
 class Outcome:
-    """What one placer made of a history; lists have an entry for each event."""
+    """The results of one placer for a history; lists have an entry for each event."""
 
     placer: Placer
     moved: int = 0
@@ -147,7 +147,7 @@ def leader_changes(before: Table, after: Table) -> int:
 
 
 def greatest_share(amounts: "Counter[NodeId] | dict[NodeId, float]", fleet: Fleet) -> float:
-    """The greatest of the amounts over what the node would have if all had theirs by weight."""
+    """The greatest ratio of a node's amount to its share by weight."""
     total, weight = sum(amounts.values()), sum(node.weight for node in fleet)
     return max(amounts.get(node.node_id, 0) * weight / (total * node.weight) for node in fleet)
 

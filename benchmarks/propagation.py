@@ -1,4 +1,4 @@
-"""How long from a leader's commit until routing clients have swapped to the new table?
+"""How long does it take from a leader's commit until routing clients have swapped to the new table?
 
     python -m benchmarks.propagation [--changes 100] [--clients 1 10 100] [--bootstrap-servers HOST:PORT]
         [--smallest]
@@ -49,7 +49,7 @@ PAUSE_S = 0.1
 TARGET_P50_MS = 10
 TARGET_P99_MS = 50
 SMALLEST = {"changes": 5, "clients": [2]}
-"""One client in each process, and changes enough for percentiles where one is not seen in time."""
+"""One client in each process, and enough changes for percentiles if one is not seen in time."""
 _PROCESSES = 2
 _READY_DEADLINE_S = 120
 
@@ -57,7 +57,7 @@ Arrivals: TypeAlias = list[tuple[int, float]]
 """Pairs of epoch and monotonic second."""
 
 _ClientRun: TypeAlias = Callable[[Connection, str, str, int], None]
-"""What a child process runs, with: its end of the pipe, the broker, the cluster's name, how many clients."""
+"""The function of a child process, with its end of the pipe, the broker, the cluster's name, the number of clients."""
 
 
 def main() -> None:
@@ -147,7 +147,7 @@ class _Table:
 
 
 class _Child:
-    """A process that notes arrivals until it is told to stop."""
+    """A process that records arrivals until it is stopped."""
 
     def __init__(self, target: _ClientRun, bootstrap_servers: str, name: str, count: int) -> None:
         self._pipe, other = multiprocessing.Pipe()

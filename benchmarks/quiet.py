@@ -1,4 +1,4 @@
-"""Keeps the parts' logs out of a benchmark's figures."""
+"""Keeps the components' log lines out of a benchmark's output."""
 
 import logging
 
@@ -6,5 +6,5 @@ import structlog
 
 
 def only_warnings() -> None:
-    """Log warnings and worse from here on; each process of a benchmark calls it once."""
+    """Log only warnings and errors from here on. Each process of a benchmark calls it once."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))

@@ -1,15 +1,15 @@
-"""How long until a controller has the state back, and what memory does it take, with and without a snapshot?
+"""How long does it take to rebuild a controller's state, and how much memory, with and without a snapshot?
 
     python -m benchmarks.recovery [--decisions 100000] [--slots 256] [--nodes 100] [--skip-fold]
         [--bootstrap-servers HOST:PORT] [--smallest]
 
-A log is made of decisions that each move one slot, a thousand to a transaction, with as many decisions after the
-snapshot as a leader lets there be (10,000): the longest tail there is. Each figure is that of a process of its own,
-from before it asks Kafka to the state after the last decision. Baseline: the fold of the whole log.
-Target: 5 s with ten million decisions behind it.
+A log is generated whose decisions move one slot each, a thousand in a transaction, with 10,000 decisions after the
+snapshot, the most that a leader allows. Each figure is from a separate process, from before its first request to Kafka
+until it has the state after the last decision. Baseline: the fold of the whole log. Target: 5 s with ten million
+decisions.
 
-The writing of the snapshot is measured as well: how long it takes, and the longest time for which another thread of the
-process, which wakes every millisecond, was kept waiting meanwhile; beside it the same without the writing.
+Writing the snapshot is measured as well: its time, and the longest delay of another thread of the process that wakes
+every millisecond, with the same delay without the writing for comparison.
 """
 
 import argparse
@@ -44,7 +44,7 @@ from controlplane.service.snapshots import SnapshotKeeper
 
 TARGET_S: Final = 5
 LEAST_DECISIONS: Final = 4
-"""Two found the cluster, one stands before the snapshot, and one after it."""
+"""Two to create the cluster, one before the snapshot, and one after it."""
 PER_TRANSACTION: Final = 1_000
 SMALLEST: Final = {"decisions": 8, "slots": 4, "nodes": 2}
 _TOLD_EVERY_S: Final = 10
@@ -55,7 +55,7 @@ _STATUS: Final = Path("/proc/self/status")
 
 
 class Recovered(NamedTuple):
-    """What a process found: how long it took, how long it ran, the most memory it had, and what it had before."""
+    """A process's results: elapsed time, processor time, peak memory, and memory before."""
 
     seconds: float
     cpu_seconds: float
@@ -111,7 +111,7 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 
 def _fill(cluster: ClusterConfig, kafka: KafkaConfig, decisions: int, slots: int, nodes: int) -> LogPoint:
-    """Write the log; returns the place before the last 10,000 decisions, where the snapshot is to be."""
+    """Write the log. Returns the place before the last 10,000 decisions, for the snapshot."""
     writer = KafkaTransactionalWriter(cluster, kafka, transaction_timeout_ms=60_000, commit_timeout_ms=60_000)
     writer.open()
     first = founded(slots, nodes)
@@ -152,7 +152,7 @@ def _commit(writer: KafkaTransactionalWriter, records: list[OutgoingRecord]) -> 
 
 
 def _write_snapshot(cluster: ClusterConfig, kafka: KafkaConfig, point: LogPoint) -> None:
-    """Let a leader's keeper write it, and watch what another thread feels of that."""
+    """Write the snapshot with a leader's keeper, and measure the delays of another thread."""
     metrics = ControllerMetrics(CollectorRegistry())
     writer = KafkaEventWriter(cluster, kafka, message_timeout_ms=30_000)
     keeper = SnapshotKeeper(
@@ -176,7 +176,7 @@ def _write_snapshot(cluster: ClusterConfig, kafka: KafkaConfig, point: LogPoint)
 
 
 def _longest_wait_s(over: Callable[[float], bool]) -> tuple[float, float]:
-    """Wake every millisecond until it is over; the longest time between two wake-ups, and the whole time."""
+    """Wake every millisecond until the end. Returns the longest time between two wake-ups, and the whole time."""
     began_s = woke_s = time.perf_counter()
     longest_s = 0.0
     while not over(woke_s - began_s):
@@ -214,7 +214,7 @@ def _recover(pipe: Connection, cluster: str, bootstrap_servers: str) -> None:
 
 
 def _peak_bytes() -> int:
-    """The most resident memory of this program: ``ru_maxrss`` is that of whoever started it, if that was more."""
+    """The peak resident memory of this program. ``ru_maxrss`` would be its parent's if that was greater."""
     try:
         status = _STATUS.read_text(encoding="ascii")
     except FileNotFoundError:  # not Linux: the nearest that the standard library has

@@ -1,7 +1,7 @@
-"""Ways to place slots on nodes, side by side: ours, SOFARegistry's, and what else is in use.
+"""Placers of slots on nodes, for comparison: the default policy's, SOFARegistry's, and others in use.
 
-contract    what a placer is asked and answers
-least       ours: exact balance with the least movement, and how little would do from any table
+contract    the interface of a placer
+least       the default: exact balance with the least movement, and the least movement from any table
 sofa        SOFARegistry's assigner and balancer, tick after tick
 ring        consistent hashing with 500 virtual nodes
 rendezvous  highest random weight
@@ -11,6 +11,6 @@ round_robin Kafka's round-robin assignor
 sticky      Kafka's sticky assignors
 dicer       the placement rule of Databricks' Dicer under uniform load
 
-Each is written from its published description, as plainly as it goes; times are those of this Python. Where the source
-knows one owner only, its docstring says how it was given more.
+Each is written from its published description, in the simplest way; times are those of this Python code. If the source
+describes one owner only, the docstring says how further replicas are placed.
 """

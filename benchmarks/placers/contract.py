@@ -1,4 +1,4 @@
-"""What a placer is asked and answers."""
+"""The interface of a placer."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -15,8 +15,8 @@ class Placer(Protocol):
     """Places the slots of one table; it remembers what it has to from one call to the next.
 
     Attributes:
-        name: how it is called in the output.
-        heeds_weights: whether a node of twice the weight is to get twice as much.
+        name: its name in the output.
+        heeds_weights: whether a node of twice the weight gets twice as much.
         heeds_zones: whether it spreads a slot's replicas over zones.
     """
 
@@ -28,13 +28,13 @@ class Placer(Protocol):
         """The tables that follow one another until nothing changes any more; at least one.
 
         Args:
-            nodes: who lives, by name, at least as many as a slot has replicas.
+            nodes: the living nodes, by name; at least as many as a slot has replicas.
         """
         ...
 
 
 def empty_table(slot_count: int) -> Table:
-    """A table that never had a node."""
+    """A table without nodes."""
     return ((),) * slot_count
 
 

@@ -97,7 +97,7 @@ class Search:
             self._held[taker].add(slot_id)
 
     def table(self) -> Table:
-        """The table; those who held a slot before stand first, in their former order."""
+        """The table. Former holders of a slot come first, in their former order."""
         return tuple(
             (*(name for name in holders if name in base), *(name for name in holders if name not in base))
             for holders, base in zip(self._holders, self._base, strict=True)
@@ -117,7 +117,7 @@ class Search:
         return best
 
     def _churn(self, slot_id: int, giver: NodeId, taker: NodeId) -> float:
-        """What is paid for leaving a place held before, and given back for coming home to one."""
+        """The price of leaving a slot held before, which is refunded for returning to one."""
         base = self._base[slot_id]
         return _CHURN * ((giver in base) - (taker in base))
 

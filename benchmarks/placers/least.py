@@ -32,7 +32,7 @@ class LeastMovement:
 
 
 def least_moves(table: Table, nodes: Sequence[PlacementNode], rules: PlacementRules) -> int:
-    """The fewest new replicas by which a table, whoever made it, becomes exactly balanced over these nodes."""
+    """The fewest new replicas by which any table becomes exactly balanced over these nodes."""
     return _plan(table, nodes, rules).certificate.least_moved
 
 

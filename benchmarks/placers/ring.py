@@ -17,7 +17,7 @@ VIRTUAL_NODES: Final = 500
 
 
 class Ring:
-    """The ring. It forgets nothing because it remembers nothing: the table follows from the names."""
+    """The ring. It has no memory: the table follows from the names."""
 
     name = "ring, 500 virtual nodes"
     heeds_weights = False

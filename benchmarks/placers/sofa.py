@@ -1,7 +1,7 @@
 """SOFARegistry's slot table: docs/explanation/sofa.md.
 
-Every tick finds its slots stable, so this is the shortest way that it can go; a real one waits between ticks until the
-nodes have copied what moved.
+Every tick finds its slots stable, so this is the lower bound of its ticks. A real one waits between ticks until the
+nodes have copied the moved slots.
 """
 
 import itertools
@@ -30,7 +30,7 @@ class Sofa:
         self._table = INITIAL_TABLE
 
     def place(self, nodes: Sequence[PlacementNode]) -> Sequence[Table]:
-        """The table after each tick that changed it; the last one changes nothing and is not there."""
+        """The table after each tick that changed it."""
         names = [node.node_id for node in nodes]
         tables: list[Table] = []
         for _ in range(_MOST_TICKS):

@@ -61,7 +61,7 @@ class Sticky:
 
 
 class _Rotation:
-    """Whose turn it is among the members under their quota."""
+    """The turns of the members under their quota."""
 
     def __init__(self, held: dict[NodeId, set[int]], quota: int, longer: int) -> None:
         self._held = held
@@ -81,7 +81,7 @@ class _Rotation:
         return chosen
 
     def _under_quota(self) -> list[NodeId]:
-        """Those under the mean rounded down; if there are none, those who may have one more than that."""
+        """The members under the mean rounded down; if there are none, those that may have one more."""
         under = [member for member, slots in self._held.items() if len(slots) < self._quota]
         if under:
             return under
