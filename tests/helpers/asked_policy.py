@@ -9,7 +9,7 @@ from controlplane.errors import ConfigurationError
 
 
 class AskedPolicy(SlotPolicy):
-    """Notes every request; plans without pins and exclusions, so that only the request tells of them."""
+    """Records every request, and plans without pins and exclusions, so that only the request shows them."""
 
     supported_orders = frozenset(OrderKind)
 

@@ -1,4 +1,4 @@
-"""Certificates for a test: an authority of its own, made anew each time, so that no key is ever kept."""
+"""Certificates for a test, with a new authority each time, so that no key is kept."""
 
 import shutil
 import subprocess

@@ -1,7 +1,7 @@
 """SOFARegistry's ``distribute_lock`` in a SQL engine, by the statements of its ``distribute_lock.xml``: the oracle.
 
-Each statement stands as it does there, but for the hints, for ``on conflict do`` in place of ``ON DUPLICATE KEY``, and
-for the functions that SQLite does not have: those are given here with MySQL's meaning. Times are milliseconds.
+Each statement is unchanged, except for the hints, for ``on conflict do`` in place of ``ON DUPLICATE KEY``, and for the
+functions that SQLite lacks, which are defined here with MySQL's meaning. Times are milliseconds.
 """
 
 import math

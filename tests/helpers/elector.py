@@ -1,7 +1,7 @@
 """A process that only stands for election: ``python -m tests.helpers.elector PROFILE REDIS_URL CLUSTER OWNER``.
 
-It prints a JSON object a line: ``{"term": N}`` whenever the term under which it may lead changes, and ``{"won": bool}``
-for each attempt to become the owner of what was another's or nobody's. PROFILE is default, sofa, guarded or observer.
+It prints one JSON object per line: ``{"term": N}`` when the term under which it may lead changes, and ``{"won": bool}``
+for each attempt to become the owner of a free lease or of another's. PROFILE is default, sofa, guarded or observer.
 """
 
 import json
@@ -28,7 +28,7 @@ LOCK = SofaLeaseConfig("dc1", "META-MASTER", duration_ms=2_000, loop_interval_ms
 
 
 class TellingLeaseStore(RedisLeaseStore):
-    """Tells of each attempt to acquire."""
+    """Prints each attempt to acquire."""
 
     def acquire(self, owner: str, floor: Term, duration_ms: int, priority: int | None = None) -> AcquireOutcome:
         """Ask, and tell."""
@@ -38,7 +38,7 @@ class TellingLeaseStore(RedisLeaseStore):
 
 
 class TellingLockStore(RedisLockStore):
-    """Tells of each attempt to insert or to take over."""
+    """Prints each attempt to insert or to take over."""
 
     def insert(self, owner: str, duration_ms: int, first_term: int) -> bool:
         """Ask, and tell."""
@@ -54,7 +54,7 @@ class TellingLockStore(RedisLockStore):
 
 
 def profile_of(kind: str, redis_url: str, cluster: str, owner: str) -> AnyProfile:
-    """What the process stands by."""
+    """The election of the process."""
     clock, name = SystemClock(), ClusterConfig(cluster)
     if kind == "default":
         store = TellingLeaseStore(name, redis_url, 400, str(os.getpid()))
@@ -68,7 +68,7 @@ def profile_of(kind: str, redis_url: str, cluster: str, owner: str) -> AnyProfil
 
 
 def main(kind: str, redis_url: str, cluster: str, owner: str) -> None:
-    """Stand until the process is killed."""
+    """Stand for election until the process is killed."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     profile = profile_of(kind, redis_url, cluster, owner)
     keeper = LeaseKeeper(

@@ -75,7 +75,7 @@ class FakeProducer:
         return len(reports)
 
     def list_topics(self, name: str, timeout: float) -> SimpleNamespace:
-        """No answer, and a log line that says so."""
+        """No answer, and a log line about it."""
         self.log_lines += 1
         raise KafkaException(UNANSWERED)
 

@@ -20,7 +20,7 @@ class LeaseWorld(Protocol):
         """A new connection, for this process."""
 
     def let_time_pass(self, milliseconds: int) -> None:
-        """Let the store's clock go on."""
+        """Advance the store's clock."""
 
     def set_clock_back(self, milliseconds: int) -> None:
         """The store's clock is set back: all that is stored is that much further in its future."""
@@ -78,8 +78,8 @@ class RedisLeaseWorld:
 
     Args:
         redis_url: where it is.
-        cluster_name: a name that nobody else uses there.
-        pause, resume: freeze the server and let it go on, where that is possible.
+        cluster_name: a name that no other test uses on this server.
+        pause, resume: freeze the server and resume it, if that is possible.
         timeout_ms: how long the stores wait for an answer.
     """
 

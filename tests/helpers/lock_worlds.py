@@ -28,7 +28,7 @@ class LockWorld(Protocol):
         """A new controller's connection."""
 
     def let_time_pass(self, milliseconds: int) -> None:
-        """Let the store's clock go on."""
+        """Advance the store's clock."""
 
     def lose_data(self) -> None:
         """The store forgets everything."""

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for every value that stands in the log."""
+"""Hypothesis strategies for every value in the log."""
 
 import dataclasses
 import typing
@@ -139,7 +139,7 @@ ROWS = st.one_of(*(values_of(kind) for kind in ROW_TYPES))
 
 
 def records_within(kind: object) -> set[type]:
-    """A record and all records that can stand in its fields."""
+    """A record and all records that its fields can hold."""
     if isinstance(kind, typing.NewType):
         return records_within(kind.__supertype__)
     found: set[type] = set()

@@ -53,7 +53,7 @@ class LogWorld(Protocol):
         """A new writer of single records."""
 
     def leave_transaction_open(self, records: Sequence[OutgoingRecord]) -> Callable[[], bool]:
-        """Let a leader append records and stop before its commit; the answer tries it and says if it succeeded."""
+        """Let a leader append records and stop before its commit. The result is a function that tries the commit."""
 
     def abort_transaction(self, records: Sequence[OutgoingRecord]) -> None:
         """Append records and abort them."""
@@ -68,7 +68,7 @@ class LogWorld(Protocol):
         """Delete a topic and create it again, empty."""
 
     def let_time_pass(self, milliseconds: int) -> None:
-        """Let the broker's clock go on."""
+        """Advance the broker's clock."""
 
     def take_away(self) -> None:
         """The broker stops answering; its connections stay."""
@@ -149,8 +149,8 @@ class KafkaLogWorld:
 
     Args:
         bootstrap_servers: where it is.
-        cluster_name: a name that nobody else uses there.
-        pause, resume: freeze the broker and let it go on, where that is possible.
+        cluster_name: a name that no other test uses on this broker.
+        pause, resume: freeze the broker and resume it, if that is possible.
         request_timeout_ms: how long the clients wait for answers; short where a test waits until they give up.
     """
 
@@ -262,7 +262,7 @@ class KafkaLogWorld:
         return [found.partitions[number].leader for number in sorted(found.partitions)] == [1] * partition_count
 
     def _plain_transaction(self, records: Sequence[OutgoingRecord]) -> Producer:
-        """What any leader does between begin and commit, with a producer that is not ours."""
+        """The steps of a leader between begin and commit, with a producer outside the package."""
         producer = Producer(
             {
                 "bootstrap.servers": self.kafka.bootstrap_servers,
@@ -282,7 +282,7 @@ class KafkaLogWorld:
 
 
 def open_at_last(writer: TransactionalWriter) -> None:
-    """Open a writer as candidates do, who stand again: a broker that has just begun may still load its coordinator."""
+    """Open a writer, with retries like a controller: a new broker may still be loading its coordinator."""
     deadline = time.monotonic() + _OPEN_DEADLINE_S
     while True:
         try:

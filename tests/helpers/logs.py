@@ -1,4 +1,4 @@
-"""Decision logs as a whole: judged from outside, and forged as somebody would who knows how."""
+"""Whole decision logs: verification, and forged logs with valid digests."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,7 +12,7 @@ from controlplane.core.verification.log_verification import LogVerification
 
 
 def complaints_of(decisions: Sequence[Decision], policies: SlotPolicies = BUILT_IN_POLICIES) -> list[str]:
-    """Everything that is wrong with a log, for whoever knows these slot policies."""
+    """All complaints about a log, by a verifier that knows these slot policies."""
     verification = LogVerification(policies)
     found = []
     for decision in decisions:

@@ -118,7 +118,7 @@ class MemoryCluster:
     """The world of some controllers. Use it as a context manager: it ends them."""
 
     def __init__(self, schema_ids: Mapping[int, str] | None = None, name: str = "test") -> None:
-        """A broker with the cluster's topics and a lease store, nobody running.
+        """A broker with the cluster's topics and a lease store, without running processes.
 
         Args:
             schema_ids: what a registry's ids mean to the controllers.

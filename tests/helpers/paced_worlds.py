@@ -74,7 +74,7 @@ def moves_of(decision: Decision, before: tuple[Slot, ...]) -> int:
 
 
 def carry_on(world: World, *names: NodeId, steps: int = 60) -> list[Decision]:
-    """Everybody is ready at once, again and again, until the plan is done."""
+    """Report every node ready, repeatedly, until the plan is carried out."""
     taken = []
     for _ in range(steps):
         report(world, *names)

@@ -341,7 +341,7 @@ def _fair(
     weights: dict[NodeId, int] | dict[NodeId, Fraction],
     least: Counter[NodeId],
 ) -> dict[NodeId, Fraction]:
-    """All nodes rise together, relative to their weights, until a set of them can rise no more; the others go on."""
+    """The shares of all nodes rise together, relative to their weights, until a set of them cannot rise any more."""
     shares: dict[NodeId, Fraction] = {}
     everybody = frozenset(weights)
     while shares.keys() != everybody:

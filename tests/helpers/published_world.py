@@ -1,4 +1,4 @@
-"""A :class:`World` whose inputs, decisions and table rows also stand in an in-memory Kafka, for readers to read."""
+"""A :class:`World` whose inputs, decisions and table rows are also in an in-memory Kafka, for readers."""
 
 from collections.abc import Sequence
 

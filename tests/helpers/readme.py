@@ -1,4 +1,4 @@
-"""Pages as they run: their marked blocks and commands, and the cluster that the README tells people to start."""
+"""Running pages: their marked blocks and commands, and the cluster that the README starts."""
 
 import os
 import re

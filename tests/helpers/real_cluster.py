@@ -45,7 +45,7 @@ _USUAL_SNAPSHOT_BYTES = 4_194_304
 
 
 class RealCluster:
-    """Controllers, beating nodes and what the log says. A context manager: it ends every process."""
+    """Controllers, nodes that send heartbeats, and queries on the log. A context manager, which ends every process."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class RealCluster:
         addresses_of: Callable[[str], Addresses] | None = None,
         controller_options: Sequence[str] = (),
     ) -> None:
-        """Create the topics; nobody runs yet.
+        """Create the topics, without starting a process.
 
         Args:
             name: the cluster's.
@@ -64,7 +64,7 @@ class RealCluster:
             redis_url: the lease store.
             folder: where outputs go.
             addresses_of: where a process of that name reaches Kafka and the lease store, if not where all do.
-            controller_options: what every controller is told besides its own options.
+            controller_options: options of every controller in addition to its own.
         """
         self.cluster = ClusterConfig(name)
         self.kafka = KafkaConfig(bootstrap_servers)
@@ -136,7 +136,7 @@ class RealCluster:
             self._beating.add(node_id)
 
     def leave(self, node_id: str, incarnation: int = 1) -> None:
-        """A node says that it has gone, and has."""
+        """Send that the node has left, and stop its heartbeats."""
         self.silence(node_id)
         self.send(MEMBERSHIP, node_id, encode_input(NodeLeft(node_id, incarnation, "test")))
 
@@ -210,7 +210,7 @@ class RealCluster:
             assert after.epoch - before.epoch in (0, 1)
             assert after.term >= before.term
             assert after.previous_digest == before.digest()
-        # Read after the decisions, and they go on: the table may be ahead, but never behind.
+        # Read after the decisions, of which there may be more by now: the table may be ahead, never behind.
         assert self.tables()[-1].epoch >= decisions[-1].epoch
 
     def _holds(self, condition: Callable[[], bool]) -> bool:

@@ -1,4 +1,4 @@
-"""A world's inputs and decisions as they would stand in Kafka, to be read again, cut or altered."""
+"""A world's inputs and decisions as records of Kafka, to be read again, cut or altered."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -45,7 +45,7 @@ class RecordedLog:
             written.append(RawRecord(DECISIONS, 0, offset, 0, decision_key(decision.seq), value))
 
     def cut(self, places: Mapping[TopicPartition, int]) -> None:
-        """Delete what stands before these offsets."""
+        """Delete the records before these offsets."""
         for place, first in places.items():
             self.records[place] = [record for record in self.records[place] if record.offset >= first]
 

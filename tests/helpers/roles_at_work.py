@@ -213,7 +213,7 @@ def controller_works(cluster: SecuredCluster, login: Path) -> None:
 
 @contextmanager
 def running_controller(cluster: SecuredCluster, login: Path, *options: str) -> Iterator[Callable[[], str]]:
-    """A controller's process; gives a function that says what it was refused or why it ended, or nothing."""
+    """A controller's process. Returns a function for the refused right, the reason of its end, or an empty text."""
     output = cluster.folder / CONTROLLER_LOG
     with output.open("wb") as file:
         process = subprocess.Popen(

@@ -104,7 +104,7 @@ class SecuredKafka(EmbeddedKafka):
                 f"{prefix}.truststore.type": "PEM",
                 f"{prefix}.truststore.location": str(self.authority.certificate),
             }
-        # What stands later in such a file counts.
+        # The last line of a setting in such a file counts.
         added = "".join(f"{name}={value}\n" for name, value in settings.items())
         settings_file.write_text("\n".join([*lines, added]), encoding="utf-8")
         return command

@@ -93,7 +93,7 @@ class SofaFleet:
         options: Mapping[str, str] | None = None,
         make_world: Callable[[ClusterPolicy], World] = World,
     ) -> None:
-        """Nobody has joined."""
+        """Begin without nodes."""
         policy = ClusterPolicy(
             slot_count=slot_count, replica_count=replicas, slot_policy="sofa", slot_policy_options=options or {}
         )
@@ -115,7 +115,7 @@ class SofaFleet:
         return node
 
     def kill(self, name: str) -> None:
-        """The process says nothing any more."""
+        """Stop the heartbeats of the process."""
         if name in self.nodes:
             self.nodes[name].beats = False
 

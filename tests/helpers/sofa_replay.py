@@ -26,7 +26,7 @@ from tests.conformance.sofa import ask, mismatch
 PATIENCE_MS = 1_500
 """How long a leader that lives may take to do what the arranger would do: it polls, decides, and commits."""
 FAILOVER_MS = 10_000
-"""How long before a term is opened nobody may have led."""
+"""The longest time without a leader before a term is opened."""
 
 
 def assert_published_is_the_runners(decisions: Sequence[Decision], tables: Sequence[RoutingTable]) -> None:
@@ -58,7 +58,7 @@ def assert_published_is_the_runners(decisions: Sequence[Decision], tables: Seque
 
 
 def assert_nothing_was_missed(decisions: Sequence[Decision], heartbeats: Sequence[RawRecord]) -> int:
-    """Wherever the log's inputs opened the gate, or a slot lacked a node, somebody soon decided so.
+    """Wherever the log's inputs opened the gate, or a slot lacked a node, a decision soon followed.
 
     Returns:
         How often the arranger was asked and had nothing to do.

@@ -44,7 +44,7 @@ class Tour(World):
 
 @cache
 def tour() -> Tour:
-    """The world after it; nobody may change it."""
+    """The world after the tour, which tests must not change."""
     world = Tour()
     world.admit(*NODES)
     world.ask("raise_feature_level", level="2", upgraded="c1")

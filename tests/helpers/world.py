@@ -121,7 +121,7 @@ class World:
     def heartbeat(
         self, node_id: str, incarnation: int = 1, table_epoch: int = 0, role: NodeRole = NodeRole.DATA
     ) -> None:
-        """A node says that it is alive, always in the same partition."""
+        """A heartbeat of a node, always in the same partition."""
         beat = Heartbeat(node_id, incarnation, self.now_ms, Epoch(table_epoch), role)
         partition = partition_of(node_id.encode(), PARTITIONS)
         if partition not in self.standing:

@@ -26,7 +26,9 @@ def main() -> int:
     parser.add_argument(
         "--seeds", type=seed_range, default=range(100), metavar="A-B", help="both included (default: 0-99)"
     )
-    parser.add_argument("--fresh", type=int, default=0, metavar="N", help="so many seeds more that nobody has seen yet")
+    parser.add_argument(
+        "--fresh", type=int, default=0, metavar="N", help="number of additional seeds that have not been run yet"
+    )
     parser.add_argument("--seed", type=int, help="this one alone, with its plan")
     parser.add_argument("--only", type=_numbers, metavar="N,N,...", help="with --seed: these items of its plan alone")
     parser.add_argument("--jobs", type=int, help="processes (default: one for each core)")
@@ -44,7 +46,7 @@ def main() -> int:
 
 
 def seed_range(text: str) -> range:
-    """The seeds that ``A-B``, both included, or one number stands for.
+    """The seeds of ``A-B``, both included, or of one number.
 
     Raises:
         argparse.ArgumentTypeError: the text is neither.

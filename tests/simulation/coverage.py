@@ -1,4 +1,4 @@
-"""What runs have to meet together before it says anything that none of them was broken."""
+"""What many runs have to cover together before their success proves anything."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class FaultKind(Enum):
-    """A way to go wrong; the value says it."""
+    """A kind of fault; the value is its name in reports."""
 
     CONTROLLER_KILLED = "controller killed"
     CONTROLLER_STOPPED = "controller stopped in good order"

@@ -27,7 +27,7 @@ class Injector:
     """Does faults to a world.
 
     Attributes:
-        leader: who leads now, as far as the log says; set by the run.
+        leader: the present leader by the log; set by the run.
     """
 
     def __init__(self, world: World) -> None:
@@ -191,7 +191,7 @@ class Injector:
         self._heal(choose, lambda: setattr(self._world.broker, "available", True), longest_ms)
 
     def _freeze(self, choose: random.Random) -> None:
-        """The commit that is under way succeeds, and then nobody hears anything for a while."""
+        """The running commit succeeds, and then the broker answers nothing for a while."""
         self._world.broker.fail_next_commit(CommitFault.ANSWER_LOST_AFTER_COMMIT)
         self._world.scheduler.at(self._world.scheduler.now_ms + 10, lambda: self._broker_down(choose, 4_000))
 

@@ -1,4 +1,4 @@
-"""Garbage for every topic, and what looks like the real thing and is not: nobody but the cluster's writers wrote it."""
+"""Foreign records for every topic: garbage, and records that look valid."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping

@@ -56,5 +56,5 @@ class Machine(Link):
 
     @property
     def runs(self) -> bool:
-        """Whether the process lives and does not stand still."""
+        """Whether the process lives and is not paused."""
         return not self.process.dead and self.process.paused_until_ms <= self.scheduler.now_ms

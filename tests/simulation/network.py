@@ -29,7 +29,7 @@ class Network:
         lease_store: whether it reaches the lease store.
         peers: whether other nodes reach it, and it them.
         slowest_ms: how long a request takes at most.
-        held_back: partitions of which nothing arrives here, while the others go on.
+        held_back: partitions of which no record arrives here, while others do.
     """
 
     kafka: bool = True
@@ -83,8 +83,8 @@ class Stores:
         cluster: the cluster's name.
         broker: Kafka.
         leases: the lease store.
-        other_leases: another one, which is nobody's unless somebody is misled to it.
-        news: whoever waits for something new to read.
+        other_leases: another lease store, used only by controllers that are directed to it.
+        news: threads that wait for new records.
         on_grant: told of each grant of a lease: to whom, whose it was just before if it was another process's, the
             floor that was named, the term.
         fetch_records: how many records one answer of the broker holds at most.

@@ -1,9 +1,9 @@
-"""What simulated runs leave behind, written down, so that another version of the code can be held against it.
+"""Recordings of simulated runs, with which another version of the code can be compared.
 
-A recording is a folder with one file a seed: the inputs in canonical form with their places, the decisions in canonical
-form, and a SHA-256 of what stands in each topic. Two versions that decide alike and write alike give equal recordings.
-A version that only names things differently takes the recorded decisions again from the recorded inputs, after a table
-of names, and has to decide the same.
+A recording is a folder with one file for each seed: the inputs in canonical form with their places, the decisions in
+canonical form, and a SHA-256 of each topic's contents. Two versions that decide and write the same give equal
+recordings. A version that only renames things retakes the recorded decisions from the recorded inputs, with a table of
+names, and has to decide the same.
 """
 
 import base64
@@ -122,7 +122,7 @@ class Retaken:
     """What came of taking a recording's decisions again.
 
     Attributes:
-        decisions: how many stand in it.
+        decisions: the number of its decisions.
         retaken: how many of them could be taken again from its inputs.
         differences: between recorded and retaken ones, in sentences.
     """
@@ -197,7 +197,7 @@ def _plain_input(record: RawRecord) -> list[Any]:
 
 
 def _encoded_input(topic: str, kind: str, content: Any, names: Names) -> bytes | None:  # noqa: ANN401 - any JSON
-    """The bytes of an input; what could not be decoded when it was recorded is told by an empty ``kind``."""
+    """The bytes of an input. An empty ``kind`` marks an input that could not be decoded when it was recorded."""
     if not kind:
         return None if content is None else base64.b64decode(content)
     kinds = {each.__name__: each for each in TOPIC_TYPES[topic]}

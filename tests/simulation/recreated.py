@@ -1,7 +1,7 @@
-"""A run of its own kind: somebody deletes the decision log under a running leader and creates it again.
+"""A separate kind of run: the decision log is deleted under a running leader and created again.
 
-Nobody can lead that on: whoever notices stops, and says what contradicts what. Until then decisions may be committed
-into the new topic; no reader may be led back by them, and nobody begins a log of its own there.
+No controller may lead on such a log. Each one that notices it stops with an error that names the contradiction. Until
+then decisions may be committed into the new topic. They must not make a reader go back, and no new log may begin there.
 """
 
 import random
@@ -36,7 +36,7 @@ class RecreatedRun(Run):
         return tuple(item for item in super().items() if isinstance(item.kind, WorkKind))
 
     def judge_failures(self) -> None:
-        """Controllers stop because of the log, and for no other reason; nobody else stops."""
+        """Controllers stop because of the log, and for no other reason. No other process stops."""
         recreated = self.world.scheduler.now_ms >= self._recreated_at_ms
         for failure in self.world.failures:
             expected = recreated and failure.process.startswith("c") and isinstance(failure.error, LogContinuityError)
@@ -44,14 +44,14 @@ class RecreatedRun(Run):
         self.world.failures.clear()
 
     def judge_end(self) -> None:
-        """Nobody leads."""
+        """No controller leads."""
         self.verdicts.judge(STOPPED, not self.world.running, f"{sorted(self.world.running)} go on")
         self.verdicts.require()
 
     def _recreate(self) -> None:
         (partition,) = self.world.broker.partitions(self.world.cluster.topic(DECISIONS))
         if partition.last_stable_offset < partition.end_offset:
-            # A decision that is lost half way would be in the table alone, and nobody could say what it was.
+            # A decision that is lost half way would be in the table alone, and could not be identified.
             self._recreated_at_ms = self.world.scheduler.now_ms + _NEXT_TRY_MS
             self.world.scheduler.at(self._recreated_at_ms, self._recreate)
             return

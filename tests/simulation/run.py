@@ -99,7 +99,7 @@ class Run:
     waiting: list[Item] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Set everything up; nobody runs yet."""
+        """Create everything, without starting a process."""
         self.setting = self.choose_setting()
         self.world = World(self.seed, self.setting)
         self.verdicts = Verdicts()
@@ -161,7 +161,7 @@ class Run:
         )
 
     def begin(self) -> None:
-        """Everybody starts, and everything that is to happen has its time."""
+        """Start all processes, and schedule all work and faults."""
         world, at = self.world, self.world.scheduler.at
         for name in CONTROLLERS:
             world.start_controller(name)

@@ -1,7 +1,7 @@
-"""Decides who runs: every thread of every simulated process is a greenlet, and virtual time passes when all wait.
+"""The scheduler: every thread of every simulated process is a greenlet, and virtual time passes when all wait.
 
-Code under simulation is the real code with its blocking calls, because all of them go through ports: a call that would
-block switches to the scheduler instead, which goes on with whoever is due next. Ties are broken by the seed.
+The simulated code is the real code. All its blocking calls go through ports: a call that would block switches to the
+scheduler, which continues with the next thread that is due. Ties are broken by the seed.
 """
 
 import heapq
@@ -43,8 +43,8 @@ class SimulatedThread:
     Attributes:
         process: whose it is.
         name: for reports.
-        woken: somebody has ended its present waiting.
-        wake_number: tells a due time that still counts from one that was overtaken.
+        woken: whether its present waiting was ended.
+        wake_number: distinguishes a valid due time from an outdated one.
         counts: its turns are events of the run; those of threads that only mark time are not.
     """
 
@@ -142,7 +142,7 @@ class Scheduler:
         self.park(milliseconds / 1_000)
 
     def park(self, timeout_s: float | None) -> bool:
-        """Let the running thread wait until somebody wakes it, or for so long; whether somebody did."""
+        """Let the running thread wait until it is woken or the time is over. Returns whether it was woken."""
         self.require_alive()
         thread = self.current
         thread.woken = False
@@ -185,7 +185,7 @@ class Scheduler:
             self._resume(thread)
 
     def run_until(self, end_ms: int, after_step: Callable[[Process | None], None]) -> None:
-        """Give turns until virtual time ``end_ms``; ``after_step`` is told whose each was, None for the world's."""
+        """Give turns until virtual time ``end_ms``; ``after_step`` gets the process of each, None for the world's."""
         while self._queue and self._queue[0][0] <= end_ms:
             due_ms, _, _, what, number = heapq.heappop(self._queue)
             self.now_ms = max(self.now_ms, due_ms)

@@ -25,12 +25,12 @@ _UNDER_WAY: Final[list["Script"]] = []
 
 @dataclass
 class Script(Run):
-    """Everybody runs from the beginning; what happens, and when, the test says. Every invariant is looked at.
+    """A run in which all processes start at the beginning and the test causes all events. Every invariant is checked.
 
     Attributes:
-        setting: what kind of cluster.
-        decisions: all that were committed.
-        stops_watching: nothing is judged from now on, because what stands in the log now no version here understands.
+        setting: the kind of cluster.
+        decisions: all committed decisions.
+        stops_watching: whether checks are off, because the log now has decisions that this version cannot read.
     """
 
     setting: Setting = USUAL
@@ -52,7 +52,7 @@ class Script(Run):
         return ()
 
     def start(self) -> None:
-        """Everybody starts."""
+        """Start all processes."""
         self.log.on_decision.append(self._note)
         for name in CONTROLLERS:
             self.world.start_controller(name)
@@ -90,7 +90,7 @@ class Script(Run):
             watched[1](running.name)
 
     def pause(self, name: str, milliseconds: int) -> None:
-        """A process stands still."""
+        """Pause a process."""
         self.world.machines[name].process.paused_until_ms = self.world.scheduler.now_ms + milliseconds
 
     def ask(self, intent_id: str, kind: str, **arguments: str) -> None:
@@ -103,7 +103,7 @@ class Script(Run):
 
     @property
     def state(self) -> State:
-        """What the log says."""
+        """The state by the log."""
         return self.log.state
 
     @property

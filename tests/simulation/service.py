@@ -1,9 +1,9 @@
-"""What runs on a simulated node: a service that accepts writes for the slots that its node leads, with their tokens.
+"""The service of a simulated node: it accepts writes for the slots that its node leads, with their fencing tokens.
 
-It does what the agent's documentation asks of a service. Before it accepts anything under a token that is new to it, it
-shows the token to every other node that lives in its table; whoever has seen a token accepts nothing under an older
-one. A node that is not reached holds the slot up until it is, or until the table no longer calls it living: then it has
-fenced itself. What the service accepts is judged by :mod:`tests.simulation.invariants.ownership`.
+It follows the agent's documentation. Before it accepts anything under a token that is new to it, it shows the token to
+every other node that lives in its table. A node that has seen a token accepts nothing under an older one. The service
+waits for a node that it cannot reach, until the table no longer shows that node as living, because the node has then
+fenced itself. The accepted writes are checked by :mod:`tests.simulation.invariants.ownership`.
 """
 
 import random
@@ -38,7 +38,7 @@ class SimulatedService(NodeCallbacks):
         random_source: random.Random,
         accepted: Callable[[NodeId, str, FencingToken], None],
     ) -> None:
-        """``services`` are all that run now; ``accepted`` is told of every write."""
+        """``services`` are all that run now; ``accepted`` is called with every write."""
         self._node_id = node_id
         self._machine = machine
         self._services = services
@@ -117,7 +117,7 @@ class SimulatedService(NodeCallbacks):
         ownership = self.agent.ownership(slot_id)
         if ownership.access is not Access.ACCEPT or self._shown.get(slot_id) != ownership.token:
             return
-        # A slot's parts are shown under numbers of their own by whoever has split it already.
+        # A node that has split a slot already shows the parts under their own numbers.
         count = len(table.slots)
         if any(token > ownership.token for seen_id, token in self._seen.items() if seen_id % count == slot_id):
             return

@@ -27,7 +27,7 @@ class Setting:
         policy: its first one.
         heartbeat_partitions: of topic ``heartbeats``.
         tick_interval_ms: of every controller.
-        has_observer: whether a controller follows that never stands.
+        has_observer: whether there is an observer.
         fetch_records: how many records one answer of the broker holds at most.
         zones: the nodes' failure domains; empty for none.
         snapshots: when leaders write them.

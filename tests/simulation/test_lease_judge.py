@@ -1,4 +1,4 @@
-"""Whose a lease was when it was granted: what the judge of grants is told."""
+"""The owner of a lease at the time of a grant, as the check of grants sees it."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -10,7 +10,7 @@ from tests.simulation.network import Link
 
 
 def test_a_grant_is_judged_by_the_store_that_gave_it() -> None:
-    """A controller that waits for one store may be led to another meanwhile, where the lease is somebody else's."""
+    """A controller that waits for one store may be directed to another meanwhile, where another one has the lease."""
     asked, other = (MemoryLeaseServer(VirtualClock()) for _ in range(2))
     MemoryLeaseStore(other, "p2").acquire("c2", Term(0), 2_000)
     told: list[tuple[object, ...]] = []

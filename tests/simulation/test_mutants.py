@@ -18,7 +18,7 @@ AT_MOST = 100
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.bug.partition(":")[0])
 def test_a_mutant_can_be_put_in(mutant: Mutant) -> None:
-    """Its place in the code is still there: whoever changes that line has to change the mutant with it."""
+    """Its place in the code still exists. A change of that line has to change the mutant, too."""
     with mutant.applied():
         pass
 

@@ -50,7 +50,7 @@ def readable(script: Script, topic: str) -> bool:
 def test_an_empty_lease_store_and_a_stale_floor_reuse_no_term() -> None:
     """A contender that knows nothing is granted term 1 by a store that knows nothing; the log holds 1 and 2 already.
 
-    It finds that out before it fences anybody.
+    It finds that out before it fences another controller.
     """
     script = begun()
     kill_leader(script)
@@ -97,7 +97,7 @@ def test_a_commit_on_a_frozen_broker_that_was_committed_after_all_counts_once() 
 
 
 def test_a_leader_fenced_by_its_own_time_out_is_followed_by_another_term() -> None:
-    """There is no rival: it gives the lease back, and whoever stands next takes up what was not committed."""
+    """Without a rival it gives the lease back. The next leader takes up what was not committed."""
     script = begun()
     script.world.broker.fail_next_commit(CommitFault.FENCED)
     script.ask("lost", "refresh_table")
@@ -126,7 +126,7 @@ def test_a_late_contender_finds_that_another_has_led_and_fences_nobody() -> None
 
 
 def test_a_late_contender_fences_a_healthy_leader_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It won the lease, stood still just before it fenced anybody, and wakes when another has led for a while."""
+    """It won the lease, was paused just before opening its writer, and resumes after another has led for a while."""
     script = begun()
     late: list[str] = []
     right = SimulatedTransactionalWriter.open
@@ -205,7 +205,7 @@ def test_a_leader_killed_in_a_transaction_holds_readers_back_no_longer(
 
 
 def test_a_recreated_decision_log_stops_everybody() -> None:
-    """Whoever notices stops, and whoever is started again stops as well; no reader goes back."""
+    """Every controller that notices it stops, also after a restart. No reader goes back."""
     for seed in range(6):
         report = run_recreated(seed)
         assert not report.broken
@@ -249,7 +249,7 @@ def test_a_lease_store_whose_clock_was_set_back_still_elects() -> None:
 
 @pytest.mark.parametrize("drop_tombstones", [False, True])
 def test_a_reader_that_lags_over_a_compaction_shows_no_row_too_many(drop_tombstones: bool) -> None:
-    """Where tombstones are gone it would keep a node for ever that has left: the digest says so, and it reads again."""
+    """Without the tombstones it would keep a node that has left. The digest shows that, and it begins again."""
     script = begun()
     client = script.world.clients["r0"]
     let_reader_lag_over_compaction(script, drop_tombstones=drop_tombstones)
@@ -262,7 +262,7 @@ def test_a_reader_that_lags_over_a_compaction_shows_no_row_too_many(drop_tombsto
 
 
 def test_a_heartbeat_sent_forty_seconds_ago_readmits_nobody() -> None:
-    """The node is dead and fenced; what was under way all the time says nothing about now."""
+    """The node is dead and fenced, and records that were delayed for long do not change that."""
     script = begun()
     incarnation = script.state.membership.nodes["n4"].incarnation
     script.world.kill("n4")
@@ -320,7 +320,7 @@ def test_a_controller_of_an_older_feature_level_wins_the_lease_and_stops() -> No
 
 
 def test_a_controller_that_a_lease_store_refuses_from_the_beginning_is_started_until_it_is_let_in() -> None:
-    """It ends, and says why; those that the store knows already lead and follow on."""
+    """It ends with an error. Controllers that the store knows already continue."""
     script = begun()
     world, (leader,) = script.world, script.leaders
     refused, other = (name for name in CONTROLLERS if name != leader)

@@ -26,7 +26,7 @@ def served(script: Script, name: str) -> list[int]:
 
 
 def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
-    """Its heartbeats arrive, so nobody fences it; its slots are moved away, and it does not come to know."""
+    """Its heartbeats arrive, so it is not fenced. Its slots are moved away, and it does not read that."""
     script = begun()
     script.go_on_until(lambda: served(script, "n4"), 1_000)
     network = script.world.machines["n4"].network

@@ -1,4 +1,4 @@
-"""Partitions of the inputs that are away, new, or not taken up, while the others go on; each with every invariant."""
+"""Input partitions that are unavailable, new, or not taken up, while the others work; with every invariant."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def lose_leader(script: Script, partition: int) -> list[str]:
-    """Nobody answers for a partition of heartbeats; the nodes whose heartbeats go elsewhere."""
+    """Make a partition of heartbeats unavailable. Returns the nodes whose heartbeats go to other partitions."""
     script.world.lose_leader(HEARTBEATS, partition)
     return [name for name in NODES if partition_of(name.encode(), 2) != partition]
 
@@ -29,7 +29,7 @@ def fenced(script: Script) -> list[str]:
 
 @pytest.mark.parametrize("partition", [0, 1])
 def test_a_node_dies_while_another_partition_is_away(partition: int) -> None:
-    """It is fenced as soon as ever, however long that has lasted; those that nobody can hear are left alone."""
+    """It is fenced as fast as usual, however long that has lasted. Nodes that cannot be heard are not fenced."""
     script = begun()
     victim = lose_leader(script, partition)[0]
     script.go_on(30_000)
@@ -46,7 +46,7 @@ def test_a_node_dies_while_another_partition_is_away(partition: int) -> None:
 
 @pytest.mark.parametrize(("topic", "partition"), [(HEARTBEATS, 0), (HEARTBEATS, 1), (MEMBERSHIP, 0), (INTENTS, 0)])
 def test_a_cold_leader_takes_over_while_an_input_partition_is_away(topic: str, partition: int) -> None:
-    """It needs the log of decisions only; what stands in that partition is taken up where decisions had come to."""
+    """It needs the decision log only. The partition's records are taken up from the decisions' positions on."""
     script = begun()
     world = script.world
     script.ask("before", "refresh_table")
@@ -106,7 +106,7 @@ def kill_everybody_who_leads(script: Script) -> None:
 
 
 def test_partitions_that_are_added_while_nobody_leads_fence_nobody() -> None:
-    """The next leader finds them when it takes over, before it judges anybody."""
+    """The next leader finds them at its take-over, before it validates heartbeats."""
     script = begun()
     script.world.leases.available = False
     kill_everybody_who_leads(script)
@@ -124,7 +124,7 @@ def test_partitions_that_are_added_while_nobody_leads_fence_nobody() -> None:
 
 
 def test_joins_that_nobody_takes_up_for_long_stay_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nodes repeat them while nobody leads; whoever leads then takes them up in rounds, and misses none."""
+    """Nodes repeat them while there is no leader. The next leader takes them up in rounds and misses none."""
     monkeypatch.setattr(input_reader, "_MOST_PENDING", 6)
     script = begun()
     world = script.world
@@ -147,7 +147,7 @@ def test_joins_that_nobody_takes_up_for_long_stay_in_the_log(monkeypatch: pytest
 
 
 def test_a_standby_that_had_not_read_all_of_a_partition_takes_over_while_it_is_away() -> None:
-    """The log says that more was read than it knows: it begins there anew, and what it decides can be taken again."""
+    """By the log more was read than it knows. It begins again there, and its decisions can be retaken."""
     script = begun()
     world = script.world
     for name in CONTROLLERS:

@@ -1,4 +1,4 @@
-"""Why a leader steps down, as it tells whoever reads its log."""
+"""The reasons in the log lines of a leader that steps down."""
 
 import pytest
 import structlog
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 def reasons_within(script: Script, milliseconds: int) -> list[str]:
     """What leaders say that step down meanwhile."""
-    structlog.reset_defaults()  # everybody is quiet here otherwise
+    structlog.reset_defaults()  # log lines are off by default here
     with capture_logs() as logs:
         script.go_on(milliseconds)
     return [each["reason"] for each in logs if each["event"] == "stepping down"]

@@ -38,7 +38,7 @@ class Court:
 
 
 def test_a_token_is_one_nodes() -> None:
-    """Another one needs a greater token, and nobody comes back with a smaller one."""
+    """Another node needs a greater token, and no node returns with a smaller one."""
     court = Court(dead_may_hold=True)
     court.admit("n1")
     court.admit("n2")
@@ -52,7 +52,7 @@ def test_a_token_is_one_nodes() -> None:
 
 
 def test_a_node_that_came_back_needs_another_token() -> None:
-    """The dead hold nothing by default: whoever is admitted finds no former slots."""
+    """Dead nodes hold nothing by default, so a node that is admitted finds no former slots."""
     court = Court(dead_may_hold=False)
     court.admit("n1")
     court.accept("n1", "n1, first run")
@@ -62,7 +62,7 @@ def test_a_node_that_came_back_needs_another_token() -> None:
 
 
 def test_where_the_dead_may_hold_each_admission_has_one_heir() -> None:
-    """The former process is gone by then, and a third that nobody has admitted inherits nothing."""
+    """The former process has ended by then, and a third one that was not admitted inherits nothing."""
     for last in ("n1, first run", "n1, third run"):
         court = Court(dead_may_hold=True)
         court.admit("n1")

@@ -64,7 +64,7 @@ class SimulatedCondition:
     """Implements :class:`controlplane.ports.Condition`."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        """Nobody holds it."""
+        """Create it, without a holder."""
         self._scheduler = scheduler
         self._waiters = Waiters(scheduler)
         self._contenders = Waiters(scheduler)

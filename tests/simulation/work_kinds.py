@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class WorkKind(Enum):
-    """Something that happens; the value says it."""
+    """A kind of work; the value is its name in reports."""
 
     NODE_JOINS = "a node joins"
     NODE_LEAVES = "a node drains itself and leaves"

@@ -72,7 +72,7 @@ class Workload:
     """Does what :class:`WorkKind` names to a world."""
 
     def __init__(self, world: World, state: Callable[[], State]) -> None:
-        """Nothing has happened; ``state`` gives what the log says at the time."""
+        """Begin without work; ``state`` returns the present state by the log."""
         self._world = world
         self._state = state
 
@@ -117,7 +117,7 @@ class Workload:
                 raise ValueError(message)
 
     def _standing(self, kind: WorkKind, choose: random.Random) -> Mapping[str, str]:
-        """A pin or an exclusion that stands, for what takes one back; slots by chance hardly ever hit one."""
+        """An existing pin or exclusion, for an intent that removes one. Random slots would hardly ever hit one."""
         slots = self._state().slots
         orders: Mapping[WorkKind, Sequence[Pin | Exclusion]] = {
             WorkKind.UNPIN: slots.pins,

@@ -82,7 +82,7 @@ class World:
     """
 
     def __init__(self, seed: str, setting: Setting) -> None:
-        """Nobody runs yet."""
+        """Create the world, without running processes."""
         self.setting = setting
         self.random = random.Random(f"world of {seed}")
         self.scheduler = Scheduler(random.Random(f"turns of {seed}"))
@@ -226,7 +226,7 @@ class World:
         self.send(INTENTS, intent_id, encode_input(Intent(intent_id, kind, "operator", arguments)))
 
     def send(self, topic: str, key: str, value: bytes, partition: int | None = None) -> None:
-        """Somebody appends any bytes."""
+        """Append bytes from a foreign writer."""
         self._operator.send(OutgoingRecord(topic, key.encode(), value, partition))
 
     def throw(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
@@ -234,7 +234,7 @@ class World:
         self._operator.send(OutgoingRecord(topic, key, value, partition))
 
     def recreate_log(self) -> None:
-        """Somebody deletes the decision log and creates it again, empty."""
+        """Delete the decision log and create it again, empty."""
         self.broker.create_topic(self.cluster.topic(DECISIONS))
         self.authors.clear()
 
@@ -244,11 +244,11 @@ class World:
         return len(self.broker.partitions(self.cluster.topic(HEARTBEATS)))
 
     def add_partitions(self, count: int) -> None:
-        """Somebody gives ``heartbeats`` so many more; every node's next heartbeat goes where its key belongs now."""
+        """Add partitions to ``heartbeats``. Every node's next heartbeat goes to the partition of its key."""
         self.broker.add_partitions(self.cluster.topic(HEARTBEATS), self.heartbeat_partitions + count)
 
     def lose_leader(self, topic: str, partition: int) -> None:
-        """Nobody answers for a partition."""
+        """Make a partition unavailable."""
         self.broker.lose_leader(self.cluster.topic(topic), partition)
 
     def elect_leader(self, topic: str, partition: int) -> None:
@@ -276,7 +276,7 @@ class World:
             machine.process.dead = True
 
     def _run_service(self, name: str, machine: Machine, service: SimulatedService, stop: Signal) -> None:
-        """A process that ends although nobody stopped it is started again, as supervisors do."""
+        """Start a process again that ended without having been stopped, as supervisors do."""
         service.run(stop)
         if not stop.is_set():
             self.scheduler.at(self.scheduler.now_ms + _SUPERVISOR_MS, lambda: self._start_again(name, machine))

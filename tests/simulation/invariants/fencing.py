@@ -1,7 +1,7 @@
-"""Who may be fenced and who has to be, by a count of silence of its own that shares no code with the product's.
+"""Which nodes may be fenced and which have to be, by a count of silence that shares no code with the product's.
 
-Virtual time judges who was heard in time, because it is the only clock that nobody steps. The log's ticks judge who was
-silent for too long, because no other time exists for a leader.
+Whether a node was heard in time is judged by virtual time, the only clock that is never stepped. Whether it was silent
+for too long is judged by the log's ticks, because a leader has no other time.
 """
 
 from bisect import bisect_left
@@ -38,7 +38,7 @@ class _Partition:
     ``ahead_ms`` is what was counted and did not pass in virtual time: a broker's clock that is set forward makes a gap
     between ticks seem longer, by one gap that counts at most. ``added_at_ms`` is when a decision first knew of
     it, in virtual time; 0 for those that were there from the beginning. ``ticks`` are the offset of each tick and the
-    clock after it; ``observed_from`` is the offset where the leader says that it began.
+    clock after it; ``observed_from`` is the offset at which the leader began by its *term opened*.
     """
 
     next_offset: int = 0
@@ -67,7 +67,7 @@ class _Sign(NamedTuple):
 
 
 class FencingWatch:
-    """Judges each decision by what stands in ``heartbeats`` before its positions."""
+    """Checks each decision against the records of ``heartbeats`` before its positions."""
 
     def __init__(self, world: World, verdicts: Verdicts) -> None:
         """Nothing was heard."""
@@ -118,11 +118,11 @@ class FencingWatch:
         )
 
     def _judge_living(self, decision: Decision, after: State) -> None:
-        """Whoever was heard counts in the partition where that was last; whoever was not, where he is silent least.
+        """The silence of a node that was heard counts in the partition of its last heartbeat, else in the least silent.
 
-        To a partition that was added since, he may have gone without a word: it counts from its beginning. And a leader
-        that says in the log that it began after the last sign counts from there: its clock was ahead, or a partition
-        away, when it started.
+        A partition that was added since counts from its beginning, because the node's heartbeats may have moved there.
+        If the leader began after the last heartbeat by its *term opened*, silence counts from there: its clock was
+        ahead, or a partition unavailable, when it started.
         """
         for node_id, node in after.membership.nodes.items():
             if not node.lives:
@@ -169,7 +169,7 @@ class FencingWatch:
                     self._last_sign[member] = sign
 
     def _read_until_ms(self) -> int:
-        """When the last record that the decision knows was appended, in virtual time, wherever it stands."""
+        """The virtual time at which the last record before the decision's positions was appended, in any partition."""
         return max(self._appended_ms(number, each.next_offset - 1) for number, each in enumerate(self._partitions))
 
     def _appended_ms(self, number: int, offset: int) -> int:

@@ -1,4 +1,4 @@
-"""Judges every decision as it is committed: does it continue the log, and may whoever wrote it?"""
+"""Checks of every decision when it is committed: it continues the log, and its writer may write it."""
 
 from collections import Counter
 from collections.abc import Callable

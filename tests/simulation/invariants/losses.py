@@ -1,4 +1,4 @@
-"""Whose a write was, by the log: a node goes on with slots that it has lost unheard, but for a limited time."""
+"""The owner of each write by the log: a node may serve a slot that it has lost for a limited time only."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -20,7 +20,7 @@ class LossWatch:
     """Remembers since when the slots of some keys are no longer a node's."""
 
     def __init__(self, world: World, verdicts: Verdicts, keys: Sequence[str]) -> None:
-        """Nobody owned anything yet."""
+        """Begin without owners."""
         self._world = world
         self._verdicts = verdicts
         self._keys = keys

@@ -18,7 +18,7 @@ class ReaderWatch:
     """Looks at the tables of clients and nodes after each of their turns."""
 
     def __init__(self, verdicts: Verdicts) -> None:
-        """Nobody has a table."""
+        """Begin without tables."""
         self._verdicts = verdicts
         self._shown: dict[str, tuple[object, RoutingTable]] = {}
         self._digests: dict[Epoch, tuple[Term, str]] = {}

@@ -1,4 +1,4 @@
-"""The bugs. Each was made, or nearly made, by somebody who built a thing like this; the names say what is forgotten."""
+"""The bugs. Each is taken from a defect, or a near defect, of a similar system. The names say what is forgotten."""
 
 from typing import Final
 

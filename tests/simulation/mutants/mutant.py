@@ -18,8 +18,8 @@ class Mutant:
     Attributes:
         bug: what is wrong, in words.
         target: the function, as ``module:function`` or ``module:Class.method``.
-        right: a text that stands in its source once.
-        wrong: what stands there instead.
+        right: a text that occurs in its source once.
+        wrong: the text that replaces it.
         recreated: it shows where the decision log is recreated, which ordinary runs leave alone.
         scene: where it shows, if seeds meet it too seldom.
     """
@@ -33,7 +33,7 @@ class Mutant:
 
     @contextmanager
     def applied(self) -> Iterator[None]:
-        """Within it the bug is there, for everybody who calls the function."""
+        """Within the block the bug is active for all callers of the function."""
         module_name, _, path = self.target.partition(":")
         module = importlib.import_module(module_name)
         owner: Any = module

@@ -26,7 +26,7 @@ def a_reader_lags_over_a_compaction() -> None:
 
 
 def nodes_stand_still_beyond_their_limit() -> None:
-    """One after the other; whichever of its threads comes first when a process goes on, no request may get through."""
+    """One after another. Whichever thread of a resumed process runs first, no request may succeed."""
     script = begun()
     for name in NODES:
         script.pause(name, 4_000)
@@ -77,7 +77,7 @@ def a_node_restarts_on_a_slower_clock() -> None:
 
 
 def nodes_go_to_partitions_that_are_added() -> None:
-    """Their heartbeats stop where they were heard, and begin where nobody has looked yet."""
+    """Their heartbeats stop in the partitions that were read, and begin in one that was not read yet."""
     script = begun()
     script.world.add_partitions(2)
     script.go_on(6_000)
