@@ -1,4 +1,4 @@
-"""A leader in a thread that answers what commands ask of an in-memory cluster."""
+"""A leader in a thread that answers the intents of commands in an in-memory cluster."""
 
 import threading
 from collections.abc import Iterator

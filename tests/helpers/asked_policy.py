@@ -1,4 +1,4 @@
-"""A slot policy that plans like the default one and remembers what it was asked."""
+"""A slot policy that plans like the default one and records its requests."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ class AskedPolicy(SlotPolicy):
 
     @property
     def last(self) -> SlotRequest:
-        """What it was asked last."""
+        """The last request."""
         return self.requests[-1]
 
     def check_options(self, options: Mapping[str, str]) -> None:

@@ -41,7 +41,7 @@ class Authority:
 
     @property
     def certificate(self) -> Path:
-        """What clients trust."""
+        """The certificate authority that clients trust."""
         return self._own.certificate
 
     def sign(self, name: str) -> Certificate:

@@ -1,4 +1,4 @@
-"""Random clusters: whatever nodes, rules, wishes and previous tables there may be."""
+"""Random clusters: nodes, rules, orders and previous tables of every kind."""
 
 import random
 from collections import Counter
@@ -86,7 +86,7 @@ def _arbitrary(choose: random.Random, slot_count: int, names: list[str]) -> tupl
 
 
 def _planned(choose: random.Random, problem: PlacementProblem) -> tuple[Slot, ...]:
-    """The table of a somewhat other cluster: nodes came, left and changed since."""
+    """The table of a similar cluster, from which nodes have joined, left and changed since."""
     others = [replace(node, weight=node.weight or 1) for node in problem.nodes if choose.random() < 0.85]
     others += [
         PlacementNode(name, 1, 0, choose.choice(("", "z0"))) for name in ("gone", "lost") if choose.random() < 0.5

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Exit status and what was printed."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str

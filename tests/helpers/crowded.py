@@ -1,4 +1,4 @@
-"""A topic into which a foreign writer writes without a pause, as one reader of it meets it."""
+"""A topic into which a foreign writer writes without a pause, as one of its readers sees it."""
 
 from controlplane.config import ClusterConfig
 from controlplane.ports import OutgoingRecord, PolledBatch

@@ -1,4 +1,4 @@
-"""Waiting until readers see what was committed: a broker answers a commit before it has marked its end."""
+"""Waiting until readers see committed records: a broker answers a commit before it has written its end marker."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from tests.helpers.polling import poll_until
 
 
 def await_end_markers(bootstrap_servers: str, places: Sequence[tuple[str, int]]) -> None:
-    """Wait until nothing in these partitions is hidden behind a transaction that is over; none may be left open.
+    """Wait until no ended transaction hides records of these partitions. No transaction may be open.
 
     Args:
         bootstrap_servers: of the broker.

@@ -1,4 +1,4 @@
-"""Fake librdkafka clients and probes, for tests of what replaces them."""
+"""Fake librdkafka clients and probes, for tests of the code that replaces clients."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -31,7 +31,7 @@ GIVEN_UP = cast("Message", SimpleNamespace(partition=lambda: 0, offset=lambda: N
 
 
 class FakeProducer:
-    """A producer of which the test decides what becomes of its records.
+    """A producer whose deliveries the test decides.
 
     Attributes:
         queued: the reports of records that were produced and not reported yet.
@@ -57,7 +57,7 @@ class FakeProducer:
         self.queued.append(on_delivery)
 
     def purge(self) -> None:
-        """Give up what is queued; the second poll from now reports it."""
+        """Give up the queued records. The second poll from now reports it."""
         self.outcome, self.kept, self.polls_before_report = PURGED, 0, 1
 
     def poll(self, timeout: float) -> int:

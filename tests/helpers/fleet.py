@@ -26,7 +26,7 @@ _TURNS: Final = 20
 
 @contextmanager
 def beating_fleet(cluster: RealCluster, size: int) -> Iterator[list[str]]:
-    """So many session nodes join and beat once a second until the end; their names."""
+    """Let session nodes join and send a heartbeat per second until the end of the block. Yields their names."""
     arguments = cluster.cluster.name, cluster.kafka.bootstrap_servers, str(size)
     process = subprocess.Popen([sys.executable, "-m", __name__, *arguments], stdin=subprocess.DEVNULL)
     try:
@@ -37,7 +37,7 @@ def beating_fleet(cluster: RealCluster, size: int) -> Iterator[list[str]]:
 
 
 def main(cluster: str, bootstrap_servers: str, size: int) -> None:
-    """Join, and beat until the process is killed; what cannot be sent is not sent later."""
+    """Join, and send heartbeats until the process is killed. Failed sends are not repeated."""
     writer = KafkaEventWriter(ClusterConfig(cluster), KafkaConfig(bootstrap_servers), 2_500)
     records = []
     for number in range(size):

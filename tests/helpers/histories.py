@@ -57,7 +57,7 @@ operations: st.SearchStrategy[History] = st.lists(
 
 
 def play(history: History, world: World | None = None) -> World:
-    """Run a history; the world, of eight slots unless one is given, itself checks every step."""
+    """Run a history in a world, by default of eight slots, which checks every step."""
     world = world or World(ClusterPolicy(slot_count=8))
     for index, (kind, subject, argument) in enumerate(history):
         match kind:

@@ -30,7 +30,7 @@ class JavaReader:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def run(self, name: str, arguments: Sequence[str], within_s: int) -> subprocess.CompletedProcess[str]:
-        """What a main class prints for these arguments, and its exit status."""
+        """The output and the exit status of a main class for these arguments."""
         return self._call(["-cp", self._class_path, name], arguments, within_s)
 
     def _call(

@@ -25,7 +25,7 @@ def complaints_of(decisions: Sequence[Decision], policies: SlotPolicies = BUILT_
 
 
 def resealed(decisions: Sequence[Decision], before: State | None = None) -> list[Decision]:
-    """The same decisions with digests that fit: what a forger does who knows how."""
+    """The same decisions with matching digests, as in a careful forgery."""
     state, found = before or State(), []
     for decision in decisions:
         chained = replace(decision, previous_digest=state.last_digest, state_digest="")

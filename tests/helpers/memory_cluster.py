@@ -82,7 +82,7 @@ class WaitingReader:
 
 
 class RunningController:
-    """A controller in a thread; what ended it is kept."""
+    """A controller in a thread. It keeps the error that ended the thread."""
 
     def __init__(self, controller: Controller, registry: CollectorRegistry) -> None:
         """Start it; ``registry`` has its metrics."""

@@ -17,7 +17,7 @@ class OlderStore(SchemaStore):
     """The schemas of that release."""
 
     def __init__(self, schemas: Iterable[Schema]) -> None:
-        """Leave out what came later."""
+        """Leave out the fields that were added later."""
         super().__init__(schema for schema in schemas if schema.id not in NEWER_SCHEMAS)
 
 

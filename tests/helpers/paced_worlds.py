@@ -1,4 +1,4 @@
-"""Worlds whose plans are carried out at a pace, and what their nodes do meanwhile."""
+"""Worlds whose plans are carried out at a limited pace, with the reports of their nodes."""
 
 from typing import Any
 

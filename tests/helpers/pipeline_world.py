@@ -1,4 +1,4 @@
-"""A cluster's topics on a real broker, with what a test of the pipeline writes into them and reads back."""
+"""A cluster's topics on a real broker, with the writes and reads of tests of the pipeline."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What the best table can be, found out with another solver (HiGHS) and by trying every set of nodes.
+"""The best possible table, found by another solver (HiGHS) and by trying every set of nodes.
 
 It shares nothing with the planner but the problem: shares are found by looking at every set of nodes, least movement
 and least leader changes by linear programming.
@@ -193,7 +193,7 @@ class Oracle:
         return bands
 
     def leader_bands(self, after: Sequence[Slot]) -> dict[NodeId, tuple[int, int]]:
-        """Each node's least and greatest number of leaderships, given who holds what."""
+        """Each node's least and greatest number of leaderships, given the replica sets."""
         held = Counter(name for slot in after for name in slot.replicas)
         led = Counter(self.pinned_leaders.values())
         units = set(self.units.values()) - {0}
@@ -238,7 +238,7 @@ class Oracle:
         return Optimum(cost // violation, cost % violation)
 
     def least_leader_cost(self, after: Sequence[Slot]) -> int:
-        """The least that leaders can cost, given who holds what."""
+        """The least cost of leaders, given the replica sets."""
         model = _Model()
         constant = 0
         for old, new in zip(self.problem.previous, after, strict=True):
@@ -255,7 +255,7 @@ class Oracle:
         return constant + model.least(self.leader_bands(after))
 
     def leader_cost(self, old: Slot, new: Slot, leader: NodeId | None) -> int:
-        """What a leader costs: to pass over all heirs, then a change, then how little the leader has of the data.
+        """The cost of a leader, in order of weight: passing over all heirs, a change, missing data.
 
         One number, in which each outweighs all that follow over the whole table.
         """

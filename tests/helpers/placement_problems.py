@@ -17,7 +17,7 @@ NAMES = tuple("abcdefgh")
 
 @dataclass(frozen=True)
 class Problem:
-    """What a planner is asked."""
+    """Placement problems for planners."""
 
     previous: tuple[Slot, ...]
     nodes: tuple[PlacementNode, ...]
@@ -85,7 +85,7 @@ def problems(draw: st.DrawFn, *, max_slots: int = 8, max_replicas: int = 3) -> P
 
 
 def without(problem: Problem, name: NodeId) -> Problem:
-    """The same problem after one node is gone."""
+    """The same problem after one node has left."""
     return replace(problem, nodes=tuple(node for node in problem.nodes if node.node_id != name))
 
 

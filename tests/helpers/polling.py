@@ -1,4 +1,4 @@
-"""Waiting for something to become true, with a deadline: what tests do instead of sleeping."""
+"""Waiting for a condition with a deadline, which tests do instead of sleeping."""
 
 import time
 from collections.abc import Callable

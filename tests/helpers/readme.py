@@ -46,7 +46,7 @@ def _words(program: str, lines: list[str]) -> list[list[str]]:
 
 
 class ReadmeCluster:
-    """What the README's block ``cluster`` starts, on ports and in a folder of its own; ended with the context.
+    """The cluster of the README's block ``cluster``, on free ports and in a new folder; ends with the context.
 
     Args:
         folder: where the commands run; it will hold the data and the outputs.
@@ -109,7 +109,7 @@ class Running:
 
     @property
     def output(self) -> str:
-        """What it printed up to now."""
+        """Its output up to now."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
@@ -121,12 +121,12 @@ class Running:
             time.sleep(0.05)
 
     def end(self) -> int:
-        """Ask it to end, as a service manager does, and give its exit status."""
+        """Ask it to end, as a service manager does, and return its exit status."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(DEADLINE_S)
 
     def interrupt(self) -> int:
-        """Press Ctrl-C, which reaches the processes that it started as well, and give its exit status."""
+        """Press Ctrl-C, which reaches the processes that it started as well, and return its exit status."""
         os.killpg(self._process.pid, signal.SIGINT)
         return self._process.wait(DEADLINE_S)
 
@@ -145,7 +145,7 @@ class Running:
 
 
 def run(words: list[str], folder: Path, environment: dict[str, str] | None = None, status: int = 0) -> str:
-    """Run a program to its end, expect an exit status, and give its standard output (its errors if it should fail)."""
+    """Run a program, expect an exit status, and return standard output (standard error if it should fail)."""
     result = subprocess.run(
         words,
         cwd=folder,
@@ -161,7 +161,7 @@ def run(words: list[str], folder: Path, environment: dict[str, str] | None = Non
 
 
 def clean_environment() -> dict[str, str]:
-    """This process's environment without what points Python at this checkout or the command at another cluster."""
+    """This process's environment without settings that lead Python to this checkout or the command to a cluster."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "CONTROLPLANE_"))}
 
 

@@ -113,11 +113,11 @@ class RealCluster:
         return self.folder / f"{controller_id}.log"
 
     def leader(self) -> str:
-        """Who opened the last term."""
+        """The controller that opened the last term."""
         return self.decisions()[-1].controller_id
 
     def stop_controller(self, controller_id: str) -> None:
-        """SIGTERM: it gives the lease back and ends."""
+        """Stop a controller by SIGTERM: it gives the lease back and ends."""
         self.controllers[controller_id].send_signal(signal.SIGTERM)
         assert self.controllers[controller_id].wait(20) == 0, self.log_of(controller_id).read_text(errors="replace")
 
@@ -175,7 +175,7 @@ class RealCluster:
         return [decision for decision in assembled if decision is not None]
 
     def tables(self) -> list[RoutingTable]:
-        """Every whole table that a reader sees who begins now."""
+        """Every whole table that a new reader sees."""
         replica, foreign = TableReplica(), ForeignRecords(ROUTING_TABLE)
         tables = []
         for record in self.records(ROUTING_TABLE):

@@ -26,7 +26,7 @@ class RecordedLog:
     """Topics as lists of records; a partition whose first records are cut begins later."""
 
     def __init__(self, world: World, decisions: Sequence[Decision] | None = None) -> None:
-        """Everything that a world has seen, and its decisions unless others are given."""
+        """All inputs of a world, and its decisions unless others are given."""
         self.policies: SlotPolicies = world.slot_policies
         self.records: dict[TopicPartition, list[RawRecord]] = defaultdict(list, {place: [] for place in INPUT_PLACES})
         for (topic, partition, offset, append_time_ms), payload, _ in world.inputs:
@@ -38,7 +38,7 @@ class RecordedLog:
             self.append(decision)
 
     def append(self, decision: Decision) -> None:
-        """Write a decision, with an offset left out for the marker of its transaction."""
+        """Write a decision, and skip an offset for the control record of its transaction."""
         written = self.records[DECISIONS_PLACE]
         for value in encode_decision(decision):
             offset = written[-1].offset + 2 if written else 0
@@ -70,7 +70,7 @@ class RecordedLog:
 
 
 class RecordedReader:
-    """Implements :class:`controlplane.ports.LogReader`; hands one partition out after the other, as far as it goes."""
+    """Implements :class:`controlplane.ports.LogReader`; returns one partition completely after another."""
 
     def __init__(self, records: Mapping[TopicPartition, Sequence[RawRecord]]) -> None:
         self._records = records

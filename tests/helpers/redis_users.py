@@ -1,4 +1,4 @@
-"""What ``infra/redis/users.conf`` lets each user do."""
+"""The rights of each user by ``infra/redis/users.conf``."""
 
 import shlex
 

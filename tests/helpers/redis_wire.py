@@ -1,4 +1,4 @@
-"""Redis' protocol by hand, for tests of what is below the client library."""
+"""Redis' protocol without a client library."""
 
 import socket
 

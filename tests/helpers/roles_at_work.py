@@ -1,4 +1,4 @@
-"""The whole work of each access role, done by the real parts under a login: what fails raises, with its sentence."""
+"""The whole work of each access role, done by the real code under a login. A failure raises its message."""
 
 import logging
 import os
@@ -50,12 +50,12 @@ LOAD = NodeLoad(cpu=ResourceUsage(12.5, 200.0))
 
 
 class RefusedError(Exception):
-    """A part of the role's work was refused; the message is what the part said."""
+    """A part of the role's work was refused; the message is that part's."""
 
 
 @dataclass(slots=True)
 class SecuredCluster:
-    """One cluster whose topics are there, and who looks at it from above.
+    """One cluster with its topics, and a reader with all rights.
 
     Attributes:
         name: the cluster's.
@@ -126,7 +126,7 @@ class SecuredCluster:
 
 
 def node_works(cluster: SecuredCluster, security: Mapping[str, str], lines: list[str]) -> None:
-    """A node of which the table knows nothing joins, beats, reports and follows it; ``lines`` is what it logs."""
+    """A new node joins, sends heartbeats and reports, and follows the table; ``lines`` are its log lines."""
     reports = len(cluster.records(LOAD_REPORTS))
     joins = len(_joins(cluster))
     name = f"n{joins}"
@@ -156,7 +156,7 @@ def reader_works(cluster: SecuredCluster, security: Mapping[str, str]) -> None:
 
 
 def operator_works(cluster: SecuredCluster, login: Path, security: Mapping[str, str]) -> None:
-    """An operator looks at nodes, table and log, asks for something, and reads what was asked as an audit does."""
+    """An operator reads nodes, table and log, sends an intent, and reads the inputs as an audit does."""
     for words in (
         ("nodes", "list"),
         ("table", "show"),
@@ -185,7 +185,7 @@ def operator_works(cluster: SecuredCluster, login: Path, security: Mapping[str, 
 
 
 def controller_works(cluster: SecuredCluster, login: Path) -> None:
-    """A controller leads: it answers an intent, publishes a table, writes a snapshot, and files what it cannot use."""
+    """A controller leads: it answers an intent, publishes a table, and writes a snapshot and a dead letter."""
     with running_controller(cluster, login) as refused:
         asked_at_ns = time.monotonic_ns()
         intents = [
@@ -244,7 +244,7 @@ def answered(cluster: SecuredCluster, intent_id: str) -> bool:
 
 
 class Listener(logging.Handler):
-    """Keeps what a library logs to the standard library."""
+    """Keeps the lines that a library logs with the standard library."""
 
     def __init__(self, lines: list[str]) -> None:
         """Add to these lines."""

@@ -15,12 +15,12 @@ USERS = (SUPER_USER, "controller", "node", "reader", "operator", "pipeline", "ad
 
 
 def password_of(user: str) -> str:
-    """What this user logs in with; long enough to be found wherever it might be shown."""
+    """The password of this user, long enough to be found in any output."""
     return f"open-sesame-of-{user}"
 
 
 class SecuredKafka(EmbeddedKafka):
-    """One broker for a whole session of tests; give each test a cluster name of its own."""
+    """One broker for a whole session of tests. Each test needs a cluster name of its own."""
 
     def __init__(self, data_dir: Path, authority: Authority) -> None:
         """Choose the ports; certificates come from the authority."""

@@ -1,4 +1,4 @@
-"""Electors over a lock store, one round at a time: our machine, and SOFARegistry's own loop written out."""
+"""Electors over a lock store, one round at a time: this package's state machine, and SOFARegistry's own loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class NoAnswerStore:
 
 
 class MachineElector:
-    """Our machine, driven as the keeper drives it. Its wall clock may be wrong."""
+    """This package's state machine, driven as by the lease keeper. Its wall clock may be wrong."""
 
     def __init__(
         self, name: str, store: LockStore, clock: VirtualClock, config: SofaLeaseConfig, *, observes: bool = False
@@ -111,7 +111,7 @@ class ReferenceElector:
         return self._am_i_leader(self.info.leader)
 
     def elect(self, fails_at: int | None = None) -> None:
-        """``elect``, in the loop that catches what it throws."""
+        """``elect``, in the loop that catches its exceptions."""
         failing = NoAnswerStore(self.store)
         failing.begin_round(fails_at)
         store: LockStore = failing  # type: ignore[assignment] # passes requests on

@@ -63,7 +63,7 @@ class FleetNode:
         self.gained_at_ms = {slot_id: self.gained_at_ms.get(slot_id, now_ms) for slot_id in held}
 
     def heartbeat(self, now_ms: int) -> Heartbeat:
-        """What it says now."""
+        """Its present report."""
         wall_ms = now_ms + self.clock_skew_ms
         statuses = []
         for slot_id, gained_at_ms in sorted(self.gained_at_ms.items()):
@@ -84,7 +84,7 @@ class FleetNode:
 
 
 class SofaFleet:
-    """Runs nodes against the world, and judges every look."""
+    """Runs nodes in the world, and checks every decision."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class SofaFleet:
         self._arranged_at = 0
 
     def join(self, name: str, **behaviour: Any) -> FleetNode:  # noqa: ANN401 - fields of the node
-        """A process of that name starts, whatever became of the one before."""
+        """Start a process of that node id, in place of a former one."""
         known = self.nodes.get(name)
         node = FleetNode(name, known.incarnation + 1 if known else 1, **behaviour)
         self.nodes[name] = node
@@ -129,7 +129,7 @@ class SofaFleet:
         return decisions
 
     def look(self) -> list[Decision]:
-        """Decide once, and judge."""
+        """Decide once, and check the result."""
         before = self.world.state
         decision = self.world.decide()
         after = self.world.state
@@ -197,7 +197,7 @@ class SofaFleet:
             assert (row.leader, set(row.followers)) == (slot.leader, set(slot.followers))
 
     def _active(self) -> list[str]:
-        """Who may hold slots: nodes that leave only if there are no others."""
+        """The nodes that may hold slots; leaving ones only if there are no others."""
         nodes = self.world.state.membership.nodes.items()
         active = sorted(name for name, node in nodes if node.status is NodeStatus.ACTIVE)
         return active or sorted(name for name, node in nodes if node.status is NodeStatus.DRAINING)

@@ -1,4 +1,4 @@
-"""What a real cluster under the policy ``sofa`` published, held against the runner of the recorded answers."""
+"""Comparison of the tables of a real cluster under the policy ``sofa`` with the runner of the recorded answers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -30,7 +30,7 @@ FAILOVER_MS = 10_000
 
 
 def assert_published_is_the_runners(decisions: Sequence[Decision], tables: Sequence[RoutingTable]) -> None:
-    """Every tick's answer, asked in a chain about its own answers, is what readers of the table saw at its epoch."""
+    """Every tick's answer, computed from the previous answers, equals the table that readers saw at its epoch."""
     for line in lines(decisions):
         assert mismatch(line) is None, (line["id"], mismatch(line))
     answers: dict[int, SofaTable] = {}

@@ -1,4 +1,4 @@
-"""What inspection reads from, and whole topics, on a test's own reader."""
+"""Sources for inspection, and whole topics, with a reader of the test's own."""
 
 from controlplane.adapters.system_clock import SystemClock
 from controlplane.core.values.identifiers import TopicPartition

@@ -1,4 +1,4 @@
-"""States that no log leads to: for what has to be found, or cannot be reached otherwise."""
+"""States that no log leads to, for checks that have to find defects."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,7 +10,7 @@ from controlplane.core.values.entries import Entries
 
 
 def with_image(state: State, image: str, **changed: Any) -> State:  # noqa: ANN401 - a test's choice of fields
-    """The state with other fields in one of its images, past ``apply``; digests of entries are right."""
+    """The state with other fields in one of its images, without ``apply``; digests of entries are right."""
     return replace(state, **{image: replace(getattr(state, image), **changed)})
 
 

@@ -80,7 +80,7 @@ class TableTopic:
         return self.commit(dict(self.rows))
 
     def compact(self, before_offset: int, *, drop_tombstones: bool) -> None:
-        """Keep of the records before an offset only the last one of each key; the tail stays as it is."""
+        """Compact the records before an offset: only the last record of each key stays. The tail is unchanged."""
         last = {record.key: record.offset for record in self.records if record.offset < before_offset}
         self.records = [
             record

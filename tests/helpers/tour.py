@@ -16,7 +16,7 @@ NODES = ("n1", "n2", "n3")
 
 
 class Asked(NamedTuple):
-    """An intent, what what-if said of it just before, and the decision that answered it."""
+    """An intent, the result of a what-if just before it, and the decision that answered it."""
 
     intent: Intent
     foretold: tuple[Event, ...]
@@ -62,7 +62,7 @@ def tour() -> Tour:
 
 
 def _orders(world: Tour) -> None:
-    """What operators order, and take back."""
+    """Operators' orders, and their removal."""
     for kind, arguments in (
         ("drain_node", {"node": "n1"}),
         ("undrain_node", {"node": "n1"}),

@@ -80,7 +80,7 @@ class World:
         self.commit(open_term(self.state, self.observations, term, controller_id or f"c{term}", "test", opening))
 
     def take_over(self, look_back_ms: int) -> None:
-        """A leader that was started just now takes over: it knows of heartbeats only what it looked back to."""
+        """A newly started leader takes over. It knows only the heartbeats within its look-back."""
         since_ms = self.now_ms - look_back_ms
         positions = {place: self.state.positions[position_key(place)] for place in INPUT_PLACES}
         for place in INPUT_PLACES:
@@ -132,11 +132,11 @@ class World:
         self.append(MEMBERSHIP, 0, NodeLeaving(node_id, incarnation, "test"))
 
     def left(self, node_id: str, incarnation: int = 1) -> None:
-        """A node has gone."""
+        """A node has left."""
         self.append(MEMBERSHIP, 0, NodeLeft(node_id, incarnation, "test"))
 
     def intent(self, intent_id: str, kind: str, **arguments: str) -> None:
-        """An operator, :attr:`principal`, asks for something."""
+        """An operator, :attr:`principal`, sends an intent."""
         self.append(INTENTS, 0, Intent(intent_id, kind, self.principal, arguments))
 
     def ask(self, kind: str, **arguments: str) -> IntentAnswered:
@@ -157,14 +157,14 @@ class World:
         return {slot.slot_id for slot in self.state.slots.table if node_id in slot.replicas}
 
     def observe(self) -> None:
-        """Observe what was appended, and decide nothing."""
+        """Observe the appended records without deciding."""
         unread = {(HEARTBEATS, partition) for partition in self.unread}
         readable = [each for each in self._waiting if each.coordinates[:2] not in unread]
         self._waiting = [each for each in self._waiting if each.coordinates[:2] in unread] if unread else []
         self.observations = observe(self.observations, readable)
 
     def read_on(self, span_ms: int) -> int:
-        """Observe so much of what could not be read, and decide on that; returns the number of records."""
+        """Observe part of the records that could not be read before, and decide. Returns their number."""
         until_ms = self._waiting[0].coordinates.append_time_ms + span_ms
         readable = [each for each in self._waiting if each.coordinates.append_time_ms <= until_ms]
         self._waiting = [each for each in self._waiting if each.coordinates.append_time_ms > until_ms]
@@ -173,7 +173,7 @@ class World:
         return len(readable)
 
     def decide(self) -> Decision | None:
-        """Observe what was appended, decide, commit; every step is checked."""
+        """Observe the appended records, decide and commit. Every step is checked."""
         self.observe()
         result = decide(self.state, self.observations, self.slot_policies)
         again = decide(self.state, self.observations, self.slot_policies)

@@ -1,4 +1,4 @@
-"""``python -m tests.simulation --seeds A-B``: run a range of seeds on every core and sum up what was seen."""
+"""``python -m tests.simulation --seeds A-B``: run a range of seeds on every core and print a summary."""
 
 import argparse
 import secrets
@@ -21,7 +21,7 @@ _FRESH_FROM: Final = 1_000_000
 
 
 def main() -> int:
-    """Run what the command line asks for; 1 if a run broke an invariant."""
+    """Run the command line. Returns 1 if a run violated an invariant."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument(
         "--seeds", type=seed_range, default=range(100), metavar="A-B", help="both included (default: 0-99)"
@@ -101,7 +101,7 @@ def _run_many(seeds: range, fresh: int, jobs: int | None) -> int:
 
 
 def _tell(report: Report, *, shrinks: bool) -> None:
-    """Say what was broken, and how to see it again with as little as possible around it."""
+    """Print the violated invariant, and the command that repeats it with a shrunk plan."""
     print(f"\nseed {report.seed}: {report.broken}")
     print(f"  python -m tests.simulation --seed {report.seed}", flush=True)
     if not shrinks:

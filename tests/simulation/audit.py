@@ -1,4 +1,4 @@
-"""After a run every decision is taken again from the inputs that the run has left in the log."""
+"""The audit of a run: every decision is retaken from the inputs in its log."""
 
 from controlplane.core.audit.log_audit import LogAudit
 from controlplane.inspection.auditing import Auditor
@@ -10,7 +10,7 @@ AUDITED_ALIKE = "decisions are taken alike again from the inputs in the log"
 
 
 def what_the_audit_finds(world: World) -> list[str]:
-    """What is different in the decisions of a run when they are taken again, and those that could not be."""
+    """The differences of a run's retaken decisions, and the decisions that could not be retaken."""
     log_audit = LogAudit()
     log, inputs = (source_of(MemoryLogReader(world.cluster, world.broker), timeout_ms=0) for _ in range(2))
     found = []

@@ -1,4 +1,4 @@
-"""What every script and run needs around it."""
+"""Fixtures of all scripts and runs."""
 
 from collections.abc import Iterator
 

@@ -52,7 +52,7 @@ _LEAST_VIRTUAL_MS: Final = 20_000
 
 
 def what_is_missing(summary: Summary) -> Iterator[str]:
-    """What the runs have not met, one sentence each; of fewer than :data:`MEETS_ALL` it is no fault."""
+    """What the runs have not covered, one sentence each. With fewer runs than :data:`MEETS_ALL` that is no failure."""
     if summary.checked.keys() != _INVARIANTS:
         names = ", ".join(sorted(summary.checked.keys() ^ _INVARIANTS))
         yield f"these invariants were never looked at, or are not listed in {__name__}: {names}"

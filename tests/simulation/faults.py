@@ -1,4 +1,4 @@
-"""What each fault does to a world, and how it heals."""
+"""The effect of each fault on a world, and its end."""
 
 import copy
 import random

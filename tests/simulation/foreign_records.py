@@ -77,7 +77,7 @@ def _swapped(choose: random.Random, records: list[RawRecord]) -> Iterator[_Forei
 
 
 def _rows(choose: random.Random, _: list[RawRecord]) -> Iterator[_Foreign]:
-    """A row that looks right, of a slot that is there or not, and one of an unknown kind."""
+    """A row that looks valid, of an existing slot or not, and one of an unknown kind."""
     slot_id = choose.randrange(200)
     yield slot_key(slot_id).encode(), encode_row(Slot(slot_id, "intruder", (), Epoch(1)))
     yield b"main/ring/1", b"\xc3\x01" + b"12345678"

@@ -49,7 +49,7 @@ class Machine(Link):
         return SimulatedLeaseStore(self, timeout_ms, process)
 
     def die(self) -> None:
-        """What its writers have not got rid of goes with it; what is on its way arrives or not."""
+        """Records that its writers have not sent are lost with it. Records in transit arrive or are lost."""
         for writer in self._writers:
             if not self.network.kafka or self.random.random() < 0.5:
                 writer.close()

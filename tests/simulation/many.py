@@ -27,7 +27,7 @@ def prepare() -> None:
 
 
 def _prepare_for_many() -> None:
-    """Also: what was imported is no garbage, and looking through it takes longer than through what a run leaves."""
+    """Exclude imported objects from garbage collection, because scanning them takes longer than the rest."""
     prepare()
     gc.freeze()
 

@@ -1,4 +1,4 @@
-"""What is worked out once in a run: several simulated processes read and fold the same, and all of that is pure."""
+"""Results of pure functions that are computed once in a run, although several processes need them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

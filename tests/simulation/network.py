@@ -1,4 +1,4 @@
-"""What lies between a simulated process and the rest: a network that takes time and breaks, and a clock that is off."""
+"""The environment of a simulated process: a network with delays and faults, and an inexact clock."""
 
 import random
 from collections.abc import Callable, Collection
@@ -22,7 +22,7 @@ ALL_THAT_A_CONTROLLER_FOLLOWS: Final = TABLE.union(
 
 @dataclass
 class Network:
-    """What one process reaches.
+    """The connections of one process.
 
     Attributes:
         kafka: whether it reaches Kafka.
@@ -39,7 +39,7 @@ class Network:
     held_back: set[TopicPartition] = field(default_factory=set)
 
     def hold_back(self, places: Collection[TopicPartition]) -> None:
-        """Nothing of these arrives any more; what is written still gets away."""
+        """Records of these topics no longer arrive; writes still succeed."""
         self.held_back.update(places)
 
     def let_through(self, places: Collection[TopicPartition]) -> None:
@@ -62,7 +62,7 @@ class SimulatedClock:
         self._since_ms = self._read_ms = 0
 
     def drift(self, speed: float) -> None:
-        """From now on it goes so many milliseconds in one of virtual time."""
+        """Set the clock's rate, in its milliseconds per millisecond of virtual time."""
         self._read_ms, self._since_ms = self.monotonic_ms(), self._scheduler.now_ms
         self._speed = speed
 
@@ -77,7 +77,7 @@ class SimulatedClock:
 
 @dataclass
 class Stores:
-    """What all processes share.
+    """The parts that all processes share.
 
     Attributes:
         cluster: the cluster's name.

@@ -1,4 +1,4 @@
-"""What happens in a run besides the ordinary: faults and work, each with its time. The seed decides.
+"""The plan of a run: faults and work, each with its time, determined by the seed.
 
 Every item has a number and randomness of its own, so that a run can be repeated with some of them only, and what is
 left does not become something else.

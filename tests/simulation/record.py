@@ -19,7 +19,7 @@ _NO_NAMES: Final = Names({}, {})
 
 
 def main() -> int:
-    """Do what the command line asks for; 1 if something differs."""
+    """Run the command line. Returns 1 if something differs."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.record", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     write = verbs.add_parser("write", help="run seeds and write their recordings into a folder")

@@ -57,7 +57,7 @@ def record_run(seed: int | str) -> dict[str, Any]:
 
 
 def recording_of(world: World) -> dict[str, Any]:
-    """What a finished run has left in its topics."""
+    """The contents of the topics after a run."""
     reader = MemoryLogReader(world.cluster, world.broker)
     records = {topic: list(_records_of(reader, topic)) for topic in _HASHED}
     stream = DecisionStream()
@@ -119,7 +119,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Retaken:
-    """What came of taking a recording's decisions again.
+    """The result of retaking a recording's decisions.
 
     Attributes:
         decisions: the number of its decisions.

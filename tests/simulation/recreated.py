@@ -64,6 +64,6 @@ class RecreatedRun(Run):
 
 
 def run_recreated(seed: int | str) -> Report:
-    """Run one seed to its end, or to what must not be."""
+    """Run one seed to its end, or to the first violation."""
     with decoding_once():
         return RecreatedRun(str(seed)).to_its_end()

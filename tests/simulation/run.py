@@ -1,4 +1,4 @@
-"""One run: a cluster comes up, works, is hit by its seed's faults, and has to be well again."""
+"""One run: a cluster starts, works, is subject to its seed's faults, and has to be healthy at the end."""
 
 import random
 from collections import Counter
@@ -47,7 +47,7 @@ _AUDITED_SEEDS: Final = ("4", "7")
 
 @dataclass(frozen=True)
 class Report:
-    """What a run has shown.
+    """The result of a run.
 
     Attributes:
         seed: of the run.
@@ -117,7 +117,7 @@ class Run:
         self.healed_ms: int | None = None
 
     def choose_setting(self) -> Setting:
-        """What kind of cluster it is."""
+        """The kind of cluster."""
         return choose_setting(random.Random(f"setting of {self.seed}"))
 
     def _judge_grant(self, owner: ControllerId, other: ControllerId, floor: Term, term: Term) -> None:
@@ -129,7 +129,7 @@ class Run:
         self.losses.accepted(node_id, key)
 
     def to_its_end(self) -> Report:
-        """Let it happen, up to what must not be; its threads end with it."""
+        """Run it to its end or to the first violation. Its threads end with it."""
         try:
             return self._report()
         finally:
@@ -179,7 +179,7 @@ class Run:
         at(HEALED_MS, self._look_for_healing)
 
     def items(self) -> tuple[Item, ...]:
-        """What is to happen besides."""
+        """The work and faults of the plan."""
         return choose_plan(self.seed, self.only)
 
     def _happen(self, item: Item) -> None:
@@ -222,7 +222,7 @@ class Run:
                 self._inject(item, item.kind, "")
 
     def look(self, process: Process | None) -> None:
-        """Judge what the last turn has done; ``process`` had it, None for the world.
+        """Check the effects of the last turn, which was of ``process``, None for the world.
 
         Raises:
             BrokenInvariantError: something that must never be.
@@ -279,6 +279,6 @@ class Run:
 
 
 def run(seed: int | str, only: Collection[int] | None = None) -> Report:
-    """Run one seed to its end, or to what must not be."""
+    """Run one seed to its end, or to the first violation."""
     with decoding_once():
         return Run(str(seed), only).to_its_end()

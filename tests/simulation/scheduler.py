@@ -94,7 +94,7 @@ class SimulatedThread:
 
 
 class Scheduler:
-    """Virtual time and the queue of those who wait for it.
+    """Virtual time and the queue of waiting threads.
 
     Attributes:
         now_ms: virtual time.
@@ -156,14 +156,14 @@ class Scheduler:
         return thread.woken
 
     def wake(self, thread: SimulatedThread, after_ms: int = 0) -> None:
-        """End a thread's waiting, at once or when a message has travelled so long."""
+        """End a thread's waiting, at once or after a message's delay."""
         if not thread.woken and thread is not self._running:
             thread.woken = True
             thread.wake_number += 1
             self._push(self.now_ms + after_ms, thread)
 
     def make_due(self, thread: SimulatedThread, milliseconds: int) -> None:
-        """Give a thread that does not run its turn after so long."""
+        """Give a waiting thread its turn after a delay."""
         self._push(self.now_ms + milliseconds, thread)
 
     # -- for the world -----------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class Waiters:
 
 
 class News:
-    """Readers that wait until there is something in one of their topics."""
+    """Readers that wait for records in one of their topics."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         """Nobody waits."""
@@ -252,7 +252,7 @@ class News:
         self._waiting: dict[SimulatedThread, tuple[Collection[str], int]] = {}
 
     def wait(self, topics: Collection[str], travel_ms: int, timeout_ms: float) -> bool:
-        """Let the running thread wait for something in these topics, which takes so long to arrive; whether it came."""
+        """Let the running thread wait for records in these topics, with a delay. Returns whether there are any."""
         thread = self._scheduler.current
         self._waiting[thread] = topics, travel_ms
         woken = self._scheduler.park(timeout_ms / 1_000)

@@ -62,7 +62,7 @@ class Script(Run):
             self.world.start_client(name)
 
     def go_on(self, milliseconds: int) -> None:
-        """Let so much virtual time pass."""
+        """Let virtual time pass."""
         self.world.scheduler.run_until(self.world.scheduler.now_ms + milliseconds, self.look)
 
     def go_on_until(self, condition: Callable[[], object], within_ms: int) -> None:
@@ -108,7 +108,7 @@ class Script(Run):
 
     @property
     def leaders(self) -> list[str]:
-        """Who leads, as far as they know themselves."""
+        """The controllers that take themselves for the leader."""
         running = self.world.running.items()
         return [
             name
@@ -126,7 +126,7 @@ class Script(Run):
         return [event for decision in self.decisions for event in decision.events if isinstance(event, kind)]
 
     def is_well(self) -> bool:
-        """Whether everything is as it has to be in a quiet cluster."""
+        """Whether every condition of a quiet, healthy cluster holds."""
         return bool(self.leaders) and not any(what_did_not_heal(self.world, self.log))
 
     def _note(self, _: State, decision: Decision, __: State) -> None:

@@ -60,7 +60,7 @@ class SimulatedService(NodeCallbacks):
             self._gained.pop(slot.slot_id, None)
 
     def run(self, stop: Signal) -> None:
-        """Fetch what was gained, show tokens, accept writes; until it is stopped, or a newer process has taken over."""
+        """Fetch gained slots, show tokens and accept writes, until it is stopped or a newer process has replaced it."""
         while not stop.is_set() and self.agent.state is not SessionState.SUPERSEDED:
             table = self.agent.table
             if table is not None:

@@ -1,4 +1,4 @@
-"""What kind of cluster a run has: its size, its policy, its timing. The seed decides."""
+"""The kind of cluster of a run: its size, its policy, its timing, determined by the seed."""
 
 import random
 from dataclasses import dataclass, field, replace

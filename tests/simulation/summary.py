@@ -1,4 +1,4 @@
-"""What many runs have shown together."""
+"""The summary of many runs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class Summary:
     _coverage: Counter[tuple[FaultKind, ControllerPhase]] = field(default_factory=Counter)
 
     def add(self, report: Report) -> None:
-        """One more run; the least of what makes a run is looked for in whole runs only."""
+        """Add a run. Minimum requirements are checked for whole runs only."""
         self.runs += 1
         self._virtual_ms += report.virtual_ms
         self._events += report.events

@@ -1,4 +1,4 @@
-"""Do the checks bite? Every bug that is put in on purpose has to be found within a few seeds."""
+"""Every bug that is put in on purpose has to be found within a few seeds."""
 
 import os
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def test_a_mutant_can_be_put_in(mutant: Mutant) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", [mutant.scene for mutant in MUTANTS if mutant.scene])
 def test_a_scene_is_well_without_its_bug(scene: Callable[[], None]) -> None:
-    """What it finds is the bug, and nothing of its own."""
+    """A scene without its bug passes, so what it finds is the bug."""
     prepare()
     with decoding_once():
         scene()

@@ -71,7 +71,7 @@ def test_an_empty_lease_store_and_a_stale_floor_reuse_no_term() -> None:
 
 
 def test_a_commit_on_a_frozen_broker_that_was_committed_after_all_counts_once() -> None:
-    """The leader hears nothing for seconds; what it asks then is what became of that commit, and nothing else."""
+    """The leader gets no answer for seconds. Then it asks only for the outcome of that commit."""
     script = begun()
     broker = script.world.broker
     ((term, leader),) = script.terms
@@ -152,7 +152,7 @@ def test_a_late_contender_fences_a_healthy_leader_and_nothing_is_lost(monkeypatc
 
 
 def test_a_rival_that_leads_during_a_take_over_stops_nobody() -> None:
-    """A contender stands still between the log and the table: then the table is ahead of what it knows of the log."""
+    """A contender is paused between the log and the table, so the table is ahead of its knowledge of the log."""
     script = begun()
     late: list[str] = []
 
@@ -213,7 +213,7 @@ def test_a_recreated_decision_log_stops_everybody() -> None:
 
 
 def test_two_lease_stores_and_one_kafka_never_have_two_leaders_in_a_term() -> None:
-    """Each half elects whom it likes; Kafka lets one of them commit, and terms only rise."""
+    """Each half elects a leader of its own. Kafka lets only one of them commit, and terms only rise."""
     script = begun()
     world = script.world
     misled = world.machines["c0"], world.machines["c1"]
@@ -277,7 +277,7 @@ def test_a_heartbeat_sent_forty_seconds_ago_readmits_nobody() -> None:
 
 
 def test_a_late_heartbeat_delays_detection_by_one_limit_at_most() -> None:
-    """The other way round: it arrives just before its sender, who is dead, would be fenced."""
+    """The reverse case: it arrives just before its sender, which is dead, would be fenced."""
     script = begun()
     limit_ms = script.state.cluster.silence_limit_ms
     incarnation = script.state.membership.nodes["n4"].incarnation
@@ -357,7 +357,7 @@ def test_a_lease_lost_in_a_pause_is_noticed_before_anything_is_committed() -> No
 
 
 def test_a_leader_that_appends_and_cannot_read_leaves_the_lease_to_others() -> None:
-    """It would keep its lease and commit whatever it likes, and never see that a node has died."""
+    """It would keep its lease and commit, and never see that a node has died."""
     script = begun()
     (deaf,) = script.leaders
     script.world.machines[deaf].network.hold_back(ALL_THAT_A_CONTROLLER_FOLLOWS)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def served(script: Script, name: str) -> list[int]:
-    """The slots that a node would accept requests for, whatever others own by now."""
+    """The slots for which a node would accept requests, also those that other nodes own by now."""
     agent = script.world.agents[name]
     slots = agent.table.slots if agent.table is not None else ()
     return [slot.slot_id for slot in slots if agent.ownership(slot.slot_id).access is Access.ACCEPT]
@@ -47,7 +47,7 @@ def test_a_node_cut_off_from_the_table_only_stops_within_the_limit() -> None:
 
 
 def test_a_node_that_left_is_admitted_again_on_a_slower_clock() -> None:
-    """The table knows nothing of it any more, the controllers do: its incarnation has to be above its former one."""
+    """The node is no longer in the table, but in the state: its incarnation has to be greater than its former one."""
     script = begun()
     script.world.stop_node("n4", drain=True)
     script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.LEFT, 5_000)
@@ -90,7 +90,7 @@ def test_a_node_that_found_its_former_slots_keeps_them_when_the_policy_changes()
 
 
 def test_a_cold_leader_whose_clock_is_ahead_counts_from_where_it_began() -> None:
-    """By its clock the heartbeats that it looks back for are yet to come: who was silent before has one limit more."""
+    """By its clock its look-back begins in the future, so nodes that were silent before are fenced one limit later."""
     script = begun()
     script.go_on(1_000)
     script.world.kill("n4")

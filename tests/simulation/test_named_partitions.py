@@ -23,7 +23,7 @@ def lose_leader(script: Script, partition: int) -> list[str]:
 
 
 def fenced(script: Script) -> list[str]:
-    """Who was fenced, in order."""
+    """The fenced nodes, in order."""
     return [event.node_id for event in script.events(NodeFenced) if isinstance(event, NodeFenced)]
 
 

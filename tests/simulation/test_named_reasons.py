@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 
 
 def reasons_within(script: Script, milliseconds: int) -> list[str]:
-    """What leaders say that step down meanwhile."""
+    """The log lines of leaders that step down in the block."""
     structlog.reset_defaults()  # log lines are off by default here
     with capture_logs() as logs:
         script.go_on(milliseconds)

@@ -1,4 +1,4 @@
-"""The judge of tokens: what it lets pass, and what it must not."""
+"""The check of tokens: what it accepts, and what it must not accept."""
 
 from typing import Final
 

@@ -33,7 +33,7 @@ def test_recorded_decisions_are_taken_again(recording: dict[str, Any]) -> None:
 
 
 def test_another_decision_is_told(recording: dict[str, Any]) -> None:
-    """A leader that decides otherwise is found, whatever the digests say."""
+    """A leader that decides otherwise is found, independently of digests."""
     altered = deepcopy(recording)
     slots = [event for each in altered["decisions"] for event in each["events"] if event["type"] == "SlotsAssigned"]
     row = next(row for event in slots for row in event["slots"] if row["leader"])

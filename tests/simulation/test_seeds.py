@@ -1,4 +1,4 @@
-"""Two hundred seeds with every run of the tests; many more, judged alike, with ``python -m tests.simulation``."""
+"""Two hundred seeds with every run of the tests. ``python -m tests.simulation`` runs more, with the same checks."""
 
 import gc
 import os
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.timeout(1_800)
 def test_seeds_break_nothing() -> None:
-    """Whatever their faults are; no run is a small one, and together they meet every invariant and every event."""
+    """All seeds pass, with every kind of fault. No run is small, and together they cover every invariant and event."""
     summary = Summary()
     for report in run_all(range(MEETS_ALL), os.cpu_count()):
         assert not report.broken, f"python -m tests.simulation --seed {report.seed}"
@@ -33,7 +33,7 @@ def test_seeds_break_nothing() -> None:
 
 
 def test_runs_that_meet_too_little_are_named() -> None:
-    """Seeds of which none is broken prove nothing about what none of them did; this one is not audited."""
+    """Passing seeds prove nothing about what none of them did. This one is not audited."""
     prepare()
     summary = Summary()
     summary.add(replace(run(8), faults=Counter()))

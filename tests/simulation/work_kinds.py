@@ -1,4 +1,4 @@
-"""What happens in a cluster that is well: nodes come and go, operators ask for things, strangers write nonsense."""
+"""The kinds of work in a healthy cluster: nodes come and go, operators send intents, inputs are invalid."""
 
 from enum import Enum
 

@@ -69,7 +69,7 @@ _INTENTS: Final[Mapping[WorkKind, tuple[IntentKind, _ARGUMENTS]]] = {
 
 
 class Workload:
-    """Does what :class:`WorkKind` names to a world."""
+    """Carries out each :class:`WorkKind` in a world."""
 
     def __init__(self, world: World, state: Callable[[], State]) -> None:
         """Begin without work; ``state`` returns the present state by the log."""
@@ -130,7 +130,7 @@ class Workload:
         return {"slots": str(chosen.slot_id), "node": chosen.node_id}
 
     def tidy_up(self) -> None:
-        """Operators take back what keeps a cluster from being whole, and missing nodes come back."""
+        """Operators revoke the orders that keep a cluster from being healthy, and missing nodes come back."""
         ask = self._world.ask
         ask("end-resume", IntentKind.RESUME_RECONCILIATION.value, {})
         ask("end-override", IntentKind.OVERRIDE_SELF_PRESERVATION.value, {})

@@ -54,7 +54,7 @@ class RunningController:
 
 
 class Failure(NamedTuple):
-    """What ended a thread of a process."""
+    """The error that ended a thread of a process."""
 
     process: str
     thread: str
@@ -117,7 +117,7 @@ class World:
     # -- processes ---------------------------------------------------------------------------------------------------
 
     def start_controller(self, name: str, *, follow_only: bool = False) -> None:
-        """A controller process begins, unless one of that name runs."""
+        """Start a controller process, unless one of that name runs."""
         if name in self.running:
             return
         machine = self._machine(name)
@@ -156,7 +156,7 @@ class World:
         threads.thread(lambda: self._run_controller(name, controller, stop, again), "controller").start()
 
     def start_node(self, name: str) -> None:
-        """A node process begins, unless one of that name runs."""
+        """Start a node process, unless one of that name runs."""
         if name in self.agents:
             return
         machine = self._machine(name)

@@ -1,1 +1,1 @@
-"""What must never be otherwise, looked at after every step, and what must be so again when faults have ended."""
+"""The invariants, checked after every step, and the conditions that have to hold after the end of all faults."""

@@ -33,7 +33,7 @@ _SLACK_MS = 250
 
 @dataclass
 class _Partition:
-    """What the ticks and heartbeats of one partition say, up to an offset.
+    """The ticks and heartbeats of one partition, up to an offset.
 
     ``ahead_ms`` is what was counted and did not pass in virtual time: a broker's clock that is set forward makes a gap
     between ticks seem longer, by one gap that counts at most. ``added_at_ms`` is when a decision first knew of

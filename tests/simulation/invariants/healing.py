@@ -1,4 +1,4 @@
-"""What has to be so again some time after the last fault."""
+"""Conditions that have to hold some time after the last fault."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ ALL_ANSWERED = "every intent in the log is answered"
 
 
 def what_did_not_heal(world: World, watch: LogWatch) -> Iterator[str]:
-    """What is not as it has to be, one sentence each."""
+    """The conditions that do not hold, one sentence each."""
     state = watch.state
     for name, agent in sorted(world.agents.items()):
         node = state.membership.nodes.get(name)

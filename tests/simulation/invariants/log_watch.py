@@ -57,7 +57,7 @@ class LogWatch:
         self._seen = 0
 
     def look(self) -> None:
-        """Judge what was committed since the last look."""
+        """Check the decisions that were committed since the last call."""
         if self._world.broker.partitions(self._topic)[0].last_stable_offset == self._seen:
             return
         self._seen = self._world.broker.partitions(self._topic)[0].last_stable_offset
@@ -91,7 +91,7 @@ class LogWatch:
             told(before, decision, self.state)
 
     def begin_again(self) -> None:
-        """The topic was recreated: what is written there has to continue what was known before all the same."""
+        """The topic was recreated. Its decisions still have to continue the known ones."""
         self._stream = DecisionStream(self.state.log_id)
         self._decisions.assign({_LOG: 0})
         self._seen = 0

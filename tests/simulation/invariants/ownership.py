@@ -1,4 +1,4 @@
-"""Who accepted writes under which token: no two owners at a time, judged by the tokens that the writes carry.
+"""The owners of accepted writes: never two at a time, by the fencing tokens of the writes.
 
 A node that died and came back is another owner, and has to have another token. Where the slot policy may leave the dead
 in the table, as SOFARegistry does, it may find its former slots there under the former token: its former process is
@@ -22,7 +22,7 @@ _NOBODY_YET: Final = object()
 
 
 class OwnershipWatch:
-    """Judges every accepted write, in the order in which they were accepted."""
+    """Checks every accepted write, in the order of acceptance."""
 
     def __init__(self, verdicts: Verdicts, dead_may_hold: Callable[[State], bool]) -> None:
         """Nothing was accepted; ``dead_may_hold`` says whether a node that is admitted may find its former slots."""
@@ -32,7 +32,7 @@ class OwnershipWatch:
         self._last: dict[str, tuple[FencingToken, NodeId, object]] = {}
 
     def see(self, before: State, decision: Decision, after: State) -> None:
-        """Note what each node that is admitted may find."""
+        """Record the former slots that each admitted node may find."""
         for event in decision.events:
             if isinstance(event, NodeAdmitted):
                 node_id = event.node.node_id

@@ -1,4 +1,4 @@
-"""What readers of the routing table show: never an older epoch than before, never another table of the same epoch."""
+"""The tables that readers show: never an older epoch than before, never two different tables of one epoch."""
 
 from collections.abc import Mapping
 

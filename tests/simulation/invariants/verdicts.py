@@ -19,7 +19,7 @@ class BrokenInvariantError(AssertionError):
 
 
 class Verdicts:
-    """Collects what is judged; :meth:`require` is for the run, outside all simulated threads.
+    """Collects the results of checks. :meth:`require` is for the run, outside all simulated threads.
 
     Attributes:
         checked: how often each invariant was looked at.

@@ -1,4 +1,4 @@
-"""Scripts that lead straight to where some bugs show, which seeds chosen at random meet too seldom to wait for."""
+"""Scripts for the situations in which some bugs appear, and which random seeds reach too rarely."""
 
 from controlplane.core.membership.node import NodeStatus
 from tests.simulation.network import TABLE
