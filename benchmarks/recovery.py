@@ -80,9 +80,7 @@ def main() -> None:
     parser.add_argument("--slots", type=_at_least(1), default=256, help="of the table (default: %(default)s)")
     parser.add_argument("--nodes", type=_at_least(2), default=100, help="that hold them (default: %(default)s)")
     parser.add_argument("--skip-fold", action="store_true", help="only measure with the snapshot")
-    parser.add_argument(
-        "--bootstrap-servers", metavar="HOST:PORT", help="a Kafka that runs; without it one is started for this"
-    )
+    parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a running Kafka; without it one is started")
     options = parsed(parser, SMALLEST)
     only_warnings()
     multiprocessing.set_start_method("spawn")

@@ -97,8 +97,8 @@ class DrainProgress:
         if not self.held_text():
             if deserted := self.deserted():
                 return _failed(
-                    f"{node_id} holds nothing any more, but nobody took {named_slots(deserted)}: 'controlplane table "
-                    "status' says why"
+                    f"{node_id} holds nothing any more, but no node took {named_slots(deserted)}: 'controlplane table "
+                    "status' shows why"
                 )
             return DrainEnd(relieved=True, sentence=f"{node_id} holds nothing any more")
         reason = _why_it_stays(state, node_id)
@@ -126,7 +126,7 @@ def _kept(state: State, node_id: NodeId) -> tuple[SlotId, ...]:
 def _why_it_stays(state: State, node_id: NodeId) -> str:
     """Why a draining node cannot give its slots away; empty if it can."""
     if state.slots.paused:
-        return "reconciliation is paused; 'controlplane table resume' lets it go on"
+        return "reconciliation is paused; 'controlplane table resume' continues it"
     if not state.membership.can_relieve(node_id):
         return "there is no other node to take it over"
     return ""

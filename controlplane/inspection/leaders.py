@@ -95,7 +95,7 @@ def disagreement(row: Record) -> str:
     both = f"{owner} holds the lease, and {opened_by} opened the last term of the log, {opened_term}: "
     if comparable and isinstance(term, int) and isinstance(opened_term, int) and term <= opened_term:
         return both + f"under term {term} {owner} can commit nothing, and asks for a greater one when it reads that"
-    return both + f"{owner} takes over, or cannot; if that lasts, its log says why"
+    return both + f"{owner} is taking over, or cannot; if this lasts, its log lines say why"
 
 
 def contender_rows(contenders: Sequence[Contending]) -> Records:
@@ -163,7 +163,7 @@ def _end_of(term: LoggedTerm, successor: LoggedTerm | None) -> str:
     if resigned is not None:
         return f"resigned: {resigned.principal} asked for it"
     if successor is None:
-        return "not ended: the log knows no later term"
+        return "not ended: the log has no later term"
     if successor.event.controller_id == term.event.controller_id:
         return "the same controller opened the next: fenced, cut off, restarted, or its lease was lost"
     return f"{successor.event.controller_id} took over"

@@ -64,8 +64,8 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
             click.echo(disagreement, err=True)
         return ExitStatus.DONE
     click.echo(
-        f"nobody leads cluster {invocation.cluster.name!r} now: start a controller with 'controlplane controller run'; "
-        "where some run, their logs say why none of them leads",
+        f"no controller leads cluster {invocation.cluster.name!r} now: start a controller with 'controlplane "
+        "controller run'; if some run, their log lines say why none of them leads",
         err=True,
     )
     return ExitStatus.UNREACHABLE
@@ -133,7 +133,7 @@ def resign(invocation: Invocation, *, name: str | None, force: bool, manner: Man
             if opened is None:
                 refuse_lost_log(source)
         if opened is None:
-            raise PrerequisiteError("no controller has led this cluster yet: there is nobody to resign")
+            raise PrerequisiteError("no controller has led this cluster yet: there is no leader to resign")
         name = opened.decision.controller_id
     return operate(invocation, IntentKind.RESIGN_LEADER, {"controller": name}, manner)
 
@@ -150,8 +150,8 @@ def _require_lease_store(invocation: Invocation) -> None:
             reach(invocation.redis_place, invocation.connect_timeout_s, store.read)
     except UnreachableError as error:
         raise UnreachableError(
-            f"{error}. Without Redis nobody can be elected, and nobody would lead until it is back: the leader was not "
-            "asked to resign; --force asks all the same"
+            f"{error}. Without Redis no controller can be elected, and none would lead until it is back: the "
+            "leader was not asked to resign; --force asks all the same"
         ) from error
     except ConfigurationError as error:
         raise ConfigurationError(f"{error}. The leader was not asked to resign; --force asks all the same") from error

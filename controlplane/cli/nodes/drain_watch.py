@@ -47,8 +47,8 @@ def wait_until_drained(invocation: Invocation, node_id: NodeId, timeout_s: float
         accepted = f" (decision {drain.began})" if drain.began is not None else ""
         message = (
             f"Kafka does not answer any more: {error}. The order to drain {node_id} was accepted{accepted}, stays in "
-            "the log, and the leader goes on with it as soon as it reaches Kafka. When Kafka is back, 'controlplane "
-            f"nodes drain {node_id}' waits on, and 'controlplane table status' says how far it is"
+            "the log, and the leader continues it as soon as it reaches Kafka. When Kafka is back, 'controlplane "
+            f"nodes drain {node_id}' waits again, and 'controlplane table status' shows its progress"
         )
         raise LogUnavailableError(message) from error
 
@@ -91,7 +91,7 @@ def _what_it_waits_for(source: LogSource, drain: DrainProgress) -> str:
 def _say_that_time_is_over(drain: DrainProgress, timeout_s: float, held: str, waiting: str) -> None:
     node_id = drain.node_id
     click.echo(
-        f"{node_id} still holds {held} after {timeout_s:g} s (--drain-timeout){waiting}. The drain goes on: "
-        f"'controlplane table status' says what it waits for, 'controlplane log show --node {node_id}' what was done",
+        f"{node_id} still holds {held} after {timeout_s:g} s (--drain-timeout){waiting}. The drain continues: "
+        f"'controlplane table status' shows what it waits for, 'controlplane log show --node {node_id}' what was done",
         err=True,
     )

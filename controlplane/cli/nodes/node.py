@@ -103,7 +103,7 @@ class _Printer(NodeCallbacks):
         self._say(lost[0].epoch, "lost", lost)
 
     def on_slots_gained(self, gained: Sequence[SlotGained]) -> None:
-        """Slots that came."""
+        """Slots that the node gained."""
         self._say(gained[0].epoch, "gained", gained)
         for slot in gained:
             if self.agent is not None:
@@ -111,7 +111,7 @@ class _Printer(NodeCallbacks):
 
     def on_slots_changed(self, changed: Sequence[SlotChanged]) -> None:
         """Slots that the node keeps and that have another slot leader."""
-        self._say(changed[0].epoch, "goes on holding", changed)
+        self._say(changed[0].epoch, "keeps", changed)
 
     def on_bundles_lost(self, lost: Sequence[Bundle]) -> None:
         """Bundles that other nodes own now."""

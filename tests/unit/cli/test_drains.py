@@ -142,7 +142,7 @@ def test_drain_that_leaves_slots_to_nobody_is_no_success(
     monkeypatch.setattr("controlplane.cli.nodes.commands.operate", lambda *_: ExitStatus.DONE)
     ran = cluster_command("nodes", "drain", "n2")
     assert ran.status == ExitStatus.FAILED
-    assert "n2 holds nothing any more, but nobody took slots" in ran.err
+    assert "n2 holds nothing any more, but no node took slots" in ran.err
 
 
 def test_drain_during_which_kafka_goes_says_that_it_goes_on(

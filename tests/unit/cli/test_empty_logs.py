@@ -35,7 +35,7 @@ def empty(world: PublishedWorld) -> PublishedWorld:
         ("log replay --from-snapshot", ExitStatus.FAILED, "has no decisions yet: no controller has led it"),
         ("log verify", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
         ("audit", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
-        ("leader show", ExitStatus.UNREACHABLE, "nobody leads cluster 'local' now"),
+        ("leader show", ExitStatus.UNREACHABLE, "no controller leads cluster 'local' now"),
         ("leader history", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
         ("snapshot list", ExitStatus.FAILED, "there is no snapshot to begin from"),
         ("policy show", ExitStatus.FAILED, "has no policy yet: no controller has led it"),

@@ -97,8 +97,8 @@ def test_what_the_log_says_is_shown_without_the_lease_store(
     ("owner", "term", "said"),
     [
         ("c1", 1, ""),
-        ("c1", 2, "c1 takes over, or cannot; if that lasts, its log says why"),
-        ("c3", 2, "c3 holds the lease, and c1 opened the last term of the log, 1: c3 takes over, or cannot"),
+        ("c1", 2, "c1 is taking over, or cannot; if this lasts, its log lines say why"),
+        ("c3", 2, "c3 holds the lease, and c1 opened the last term of the log, 1: c3 is taking over, or cannot"),
         ("c3", 1, "c3 holds the lease, and c1 opened the last term of the log, 1: under term 1 c3 can commit nothing"),
     ],
 )

@@ -350,7 +350,7 @@ def test_nobody_leading_has_status_three(cluster_command: RunCommand, world: Pub
     """A script can wait for a leader; a person reads what to do, because the row holds only dashes."""
     ran = cluster_command("leader", "show")
     assert ran.status == ExitStatus.UNREACHABLE
-    assert "nobody leads cluster 'local' now: start a controller" in ran.err
+    assert "no controller leads cluster 'local' now: start a controller" in ran.err
 
 
 def test_namespaces_are_listed_with_owners(cluster_command: RunCommand, played: PublishedWorld) -> None:
