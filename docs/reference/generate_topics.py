@@ -11,9 +11,11 @@ sys.path.insert(0, str(ROOT))
 
 from controlplane.bootstrap.topics import topic_specs  # noqa: E402 - the checkout is on the path only now
 from controlplane.codec.topics_file import Rule, TopicSpec  # noqa: E402 - as above
+from controlplane.core.routing.rows import ROW_KINDS  # noqa: E402 - as above
 
 PAGE = Path(__file__).with_name("topics.md")
-_HEAD = """\
+_ROWS = ", ".join(kind.record.__name__ for kind in ROW_KINDS)
+_HEAD = f"""\
 # Topics
 
 <!-- Drawn by docs/reference/generate_topics.py from infra/kafka/topics.toml: change that, not this page. -->
@@ -33,7 +35,7 @@ well. Every reader has to set `isolation.level=read_committed`.
 | `intents` | intent id | operators | Intent |
 | `candidates` | bundle id | the pipeline | Candidate |
 | `decisions` | seq | the leader | Decision, in one or more parts |
-| `routing-table` | `main/<kind>/<id>` | the leader | Slot, NodeRow, Bundle, Namespace, TableSettings; EpochMarker |
+| `routing-table` | `main/<kind>/<id>` | the leader | {_ROWS}; EpochMarker |
 | `snapshots` | snapshot id / part | the leader | SnapshotPart |
 | `dead-letters` | `topic[partition]@offset` of the refused input | the leader, the pipeline | DeadLetter |
 

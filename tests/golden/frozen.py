@@ -28,6 +28,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.routing.rows import key_of
 from controlplane.core.values.dead_letter import DeadLetter
+from controlplane.errors import InvalidInputError
 from controlplane.ports import RawRecord
 
 FOLDER = Path(__file__).parent
@@ -82,6 +83,20 @@ def decode(records: list[bytes]) -> object:
         SnapshotPart.__name__: decode_snapshot_part,
     }
     return decoders[schema.name](records[0])
+
+
+def decode_frozen(records: list[str]) -> object:
+    """The value that hexadecimal records of a golden file hold.
+
+    Raises:
+        AssertionError: no schema wrote them: one that is not released has changed, and they were not written again.
+    """
+    try:
+        return decode([bytes.fromhex(record) for record in records])
+    except InvalidInputError as error:
+        raise AssertionError(
+            f"run python -m tests.golden.rewrite and python -m tests.vectors.rewrite: {error}"
+        ) from error
 
 
 def plain(value: object) -> object:

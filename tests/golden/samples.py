@@ -162,6 +162,7 @@ _EVERYTHING = Decision(
 )
 _RIGHTS = replace(
     _EVERYTHING,
+    feature_level=2,
     events=(
         PolicyChanged(replace(_POLICY, intent_rights={"ops-*": "drain_node undrain_node", "ada": "*"}), None),
         IntentAnswered("intent-5", "drain_node", "bob", IntentOutcome.REFUSED, "'bob' may not ask for drain_node"),

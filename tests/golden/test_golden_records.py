@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from controlplane.codec.inputs import decode_input
+from controlplane.codec.needed_level import needed_level
 from controlplane.codec.schema_store import default_store
+from controlplane.core.log.decision import Decision
 from controlplane.errors import InvalidInputError
 from controlplane.ports import RawRecord
-from tests.golden.frozen import DAMAGED_FILE, RECORDS, decode, encode, plain, read_json, schema_of
+from tests.golden.frozen import DAMAGED_FILE, RECORDS, decode_frozen, encode, plain, read_json, schema_of
 from tests.golden.rewrite import FrozenError, merged
-from tests.golden.samples import SAMPLES
+from tests.golden.samples import SAMPLES, Sample
 
 FILES = sorted(path for path in RECORDS.glob("*.json") if path != DAMAGED_FILE)
 CASES = [(path, case) for path in FILES for case in read_json(path)]
@@ -37,7 +39,7 @@ def _holds(value: object, frozen: object) -> bool:
 @pytest.mark.parametrize(("path", "case"), CASES, ids=_name)
 def test_frozen_bytes_are_read(path: Path, case: dict[str, Any]) -> None:
     """Records of every schema version stay in topics for weeks, decisions for ever."""
-    value = plain(decode([bytes.fromhex(record) for record in case["records"]]))
+    value = plain(decode_frozen(case["records"]))
     assert _holds(value, case["value"])
     if path.stem in CURRENT:
         assert value == case["value"]
@@ -47,15 +49,29 @@ def test_frozen_bytes_are_read(path: Path, case: dict[str, Any]) -> None:
 def test_values_are_written_as_frozen(path: Path, case: dict[str, Any]) -> None:
     """Equal values give equal bytes in every version of the code: table digests and other readers rest on it."""
     records = [bytes.fromhex(record) for record in case["records"]]
-    assert encode(decode(records), case["max_part_bytes"]) == records
+    assert encode(decode_frozen(case["records"]), case["max_part_bytes"]) == records
 
 
 def test_every_schema_and_every_sample_is_frozen() -> None:
     """A schema without frozen bytes could change unseen; ``python -m tests.golden.rewrite`` adds what is missing."""
     frozen = {(path.stem, case["name"]) for path, case in CASES}
-    assert frozen >= SAMPLED
-    assert WRITTEN >= CURRENT
-    assert {path.stem for path in FILES} == {str(schema.id) for schema in default_store().all()}
+    assert frozen >= SAMPLED, "run python -m tests.golden.rewrite: these samples are not frozen"
+    assert WRITTEN >= CURRENT, f"add samples to tests/golden/samples.py: {sorted(CURRENT - WRITTEN)} writes none"
+    unfrozen = {path.stem for path in FILES} ^ {str(schema.id) for schema in default_store().all()}
+    assert unfrozen == set(), "tests/golden/records/ and schemas/ differ: these schemas are in one of them only"
+
+
+DECISIONS = [each for each in SAMPLES if isinstance(each.value, Decision)]
+
+
+@pytest.mark.parametrize("sample", DECISIONS, ids=lambda each: each.name)
+def test_a_sample_is_a_decision_that_a_leader_could_commit(sample: Sample) -> None:
+    """An event of a later level moves the whole sample to a later schema, and the older one is no longer tested."""
+    assert isinstance(sample.value, Decision)
+    needed = needed_level(sample.value)
+    assert needed <= sample.value.feature_level, (
+        f"{sample.name!r} holds something of level {needed}: use another sample"
+    )
 
 
 @pytest.mark.parametrize("case", DAMAGED, ids=_name)

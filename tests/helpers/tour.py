@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.cluster.policy import FEATURE_LEVEL, ClusterPolicy
 from controlplane.core.deciding.what_if import what_if
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent
@@ -43,11 +43,12 @@ class Tour(World):
 
 
 @cache
-def tour() -> Tour:
-    """The world after the tour, which tests must not change."""
+def tour(raised_level: int = FEATURE_LEVEL) -> Tour:
+    """The world after the tour, which tests must not change; its log was raised from the first level to another."""
     world = Tour()
     world.admit(*NODES)
-    world.ask("raise_feature_level", level="2", upgraded="c1")
+    for level in range(2, raised_level + 1):
+        world.ask("raise_feature_level", level=str(level), upgraded="c1")
     world.ask("create_namespace", namespace="kv")
     _orders(world)
     _plans(world)

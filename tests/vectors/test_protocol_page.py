@@ -7,6 +7,7 @@ from pathlib import Path
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.events import Event
+from controlplane.core.routing.rows import ROW_KINDS
 from controlplane.core.slots.table import Slot
 from controlplane.core.values import canonical as plain
 from tests.helpers.log_values import records_within
@@ -23,12 +24,22 @@ def test_vectors_name_rules_of_the_page() -> None:
     assert {rule for rule in rules if rule[0] in "TRL"} - named <= {"R14", "R16", "T1", "T2", "T6", "T9", "T11", "L8"}
 
 
+def test_keys_of_every_kind_of_rows_are_listed() -> None:
+    """T4: a reader that does not know a kind passes it by."""
+    listed = dict(re.findall(r"^\| `main/(\w+)/[^`]+` \| (\w+) \|$", PAGE, re.MULTILINE))
+    missing = {f"main/{kind.name}/<id>" for kind in ROW_KINDS if listed.get(kind.name) != kind.record.__name__}
+    assert missing == set(), "add these keys to the table below T4 in docs/reference/protocol.md"
+
+
 def test_records_that_name_their_type_are_listed() -> None:
     """C3: a reader that leaves one member out, or adds one, computes another digest."""
     texts = [case["canonical"] for case in rewrite.read("decision_digests")]
     tagged = {name for text in texts for name in re.findall(r'"type":"(\w+)"', text)}
-    kinds = {kind.__name__ for kind in (*typing.get_args(Event), Slot, Bundle, Namespace)}
-    assert tagged == kinds, "rewrite schemas/vectors from tests/golden/samples.py: python -m tests.vectors.rewrite"
+    known = {kind.__name__ for kind in (*typing.get_args(Event), Slot, Bundle, Namespace)}
+    assert known - tagged == set(), "add these to tests/golden/samples.py and run python -m tests.vectors.rewrite"
+    assert tagged - known == set(), (
+        "these carry a type within a decision: name them in C3 of docs/reference/protocol.md"
+    )
     assert "Every event, and every Slot, Bundle and Namespace" in PAGE
 
 

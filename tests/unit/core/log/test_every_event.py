@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from controlplane.codec.decisions import DecisionAssembler, encode_decision
+from controlplane.codec.needed_level import needed_level
 from controlplane.core.bundles.bundle import assign_orphans
 from controlplane.core.bundles.events import BundlesAssigned
 from controlplane.core.deciding.planning import slot_request
@@ -27,7 +28,7 @@ from controlplane.core.values.canonical import CanonicalValue, canonical_bytes, 
 from controlplane.core.values.events import DECLARED, CallsFor, nodes_of
 from controlplane.inspection.decisions import decision_documents
 from controlplane.inspection.readers import LoggedDecision
-from tests.golden.frozen import RECORDS, decode, read_json
+from tests.golden.frozen import RECORDS, decode_frozen, read_json
 from tests.helpers.logs import complaints_of
 from tests.helpers.recorded_log import RecordedLog
 from tests.helpers.tour import tour
@@ -61,7 +62,7 @@ STEPS = steps_of(tour().decisions)
 def of_kind(kind: type[Event]) -> list[Step]:
     """Where events of a kind happened; the tour has to have one."""
     found = [step for step in STEPS if isinstance(step.event, kind)]
-    assert found, f"no input of tests/helpers/tour.py leads to {kind.__name__}: add one"
+    assert found, f"no input of tests/helpers/tour.py leads to {kind.__name__}: add one, and what decides it"
     return found
 
 
@@ -150,7 +151,8 @@ def test_the_rows_that_it_changes_are_published(kind: type[Event]) -> None:
     for step in of_kind(kind):
         before, after = rows_of(step.before), rows_of(step.after)
         different = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-        assert changed_rows(step.before, step.after, [step.event]).keys() == different
+        published = changed_rows(step.before, step.after, [step.event]).keys()
+        assert published == different, f"{kind.__name__}: events or touched of a RowKind in rows.py of its subject"
 
 
 @EVERY_KIND
@@ -173,7 +175,7 @@ def test_its_bytes_are_frozen(kind: type[Event]) -> None:
 def frozen_kinds() -> frozenset[type]:
     """The kinds of events that the frozen records of decisions hold."""
     cases = [case for path in sorted(RECORDS.glob("Decision.v*.json")) for case in read_json(path)]
-    decisions = [decode([bytes.fromhex(record) for record in case["records"]]) for case in cases]
+    decisions = [decode_frozen(case["records"]) for case in cases]
     return frozenset(type(event) for each in decisions if isinstance(each, Decision) for event in each.events)
 
 
@@ -202,6 +204,13 @@ def test_the_whole_tour_is_verified_and_audited() -> None:
     assert complaints_of(world.decisions) == []
     _, audited = RecordedLog(world).audit()
     assert [each.differences for each in audited] == [()] * len(world.decisions)
+
+
+def test_a_log_of_the_first_level_gets_nothing_of_later_ones() -> None:
+    """Its leader could not commit it: what adds such an event to a draft asks for the level of the log first."""
+    for decision in tour(raised_level=1).decisions:
+        later = [type(event).__name__ for event in decision.events if needed_level(event) > 1]
+        assert later == [], f"decided at level 1 for {[cause.subject for cause in decision.causes]}: {later}"
 
 
 def test_what_an_intent_does_is_what_what_if_foretells() -> None:

@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -34,14 +36,16 @@ from controlplane.core.routing.rows import (
     split_key,
 )
 from controlplane.core.values.digests import format_digest, row_hash
+from controlplane.core.values.events import DECLARED
 from controlplane.core.values.identifiers import Epoch, Seq, Term
-from controlplane.core.values.row_kind import TABLE_ID, AnyRowKind
+from controlplane.core.values.row_kind import TABLE_ID, AnyRowKind, RowKind
 from controlplane.errors import InvariantViolationError
 from controlplane.inspection.past_states import table_of
 from tests.golden.frozen import RECORDS
 from tests.golden.samples import SAMPLES
 from tests.helpers.tour import tour
 
+CORE = Path(__file__).parents[4] / "controlplane" / "core"
 EVERY_KIND = pytest.mark.parametrize("kind", ROW_KINDS, ids=lambda kind: kind.name)
 NEWER = UnreadableRow("a newer version wrote it")
 POOL = b"main/pool/p1"
@@ -49,9 +53,19 @@ POOL = b"main/pool/p1"
 
 def test_every_class_of_rows_is_of_one_kind() -> None:
     """A class in ``TableRow`` without a declaration in ``ROW_KINDS`` would have no key."""
-    assert [kind.record for kind in ROW_KINDS] == list(get_args(TableRow))
+    declared, listed = {kind.record for kind in ROW_KINDS}, set(get_args(TableRow))
+    names = sorted(kind.__name__ for kind in declared ^ listed)
+    assert declared == listed, f"only in one of TableRow and ROW_KINDS, controlplane/core/routing/rows.py: {names}"
     assert len(KINDS) == len(ROW_KINDS)
     assert split_key(MARKER_KEY)[0] not in KINDS
+
+
+@pytest.mark.parametrize("path", sorted(CORE.glob("*/rows.py")), ids=lambda path: path.parent.name)
+def test_every_declaration_is_listed(path: Path) -> None:
+    """A kind that a subject declares and ``ROW_KINDS`` lacks would never be written."""
+    module = import_module(f"controlplane.core.{path.parent.name}.rows")
+    forgotten = {name for name, each in vars(module).items() if isinstance(each, RowKind) and each not in ROW_KINDS}
+    assert forgotten == set(), f"add them to ROW_KINDS in controlplane/core/routing/rows.py: {sorted(forgotten)}"
 
 
 @EVERY_KIND
@@ -63,6 +77,13 @@ def test_its_declaration_names_what_there_is(kind: AnyRowKind) -> None:
     assert kind.image in get_args(Image)
     assert kind.events
     assert set(kind.events) <= set(EVENT_TYPES)
+
+
+@EVERY_KIND
+def test_it_is_not_written_before_its_events(kind: AnyRowKind) -> None:
+    """Readers below the level of its first event do not know such a row."""
+    since = min(DECLARED[each].since_level for each in kind.events)
+    assert kind.levels[0] >= since, f"levels of {kind.name} begin below level {since}, that of its first event"
 
 
 @EVERY_KIND
@@ -104,7 +125,9 @@ def test_its_bytes_are_frozen(kind: AnyRowKind) -> None:
 @EVERY_KIND
 def test_equal_rows_are_equal_bytes(kind: AnyRowKind) -> None:
     """The digest is over bytes, and Avro does not order the entries of a map."""
-    schema = json.loads(default_store().current(kind.record.__name__).text)
+    name = kind.record.__name__
+    assert name in default_store().names(), f"schemas/{name}.v1.avsc is missing"
+    schema = json.loads(default_store().current(name).text)
     assert "map" not in {node["type"] for node in nodes_of(schema) if isinstance(node["type"], str)}
 
 
@@ -135,7 +158,7 @@ def test_a_reader_shows_it_and_a_tombstone_removes_it(kind: AnyRowKind) -> None:
             continue
         after = topic.commit()
         assert after is not None
-        assert row not in shown_rows(after)
+        assert row not in shown_rows(after), f"TableReplica._table keeps a removed {kind.record.__name__}"
         assert row in shown_rows(table)
 
 
@@ -175,7 +198,7 @@ def test_the_table_of_a_past_state_has_it(kind: AnyRowKind) -> None:
     assert table is not None
     assert then.digest == table.digest
     for row in rows_of_kind(kind):
-        assert row in shown_rows(then)
+        assert row in shown_rows(then), f"table_of in inspection/past_states.py shows no {kind.record.__name__}"
 
 
 def test_a_kind_that_nobody_knows_is_passed_by() -> None:

@@ -100,7 +100,7 @@ def test_the_form_does_not_depend_on_what_was_imported(kind: type) -> None:
         capture_output=True,
         text=True,
     )
-    assert f'"type":"{kind.__name__}"' in alone.stdout
+    assert f'"type":"{kind.__name__}"' in alone.stdout, f"mark {kind.__name__} with @union_member where it is defined"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,8 @@ def test_digests_are_those_of_the_first_release() -> None:
     policy = ClusterPolicy(slot_count=8)
     node = Node("n1", 1, NodeRole.DATA, NodeStatus.ACTIVE, (), "", 1, 0, "1", 5, 1_000)
     events = (ClusterCreated("log", policy), TermOpened(Term(1), "c1", "test", 1, policy), NodeAdmitted(node))
-    assert apply_all(State(), events).digest() == "48a2a0b41f51a0f88d0cb36e02a4bab7946c33eec71fa14dd157bfe9b435a660"
+    digest = "48a2a0b41f51a0f88d0cb36e02a4bab7946c33eec71fa14dd157bfe9b435a660"
+    assert apply_all(State(), events).digest() == digest, "mark new fields of images with later(since_level=...)"
     decisions = [decode([bytes.fromhex(record) for record in case["records"]]) for case in read_json(FIRST_RELEASE)]
     assert {decision.digest() for decision in decisions if isinstance(decision, Decision)} == {
         "8f6df66c82f811dfc3b5c32f6c9a502ac07a9d38593431e37f22caac5e5ed9a7",
