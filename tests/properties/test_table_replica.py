@@ -13,6 +13,7 @@ from controlplane.core.routing.rows import MARKER_KEY, SETTINGS_KEY, EpochMarker
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.identifiers import Epoch, Seq, SlotId, Term
+from tests.helpers.shown_rows import shown_rows
 from tests.helpers.table_topics import TableTopic
 
 SLOT_COUNT = 4
@@ -100,14 +101,8 @@ foreign_steps = st.lists(
 
 def rows_shown(table: RoutingTable) -> dict[str, TableRow]:
     """The table's rows by key; slots that never had a row are left out."""
-    rows: list[TableRow] = [
-        table.settings,
-        *(slot for slot in table.slots if slot != Slot(slot.slot_id, None, (), Epoch(0))),
-        *table.nodes.values(),
-        *table.bundles.values(),
-        *table.namespaces.values(),
-    ]
-    return {key_of(row): row for row in rows}
+    without = {Slot(slot.slot_id, None, (), Epoch(0)) for slot in table.slots}
+    return {key_of(row): row for row in shown_rows(table) if row not in without}
 
 
 def committed(topic: TableTopic, epoch: int) -> dict[str, TableRow]:

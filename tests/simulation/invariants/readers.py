@@ -7,6 +7,7 @@ from controlplane.core.log.state import State
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.routing.rows import TableRow, key_of
 from controlplane.core.values.identifiers import Epoch, Term
+from tests.helpers.shown_rows import shown_rows
 from tests.simulation.invariants.verdicts import Verdicts
 
 FORWARD = "no reader's (term, epoch) falls"
@@ -47,11 +48,4 @@ class ReaderWatch:
 
 
 def _rows_in(table: RoutingTable) -> dict[str, TableRow]:
-    rows: list[TableRow] = [
-        table.settings,
-        *table.slots,
-        *table.nodes.values(),
-        *table.bundles.values(),
-        *table.namespaces.values(),
-    ]
-    return {key_of(row): row for row in rows}
+    return {key_of(row): row for row in shown_rows(table)}

@@ -6,7 +6,6 @@ or to the kinds, is asked for at each of these places.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -43,6 +42,7 @@ from controlplane.errors import InvariantViolationError
 from controlplane.inspection.past_states import table_of
 from tests.golden.frozen import RECORDS
 from tests.golden.samples import SAMPLES
+from tests.helpers.shown_rows import shown_rows
 from tests.helpers.tour import tour
 
 CORE = Path(__file__).parents[4] / "controlplane" / "core"
@@ -248,15 +248,6 @@ def rows_of_kind(kind: AnyRowKind) -> list[TableRow]:
     found = [row for key, row in table_rows().items() if split_key(key)[0] == kind.name]
     assert found, f"the tour ends without a row of kind {kind.name}: see tests/helpers/tour.py"
     return found[:3]
-
-
-def shown_rows(table: RoutingTable) -> list[Any]:
-    """All rows that a table shows, whichever field they are in."""
-    shown: list[Any] = []
-    for each in fields(table):
-        value = getattr(table, each.name)
-        shown += value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple) else [value]
-    return [row for row in shown if isinstance(row, get_args(TableRow))]
 
 
 def nodes_of(schema: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
