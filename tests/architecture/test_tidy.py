@@ -44,6 +44,18 @@ def test_the_page_on_architecture_names_every_room_of_the_core() -> None:
     assert sorted(named) == sorted(path.parent.name for path in (tidy.ROOT / "controlplane/core").glob("*/__init__.py"))
 
 
+def test_the_page_on_architecture_names_every_part_in_the_order_of_its_layers() -> None:
+    """A part stands below those that it may import; parts of one layer may stand in any order."""
+    page = (tidy.ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    table = page.split("| part | where |")[1].split("\n\n")[0]
+    named = re.findall(r"`controlplane/(\w+)(?:\.py|/)`", table)
+    contracts = tomllib.loads((tidy.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (layers,) = (each["layers"] for each in contracts["contracts"] if each["id"] == "layers")
+    level = {part: -number for number, layer in enumerate(layers) for part in re.split(r" [|:] ", layer)}
+    assert set(named) == level.keys()
+    assert [level[name] for name in named] == sorted(level[name] for name in named)
+
+
 def test_no_file_is_too_long() -> None:
     """A file is one room: a newcomer reads it in one go."""
     lengths = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in tidy.python_files()}
