@@ -143,10 +143,10 @@ def _rate_per_s(cluster: ClusterConfig, kafka: KafkaConfig, events: int, state: 
         began_s, done = time.perf_counter(), 0
         while done < events:
             done += input_reader.poll(100)
-            verdict = decide(state, input_reader.observations)
-            input_reader.decided(verdict)
-            if verdict.sealed is not None:
-                causes = [cause.kind.value for cause in verdict.sealed.decision.causes]
+            result = decide(state, input_reader.observations)
+            input_reader.decided(result)
+            if result.sealed is not None:
+                causes = [cause.kind.value for cause in result.sealed.decision.causes]
                 message = f"heartbeats alone led to a decision ({causes}): its cost would count as that of the intake"
                 raise InvariantViolationError(message)
         return done / (time.perf_counter() - began_s)

@@ -30,7 +30,6 @@ _POLL_MS: Final = 200
 _REPAIR_MS: Final = 5_000
 """How long a command waits for the leader to repair the table."""
 _BATCH: Final = 2_000
-_DECISIONS_PLACE: Final = DECISIONS_PLACE
 _FIRST_DECISIONS: Final = 64
 _FIRST_HEARTBEATS: Final = 256
 
@@ -86,15 +85,15 @@ def decisions_backwards(source: LogSource, before: int | None = None) -> Iterato
     Raises:
         LogUnavailableError: the log did not answer.
     """
-    oldest = source.reader.start_offsets(DECISIONS)[_DECISIONS_PLACE]
+    oldest = source.reader.start_offsets(DECISIONS)[DECISIONS_PLACE]
     log_id = log_id_of(source)
-    upper = source.reader.end_offsets(DECISIONS)[_DECISIONS_PLACE] if before is None else before
+    upper = source.reader.end_offsets(DECISIONS)[DECISIONS_PLACE] if before is None else before
     window = _FIRST_DECISIONS
     while upper > oldest:
         lower = max(oldest, upper - window)
         window *= 2
         stream = DecisionStream(log_id)
-        records = _read_range(source, _DECISIONS_PLACE, lower, upper)
+        records = _read_range(source, DECISIONS_PLACE, lower, upper)
         if lower > oldest:
             records = _from_first_of_log(records, stream)
         if records and lower > oldest:
@@ -156,12 +155,12 @@ def read_decisions(
     """
     if stream is None:
         stream = DecisionStream() if began is None else DecisionStream(began.state.log_id, Seq(began.state.seq + 1))
-    positions = source.reader.start_offsets(DECISIONS) if began is None else {_DECISIONS_PLACE: began.next_offset}
+    positions = source.reader.start_offsets(DECISIONS) if began is None else {DECISIONS_PLACE: began.next_offset}
     end = present_ends(source.reader, positions)
     offset = 0
     # Record by record, so that decisions before an unreadable one are yielded before the error is raised.
     for record in chain.from_iterable(drain(source.reader, positions, source.limits, end)):
-        if record.offset >= end[_DECISIONS_PLACE]:
+        if record.offset >= end[DECISIONS_PLACE]:
             break
         offset = record.offset
         yield from _assemble([record], stream)
@@ -177,7 +176,7 @@ class DecisionFollower:
         self._source = source
         self._stream = DecisionStream(log_id_of(source))
         reader = source.reader
-        reader.assign(reader.end_offsets(DECISIONS) if next_offset is None else {_DECISIONS_PLACE: next_offset})
+        reader.assign(reader.end_offsets(DECISIONS) if next_offset is None else {DECISIONS_PLACE: next_offset})
 
     def poll(self, timeout_ms: int) -> list[LoggedDecision]:
         """The decisions since the last call; empty after ``timeout_ms``."""

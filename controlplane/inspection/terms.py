@@ -17,7 +17,6 @@ from controlplane.ports import RawRecord
 from controlplane.topic_reading.decision_stream import DecisionStream
 from controlplane.topic_reading.drain import drain
 
-_PLACE: Final = DECISIONS_PLACE
 _FIRST_STEP: Final = 64
 
 
@@ -67,7 +66,7 @@ class _Log:
 
     def oldest_offset(self) -> int:
         """The first offset that is still kept."""
-        return self._source.reader.start_offsets(DECISIONS)[_PLACE]
+        return self._source.reader.start_offsets(DECISIONS)[DECISIONS_PLACE]
 
     def term_at(self, offset: int) -> tuple[Term, int]:
         """The term and the offset of the first record of the log at or after this offset; there has to be one."""
@@ -90,8 +89,8 @@ class _Log:
 
     def _records(self, offset: int) -> Iterator[RawRecord]:
         """The records from an offset to the known one, polled one by one, because few are needed."""
-        until = {_PLACE: self._known + 1}
-        batches = drain(self._source.reader, {_PLACE: offset}, self._source.limits, until, max_records=1)
+        until = {DECISIONS_PLACE: self._known + 1}
+        batches = drain(self._source.reader, {DECISIONS_PLACE: offset}, self._source.limits, until, max_records=1)
         return chain.from_iterable(batches)
 
 

@@ -22,7 +22,6 @@ from controlplane.topic_reading.foreign_records import ForeignRecords
 from controlplane.topic_reading.start_point import find_start_point, require_kept, require_stands
 from controlplane.topic_reading.unread import Unread
 
-_LOG: Final = DECISIONS_PLACE
 _MAX_RECORDS: Final = 500
 _CONFIRM_INTERVAL_MS: Final = 10_000
 """Least time between two checks for a recreated topic: a flood of another log's decisions must not cause one each."""
@@ -108,13 +107,13 @@ class LogFollower:
                 self.point = find_start_point(reader, self._clock)
                 self._recovered = True
             require_kept(reader, self.point.next_offset)
-            self._unread = Unread({_LOG: self.point.next_offset}, reader.end_offsets(DECISIONS))
+            self._unread = Unread({DECISIONS_PLACE: self.point.next_offset}, reader.end_offsets(DECISIONS))
         except BaseException:
             reader.close()
             raise
         self._stream = DecisionStream(self.state.log_id, Seq(self.state.seq + 1), self._foreign)
         self._read_offset = self.point.next_offset
-        reader.assign({_LOG: self.point.next_offset})
+        reader.assign({DECISIONS_PLACE: self.point.next_offset})
         return reader
 
     def _confirm_log(self) -> None:

@@ -242,15 +242,15 @@ class InputReader:
         self._refusals.extend(refused)
         self._refusals = _bounded([refusal for refusal in self._refusals if not is_written(state, refusal)])
 
-    def decided(self, verdict: DecideResult) -> None:
+    def decided(self, result: DecideResult) -> None:
         """Keep the observations that deciding on them has left.
 
         The inputs that the decision takes up stay pending: :meth:`catch_up_with` drops them after the commit.
         """
-        if verdict.sealed is None:
-            self._observations = verdict.observations
+        if result.sealed is None:
+            self._observations = result.observations
         else:
-            self._observations = replace(verdict.observations, pending=self._observations.pending)
+            self._observations = replace(result.observations, pending=self._observations.pending)
 
     def take_refusals(self) -> list[Refusal]:
         """Remove and return the refusals whose dead letters may not be written yet; the leader writes them."""

@@ -25,7 +25,6 @@ from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
 from controlplane.topic_reading.drain import ReadLimits, drain
 
-_LOG: Final = DECISIONS_PLACE
 _MAX_PARTS: Final = 16
 _MAX_RECORDS: Final = 32
 
@@ -83,7 +82,7 @@ def require_kept(reader: LogReader, offset: int) -> None:
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: the log begins later.
     """
-    first = reader.start_offsets(DECISIONS)[_LOG]
+    first = reader.start_offsets(DECISIONS)[DECISIONS_PLACE]
     if first > offset:
         message = f"topic {DECISIONS} begins at offset {first}, but {offset} is needed: decisions were deleted"
         raise LogContinuityError(message)
@@ -121,7 +120,7 @@ def point_of(reader: LogReader, clock: Clock, snapshot: StoredSnapshot) -> LogPo
 
 def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[Decision, int]:
     """The decision at the offset that the snapshot names for its last decision, and the offset of its last record."""
-    first, end = reader.start_offsets(DECISIONS)[_LOG], reader.end_offsets(DECISIONS)[_LOG]
+    first, end = reader.start_offsets(DECISIONS)[DECISIONS_PLACE], reader.end_offsets(DECISIONS)[DECISIONS_PLACE]
     if first == end:
         message = (
             f"topic {DECISIONS} is empty, but {SNAPSHOTS} holds a state of seq {header.seq} of log {header.log_id!r}: "
@@ -138,7 +137,7 @@ def require_stands(reader: LogReader, clock: Clock, point: LogPoint) -> None:
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: the topic holds something else there: it was recreated.
     """
-    first, end = reader.start_offsets(DECISIONS)[_LOG], reader.end_offsets(DECISIONS)[_LOG]
+    first, end = reader.start_offsets(DECISIONS)[DECISIONS_PLACE], reader.end_offsets(DECISIONS)[DECISIONS_PLACE]
     if point.last_decision_offset < max(first, 0):
         return
     state = point.state
@@ -173,7 +172,7 @@ def _decision_at(
         raise InvalidInputError(DAMAGED, f"its last decision was at {place}, but the log keeps {first} to {end}")
     assembler = DecisionAssembler(None, *name)
     limits = ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
-    for records in drain(reader, {_LOG: offset}, limits, {_LOG: end}, _MAX_RECORDS):
+    for records in drain(reader, {DECISIONS_PLACE: offset}, limits, {DECISIONS_PLACE: end}, _MAX_RECORDS):
         for record in records:
             try:
                 decision = assembler.add(record.value, record.key)

@@ -17,7 +17,6 @@ from controlplane.ports import LogReader, PolledBatch, RawRecord
 from controlplane.topic_reading.foreign_records import ForeignRecords
 from controlplane.topic_reading.unread import Unread
 
-_PLACE: Final = TABLE_PLACE
 _MAX_RECORDS: Final = 2_000
 _AT_ONCE: Final = 3
 """The number of rebuilds in a row that may follow each other without a wait."""
@@ -116,12 +115,12 @@ class TableFollower:
             InvariantViolationError: a leader committed rows that are not a valid table.
         """
         if self._next_offset is None:
-            self._next_offset = self._reader.start_offsets(ROUTING_TABLE)[_PLACE]
+            self._next_offset = self._reader.start_offsets(ROUTING_TABLE)[TABLE_PLACE]
         if self._unread is None and self._wants_end:
             self._unread = self._up_to_present_end(self._next_offset)
             self._wants_end = False
         if not self._assigned:
-            self._reader.assign({_PLACE: self._next_offset})
+            self._reader.assign({TABLE_PLACE: self._next_offset})
             self._assigned = True
         try:
             batch = self._reader.poll(_MAX_RECORDS, timeout_ms)
@@ -150,7 +149,7 @@ class TableFollower:
 
     def _up_to_present_end(self, next_offset: int) -> Unread:
         try:
-            return Unread({_PLACE: next_offset}, self._reader.end_offsets(ROUTING_TABLE))
+            return Unread({TABLE_PLACE: next_offset}, self._reader.end_offsets(ROUTING_TABLE))
         except PrerequisiteError as error:
             # The topic existed when reading began, so it is being deleted and recreated: its absence is temporary.
             raise LogUnavailableError(str(error)) from error
@@ -164,7 +163,7 @@ class TableFollower:
         if self._unread is not None:
             self._unread.take(batch)
         is_reached = self._unread is not None and not self._unread.places
-        if not is_reached and _PLACE not in batch.ended:
+        if not is_reached and TABLE_PLACE not in batch.ended:
             # Rows without a table may be those of a foreign writer, during which Kafka never reports an end.
             self._wants_end = self._wants_end or (bool(batch.records) and not shows_table)
             return False

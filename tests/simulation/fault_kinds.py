@@ -48,7 +48,7 @@ class FaultKind(Enum):
     NODE_SLOW = "node's network slow"
     LEASE_STORE_CLOCK_STEPPED = "lease store's clock stepped"
     PARTITIONS_ADDED = "partitions added to heartbeats"
-    CONTROLLER_DEAF = "controller writes to Kafka and reads nothing"
+    CONTROLLER_READS_NOTHING = "controller writes to Kafka and reads nothing"
     NODE_WITHOUT_TABLE = "node writes heartbeats and reads no table"
     LEASE_STORE_REFUSES = "lease store refuses login or request"
     FOREIGN_RECORDS = "garbage in every topic"

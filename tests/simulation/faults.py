@@ -19,7 +19,7 @@ from tests.simulation.world import World
 HEALED_MS: Final = 13_000
 """By when everything works again."""
 _USUAL_SLOWEST_MS: Final = 3
-_LONGEST_DEAFNESS_MS: Final = 6 * LEASE.duration_ms
+_LONGEST_WITHOUT_READS_MS: Final = 6 * LEASE.duration_ms
 """A leader leads on for half of that."""
 
 
@@ -105,7 +105,9 @@ class Injector:
             kinds.NODE_SLOW: lambda choose, _: self._slow(choose, self._node(choose)),
             kinds.LEASE_STORE_CLOCK_STEPPED: self._step_leases,
             kinds.PARTITIONS_ADDED: self._add_partitions,
-            kinds.CONTROLLER_DEAF: partial(self._hold_back, ALL_THAT_A_CONTROLLER_FOLLOWS, _LONGEST_DEAFNESS_MS),
+            kinds.CONTROLLER_READS_NOTHING: partial(
+                self._hold_back, ALL_THAT_A_CONTROLLER_FOLLOWS, _LONGEST_WITHOUT_READS_MS
+            ),
             kinds.NODE_WITHOUT_TABLE: lambda choose, _: self._hold_back(TABLE, 6_000, choose, self._node(choose)),
             kinds.LEASE_STORE_REFUSES: self._refuse_leases,
             kinds.FOREIGN_RECORDS: lambda choose, _: throw_foreign_records(world, choose),

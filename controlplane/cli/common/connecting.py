@@ -32,7 +32,7 @@ def reach(what: str, timeout_s: float, attempt: Callable[[], T]) -> T:
     Raises:
         UnreachableError: the time is over; the message contains the last error.
     """
-    patience = Retrying(
+    retrying = Retrying(
         retry=retry_if_exception_type(RetryableError),
         wait=wait_exponential(multiplier=0.25, max=LONGEST_WAIT_S),
         stop=stop_after_delay(timeout_s),
@@ -45,7 +45,7 @@ def reach(what: str, timeout_s: float, attempt: Callable[[], T]) -> T:
 
     try:
         with telling(waiting):
-            return patience(attempt)
+            return retrying(attempt)
     except RetryableError as error:
         raise UnreachableError(
             f"{what} did not answer for {timeout_s:.0f} s (--connect-timeout): "

@@ -28,9 +28,9 @@ class FixedIntake:
     def __init__(self, observations: Observations) -> None:
         self.observations = observations
 
-    def decided(self, verdict: DecideResult) -> None:
+    def decided(self, result: DecideResult) -> None:
         """Keep what is left to be looked at."""
-        self.observations = verdict.observations
+        self.observations = result.observations
 
     def take_refusals(self) -> list[Refusal]:
         """Every input is in order."""

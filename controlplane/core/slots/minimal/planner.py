@@ -124,8 +124,8 @@ def _refuse_nonsense(problem: PlacementProblem) -> None:
                 f"placement: node {node.node_id!r} has weight {node.weight} and capacity {node.capacity}; "
                 "neither may be negative"
             )
-    wishes = {pin.slot_id for pin in problem.pins} | {exclusion.slot_id for exclusion in problem.exclusions}
-    unknown = wishes.difference(slot_ids) if wishes else wishes
+    ordered = {pin.slot_id for pin in problem.pins} | {exclusion.slot_id for exclusion in problem.exclusions}
+    unknown = ordered.difference(slot_ids) if ordered else ordered
     if unknown:
         raise InvariantViolationError(f"placement: pins or exclusions of slots {sorted(unknown)}, which do not exist")
 

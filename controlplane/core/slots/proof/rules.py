@@ -164,9 +164,9 @@ class Rules:
 
         If room is short, some slots have one less, from which the number follows.
         """
-        wished = self.problem.rules.replica_count
-        short = sizes[sizes < np.minimum(self.possible, wished)]
-        return int(short.min()) + 1 if len(short) else wished
+        wanted = self.problem.rules.replica_count
+        short = sizes[sizes < np.minimum(self.possible, wanted)]
+        return int(short.min()) + 1 if len(short) else wanted
 
 
 def cells(matrix: Matrix) -> tuple[Vector, Vector]:
