@@ -9,6 +9,7 @@
     ├── PlacementRefusedError            leave the slot table as it is: the policy cannot make one from its input
     ├── InvalidInputError                refuse this one input (dead letter) and continue with the next
     ├── StopError                        stop the process and find the cause: continuing would do harm
+    │   ├── SupersededError              another process has joined under this node's name
     │   ├── InvariantViolationError      our own state contradicts itself
     │   ├── LogContinuityError           the log is not the one that was read before (recreated, gap, broken chain)
     │   ├── UnsupportedFeatureLevelError the log was written by a newer version
@@ -16,6 +17,7 @@
     └── UserError                        change the call, the configuration or the machine
         ├── ConfigurationError           a setting is wrong or contradicts another
         │   └── NotAllowedError          Kafka denies this principal the operation
+        ├── UnroutableError              a lookup needs a newer version of this process, or asks for an unknown address
         ├── MissingExtraError            an optional part of the package is not installed
         └── PrerequisiteError            something outside the package is missing (Java, a free port, a folder)
 
@@ -44,8 +46,7 @@ class LeaseStoreUnavailableError(RetryableError):
 class NoRouteError(RetryableError):
     """The routing table has no node for this key (yet).
 
-    There is no table, no owner at the moment, no such namespace, or a newer version wrote the row; the message says
-    which.
+    There is no table, no owner at the moment, or no such namespace; the message says which.
     """
 
 
@@ -74,6 +75,10 @@ class InvalidInputError(ControlPlaneError):
 
 class StopError(ControlPlaneError):
     """Continuing would do harm: stop, inform the operator, change nothing."""
+
+
+class SupersededError(StopError):
+    """Another process has joined under this node's name: this process must end, and must not join again."""
 
 
 class InvariantViolationError(StopError):
@@ -125,6 +130,10 @@ class NotAllowedError(ConfigurationError):
             "role needs it, and a super user of Kafka gives the role with "
             f"'controlplane acls apply --principal ROLE={grantee}'"
         )
+
+
+class UnroutableError(UserError):
+    """Waiting does not help this lookup: a newer version wrote the row, or the node has no address of that name."""
 
 
 class PrerequisiteError(UserError):

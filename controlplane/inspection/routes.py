@@ -12,7 +12,7 @@ def slot_route(table: RoutingTable, key: str) -> Record:
     """A key's slot in one table, and how it is computed.
 
     Raises:
-        NoRouteError: this version cannot read the row of the slot, or the settings.
+        UnroutableError: this version cannot read the row of the slot, or the settings.
     """
     slot = table.slot_for(key)
     settings = table.settings
@@ -35,7 +35,8 @@ def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Rec
     """A key's bundle in one table, and how it is computed.
 
     Raises:
-        NoRouteError: the namespace is not in the table, or this version cannot read the row of the bundle.
+        NoRouteError: the namespace is not in the table.
+        UnroutableError: this version cannot read the row of the bundle.
     """
     bundle = table.bundle_for(namespace, key)
     return {

@@ -16,7 +16,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.session.messages import DrainAsked, LeaveAsked
 from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.core.values.identifiers import Epoch, SlotId
-from controlplane.errors import FencedError
+from controlplane.errors import SupersededError
 from controlplane.node.callbacks import Access, NodeCallbacks, Ownership
 from controlplane.node.description import NodeDescription, NodeLoad
 from controlplane.node.load_thread import LoadThread
@@ -120,7 +120,7 @@ class NodeAgent:
         while not asked:
             try:
                 self.check()
-            except FencedError:
+            except SupersededError:
                 break
             pause.wait(_SIGNAL_POLL_S)
         self.stop()
@@ -162,7 +162,7 @@ class NodeAgent:
         """Raise the error that ended the agent, if any.
 
         Raises:
-            FencedError: a greater incarnation of this node has joined.
+            SupersededError: a greater incarnation of this node has joined.
             BaseException: a callback's error, or a log that cannot be followed.
         """
         if self._shared.failure is not None:

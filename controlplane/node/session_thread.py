@@ -22,7 +22,7 @@ from controlplane.core.session.node_session import FINAL_STATES, NodeSession, Se
 from controlplane.core.slots.reports import SlotSettings
 from controlplane.core.values.identifiers import Incarnation
 from controlplane.core.values.machine import Woke
-from controlplane.errors import ConfigurationError, FencedError, LogUnavailableError
+from controlplane.errors import ConfigurationError, LogUnavailableError, SupersededError
 from controlplane.node.description import join_record
 from controlplane.node.session_log import SessionLog
 from controlplane.node.shared import Shared
@@ -74,7 +74,7 @@ class SessionThread:
         """Drive the session until the node has left, or is to stop.
 
         Raises:
-            FencedError: a greater incarnation of this node has joined.
+            SupersededError: a greater incarnation of this node has joined.
         """
         shared, session = self._shared, self._session
         wake_at_ms: int | None = 0
@@ -95,7 +95,7 @@ class SessionThread:
                 f"another process has joined as node {shared.node.node_id!r}, so this process no longer serves and has "
                 "to end; if both are meant to run, give each a node id of its own"
             )
-            raise FencedError(message)
+            raise SupersededError(message)
 
     def send(self, topic: str, payload: InputPayload, on_delivery: Callable[[Delivery], None] | None = None) -> None:
         """Append a record of this node; it is given up if that does not succeed in time."""

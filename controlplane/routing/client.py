@@ -91,6 +91,7 @@ class RoutingClient:
 
         Raises:
             NoRouteError: there is no table yet, or the key's slot has no leader at the moment; try again.
+            UnroutableError: a newer version wrote a row that the answer needs; upgrade this process.
         """
         return route_in(self._present_table(), key)
 
@@ -99,6 +100,7 @@ class RoutingClient:
 
         Raises:
             NoRouteError: there is no table yet, no such namespace, or no owner at the moment; try again.
+            UnroutableError: a newer version wrote a row that the answer needs; upgrade this process.
         """
         return bundle_route_in(self._present_table(), namespace, key)
 

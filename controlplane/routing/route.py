@@ -6,7 +6,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.routing.rows import node_key
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch, NodeId, SlotId, Term
-from controlplane.errors import NoRouteError
+from controlplane.errors import NoRouteError, UnroutableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Route:
         """The node's address of that name.
 
         Raises:
-            NoRouteError: the node has none.
+            UnroutableError: the node has none.
         """
         return _named(self.addresses, name, self.node_id)
 
@@ -62,7 +62,7 @@ class BundleRoute:
         """The node's address of that name.
 
         Raises:
-            NoRouteError: the node has none.
+            UnroutableError: the node has none.
         """
         return _named(self.addresses, name, self.node_id)
 
@@ -71,7 +71,8 @@ def route_in(table: RoutingTable, key: bytes | str) -> Route:
     """The route of a key in one table.
 
     Raises:
-        NoRouteError: the key's slot has no leader in this epoch, or a newer version wrote its row or its leader's.
+        NoRouteError: the key's slot has no leader in this epoch.
+        UnroutableError: a newer version wrote its row or its leader's.
     """
     slot = table.slot_for(key)
     if slot.leader is None:
@@ -84,8 +85,8 @@ def bundle_route_in(table: RoutingTable, namespace: str, key: bytes | str) -> Bu
     """The route of a namespace's key in one table.
 
     Raises:
-        NoRouteError: there is no such namespace, the key's bundle has no owner in this epoch, or a newer version wrote
-            its row or its owner's.
+        NoRouteError: there is no such namespace, or the key's bundle has no owner in this epoch.
+        UnroutableError: a newer version wrote its row or its owner's.
     """
     bundle = table.bundle_for(namespace, key)
     if bundle.owner is None:
@@ -104,4 +105,4 @@ def _named(addresses: tuple[Address, ...], name: str, node_id: NodeId) -> Addres
         if address.name == name:
             return address
     known = ", ".join(address.name for address in addresses) or "none at all"
-    raise NoRouteError(f"node {node_id!r} has no address {name!r}, it has {known}")
+    raise UnroutableError(f"node {node_id!r} has no address {name!r}, it has {known}")

@@ -15,7 +15,7 @@ from controlplane.config import ROUTING_TABLE
 from controlplane.core.bundles.bundle import Bundle
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.operations.slot_numbers import counted, slot_ranges
-from controlplane.errors import ConfigurationError, FencedError
+from controlplane.errors import ConfigurationError, SupersededError
 from controlplane.node import NodeAgent, NodeCallbacks, SlotChanged, SlotGained, SlotLost
 
 _CHECK_INTERVAL_S = 0.5
@@ -88,7 +88,7 @@ def run(
                 while not stop.wait(_CHECK_INTERVAL_S):
                     agent.check()
             agent.check()
-        except FencedError:
+        except SupersededError:
             return ExitStatus.FAILED  # the agent's log has told it
     return ExitStatus.DONE
 

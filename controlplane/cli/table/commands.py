@@ -31,7 +31,7 @@ from controlplane.cli.table.suppositions import GRAMMAR, parse_supposition
 from controlplane.config import ROUTING_TABLE
 from controlplane.core.intents.intent import TRUE, IntentKind
 from controlplane.core.log.state import State
-from controlplane.errors import ConfigurationError, NoRouteError
+from controlplane.errors import ConfigurationError, NoRouteError, UnroutableError
 from controlplane.inspection import readers, routes, states, table_standing, tables
 from controlplane.inspection.holds import read_holds
 from controlplane.inspection.past_states import Measure, Moment, refuse_lost_log, replay, table_of
@@ -172,7 +172,7 @@ def route(invocation: Invocation, *, key: str, namespace: str | None, output_for
             found, served = routes.slot_route(current, key), "leader"
         else:
             found, served = routes.bundle_route(current, namespace, key), "owner"
-    except NoRouteError as error:
+    except (NoRouteError, UnroutableError) as error:
         click.echo(str(error), err=True)
         return ExitStatus.FAILED
     if output_format is OutputFormat.JSON:

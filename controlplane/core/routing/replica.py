@@ -38,7 +38,7 @@ from controlplane.core.routing.topic_image import MarkerOutcome, TopicImage, che
 from controlplane.core.slots.rows import SLOT_ROWS
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, NamespaceName, NodeId, Seq, Term
-from controlplane.errors import InvariantViolationError, LogContinuityError, NoRouteError
+from controlplane.errors import InvariantViolationError, LogContinuityError, NoRouteError, UnroutableError
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class RoutingTable:
         """The slot of a key; bytes are decoded as UTF-8.
 
         Raises:
-            NoRouteError: a newer version wrote the slot's row.
+            UnroutableError: a newer version wrote the slot's row.
         """
         text = key if isinstance(key, str) else key.decode("utf-8")
         slot = self.slots[slot_of(text, self.settings.slot_count, self.settings.hash_function)]
@@ -86,7 +86,8 @@ class RoutingTable:
         """The bundle of a namespace that covers a key; bytes are decoded as UTF-8.
 
         Raises:
-            NoRouteError: the namespace is not in this table, or a newer version wrote the bundle's row.
+            NoRouteError: the namespace is not in this table.
+            UnroutableError: a newer version wrote the bundle's row.
             InvariantViolationError: no bundle covers the key, or several do.
         """
         ranges = self._ranges.get(namespace)
@@ -114,12 +115,12 @@ class RoutingTable:
             name: the row's key.
 
         Raises:
-            NoRouteError: a newer version wrote it.
+            UnroutableError: a newer version wrote it.
         """
         problem = self.unreadable.get(name)
         if problem is not None:
             message = f"row {name!r} of epoch {self.epoch} was written by a newer version: upgrade this one ({problem})"
-            raise NoRouteError(message)
+            raise UnroutableError(message)
 
     def _require_readable_bundles(self, namespace: NamespaceName) -> None:
         for name in self.unreadable:

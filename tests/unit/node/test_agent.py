@@ -12,7 +12,7 @@ from controlplane.config import HEARTBEATS, LOAD_REPORTS
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.session.node_session import SessionSettings, SessionState
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import FencedError
+from controlplane.errors import SupersededError
 from controlplane.node import (
     Access,
     NodeAgent,
@@ -201,7 +201,7 @@ def test_a_process_that_was_replaced_stops_for_good(fleet: Fleet) -> None:
     assert older.ownership(3).access is Access.MOVED
     poll_until(lambda: older.state is SessionState.SUPERSEDED)
     poll_until(lambda: raises(older))
-    with pytest.raises(FencedError):
+    with pytest.raises(SupersededError):
         older.check()
 
 
@@ -264,6 +264,6 @@ def raises(agent: NodeAgent) -> bool:
     """Whether the agent has ended by an error."""
     try:
         agent.check()
-    except (FencedError, ZeroDivisionError):
+    except (SupersededError, ZeroDivisionError):
         return True
     return False

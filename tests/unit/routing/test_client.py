@@ -12,7 +12,7 @@ from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.routing.hashing import bundle_hash, slot_of
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.addresses import Address
-from controlplane.errors import LogContinuityError, LogUnavailableError, NoRouteError
+from controlplane.errors import LogContinuityError, LogUnavailableError, NoRouteError, UnroutableError
 from controlplane.ports import OutgoingRecord
 from controlplane.routing import RoutingClient
 from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
@@ -72,7 +72,7 @@ def test_a_key_is_routed_to_its_slot_leader(setting: Setting) -> None:
     assert (route.node_id, route.followers, route.addresses) == ("a", ("b",), (KV,))
     assert (route.term, route.epoch, route.leader_epoch) == (3, 1, 1)
     assert route.address("kv") == KV
-    with pytest.raises(NoRouteError, match="no address 'admin', it has kv"):
+    with pytest.raises(UnroutableError, match="no address 'admin', it has kv"):
         route.address("admin")
 
 
@@ -200,7 +200,7 @@ def test_a_route_to_a_node_whose_row_a_newer_version_wrote_says_so(setting: Sett
     setting.read()
     keys = {slot_of(key, 4, HashFunction.CRC32C): key for key in map(str, range(100))}
     assert setting.client.route(keys[1]).node_id == "a"
-    with pytest.raises(NoRouteError, match=r"'main/node/b' of epoch 1 was written by a newer version: upgrade"):
+    with pytest.raises(UnroutableError, match=r"'main/node/b' of epoch 1 was written by a newer version: upgrade"):
         setting.client.route(keys[0])
 
 

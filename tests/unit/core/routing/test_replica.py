@@ -22,7 +22,7 @@ from controlplane.core.routing.rows import (
 )
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch, Seq, Term
-from controlplane.errors import InvariantViolationError, LogContinuityError, NoRouteError
+from controlplane.errors import InvariantViolationError, LogContinuityError, NoRouteError, UnroutableError
 from tests.helpers.table_topics import TableTopic, TopicRecord
 
 MARKER = MARKER_KEY.encode()
@@ -283,12 +283,12 @@ def test_a_row_of_a_newer_version_makes_its_key_unroutable_and_no_other() -> Non
     assert table.unreadable.keys() == {key.decode() for key in newer}
     lost = next(key for key in map(str, range(1_000)) if slot_of(key, 8, HashFunction.CRC32C) == 3)
     kept = next(key for key in map(str, range(1_000)) if slot_of(key, 8, HashFunction.CRC32C) == 4)
-    with pytest.raises(NoRouteError, match=r"'main/slot/3' of epoch 3 was written by a newer version: upgrade"):
+    with pytest.raises(UnroutableError, match=r"'main/slot/3' of epoch 3 was written by a newer version: upgrade"):
         table.slot_for(lost)
     assert table.slot_for(kept).leader == "a"
     below = next(key for key in map(str, range(1_000)) if bundle_hash(key) < bundles[0].upper)
     above = next(key for key in map(str, range(1_000)) if bundle_hash(key) >= bundles[1].lower)
-    with pytest.raises(NoRouteError, match="newer version"):
+    with pytest.raises(UnroutableError, match="newer version"):
         table.bundle_for("kv", below)
     assert table.bundle_for("kv", above) == bundles[1]
 
