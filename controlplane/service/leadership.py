@@ -131,7 +131,8 @@ class Leadership:
         self._input_reader.decided(result)
         if result.sealed is None:
             self._last_observations = self._input_reader.observations
-            return None
+            # Here and not only where nothing was read: heartbeats of many nodes leave no poll without a record.
+            return None if self._repair_due is None else self._repair(self._repair_due)
         return self.commit(result.sealed)
 
     def watch_table(self, watch: TableWatch) -> None:
