@@ -119,7 +119,9 @@ class TableWatch:
         marker = self.image.last_marker
         check_marker(marker, led)
         is_shown = marker is not None and marker.epoch == led.epoch
-        own = self._own_epochs.look(now_ms, is_shown=is_shown, has_moved=self._has_more, is_at_end=self._is_at_end)
+        own = self._own_epochs.look(
+            now_ms, led.epoch, is_shown=is_shown, has_moved=self._has_more, is_at_end=self._is_at_end
+        )
         match own:
             case OwnEpoch.AWAITED:
                 return None

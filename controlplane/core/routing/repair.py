@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from controlplane.core.routing.topic_image import TopicImage
+from controlplane.core.values.identifiers import Epoch
 
 _FIRST_WAIT_MS: Final = 1_000
 _LONGEST_WAIT_MS: Final = 64_000
@@ -45,7 +46,7 @@ class OwnEpoch(Enum):
     SHOWN = "shown"
     """Its marker was read. All its rows precede the marker."""
     AWAITED = "awaited"
-    """It was committed but not read yet, and records of the topic still arrive or did recently."""
+    """It was committed but not read yet, and the topic is still being read to its end or was recently."""
     OVERDUE = "overdue"
     """It did not arrive in time. The reader may be the cause, so the topic has to be read again with a new one."""
     MISSING = "missing"
@@ -64,28 +65,31 @@ class OwnEpochWatch:
         """
         self._stall_limit_ms = stall_limit_ms
         self._moved_at_ms = now_ms
-        self._was_read_anew = False
+        self._read_anew_for: Epoch | None = None
 
-    def look(self, now_ms: int, *, is_shown: bool, has_moved: bool, is_at_end: bool) -> OwnEpoch:
+    def look(self, now_ms: int, epoch: Epoch, *, is_shown: bool, has_moved: bool, is_at_end: bool) -> OwnEpoch:
         """The state of the last epoch. After ``OVERDUE`` the topic has to be read again from its start.
 
         Args:
             now_ms: time of the last reading.
+            epoch: the leader's last epoch.
             is_shown: whether the last marker of the topic is that of the leader's last epoch.
             has_moved: whether the last reading returned a record.
-            is_at_end: whether the topic was read to its end.
+            is_at_end: whether the topic was read to the end that it had when reading from its start began.
         """
-        if has_moved or is_shown:
-            # While the last epoch is shown, the time limit for the next one does not run.
+        if is_shown or (has_moved and not is_at_end):
+            # While the last epoch is shown, the time limit for the next one does not run. Records behind the end that
+            # was asked for do not count as progress: a foreign writer can go on for ever.
             self._moved_at_ms = now_ms
         if is_shown:
-            self._was_read_anew = False
+            self._read_anew_for = None
             return OwnEpoch.SHOWN
         if now_ms - self._moved_at_ms < self._stall_limit_ms:
             return OwnEpoch.AWAITED
-        if self._was_read_anew and is_at_end:
+        # The end was asked for after this epoch's commit. A later epoch may still stand behind that end.
+        if self._read_anew_for == epoch and is_at_end:
             return OwnEpoch.MISSING
-        self._moved_at_ms, self._was_read_anew = now_ms, True
+        self._moved_at_ms, self._read_anew_for = now_ms, epoch
         return OwnEpoch.OVERDUE
 
 

@@ -18,7 +18,7 @@ from controlplane.core.verification.log_verification import LogVerification
 from controlplane.errors import LogContinuityError
 from controlplane.inspection.auditing import Auditor
 from controlplane.ports import OutgoingRecord
-from controlplane.service import publisher
+from controlplane.service import publisher, table_watch
 from controlplane.testing import MemoryEventWriter, MemoryLogReader
 from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
 from tests.helpers.polling import poll_until
@@ -100,6 +100,30 @@ def test_foreign_rows_beyond_one_transaction_keep_no_term_shut(monkeypatch: pyte
         assert len(table_repairs(world)) == 3
         assert max(removed_at_once(world)) == 5
         assert_log_is_whole(world)
+
+
+def test_a_term_opened_without_republishing_is_repaired_beside_a_writer_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The topic was made again and has no marker of the leader's; a foreign writer never lets it come to rest."""
+    monkeypatch.setattr(publisher, "_MOST_FOREIGN_KEYS", 5)
+    monkeypatch.setattr(table_watch, "STALL_LIMIT_MS", 300)
+    with MemoryCluster() as world:
+        first = world.start("c1")
+        world.join("n1")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        first.end()
+        world.broker.create_topic(world.cluster.topic(ROUTING_TABLE))
+        for number in range(12):
+            world.send(ROUTING_TABLE, f"foreign {number}", b"garbage")
+
+        def is_repaired_beside_the_writer() -> bool:
+            world.send(ROUTING_TABLE, "foreign 0", b"garbage")
+            return bool(table_repairs(world))
+
+        world.start("c2")
+        world.wait_until(is_repaired_beside_the_writer)
+        assert len({decision.term for decision in world.decisions()}) == 2
 
 
 def test_a_first_leader_begins_among_more_foreign_rows_than_one_transaction_can_remove(

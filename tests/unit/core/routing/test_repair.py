@@ -1,8 +1,10 @@
 """When a leader's epoch is missing in the topic of the table, and how often a damaged table is written again."""
 
 from controlplane.core.routing.repair import OwnEpoch, OwnEpochWatch, RepairPace
+from controlplane.core.values.identifiers import Epoch
 
 STALL_MS = 10_000
+EPOCH = Epoch(7)
 
 
 def _repairs(pace: RepairPace, begin_ms: int, end_ms: int) -> list[int]:
@@ -26,7 +28,7 @@ def test_damage_after_a_quiet_time_is_repaired_at_once() -> None:
 
 def _look(watch: OwnEpochWatch, now_ms: int, *, has_moved: bool = False, is_at_end: bool = False) -> OwnEpoch:
     """A look at a topic that does not show the leader's epoch."""
-    return watch.look(now_ms, is_shown=False, has_moved=has_moved, is_at_end=is_at_end)
+    return watch.look(now_ms, EPOCH, is_shown=False, has_moved=has_moved, is_at_end=is_at_end)
 
 
 def test_an_epoch_is_missing_only_after_the_topic_was_read_anew_to_its_end() -> None:
@@ -45,6 +47,22 @@ def test_an_epoch_is_awaited_while_the_topic_moves() -> None:
     watch = OwnEpochWatch(0, STALL_MS)
     for now_ms in range(0, 10 * STALL_MS, STALL_MS):
         assert _look(watch, now_ms, has_moved=True) is OwnEpoch.AWAITED
-    assert watch.look(10 * STALL_MS, is_shown=True, has_moved=False, is_at_end=True) is OwnEpoch.SHOWN
+    assert watch.look(10 * STALL_MS, EPOCH, is_shown=True, has_moved=False, is_at_end=True) is OwnEpoch.SHOWN
     assert _look(watch, 11 * STALL_MS - 1, is_at_end=True) is OwnEpoch.AWAITED
     assert _look(watch, 11 * STALL_MS, is_at_end=True) is OwnEpoch.OVERDUE
+
+
+def test_a_writer_that_goes_on_hides_no_missing_epoch() -> None:
+    """The leader's epoch stands before the end that was asked for after its commit, or nowhere."""
+    watch = OwnEpochWatch(0, STALL_MS)
+    looks = [_look(watch, now_ms, has_moved=True, is_at_end=True) for now_ms in range(200, 2 * STALL_MS + 200, 200)]
+    assert looks.count(OwnEpoch.OVERDUE) == 1
+    assert looks[-1] is OwnEpoch.MISSING
+
+
+def test_an_epoch_that_was_committed_after_the_topic_was_read_anew_is_not_missing() -> None:
+    """Its marker may stand behind the end that was asked for before its commit: the end is asked for again."""
+    watch = OwnEpochWatch(0, STALL_MS)
+    assert _look(watch, STALL_MS, has_moved=True, is_at_end=True) is OwnEpoch.OVERDUE
+    later = watch.look(2 * STALL_MS, Epoch(EPOCH + 1), is_shown=False, has_moved=True, is_at_end=True)
+    assert later is OwnEpoch.OVERDUE
