@@ -173,6 +173,7 @@ class Controller:
             components.input_reader.poll(_POLL_MS)
         components.input_reader.follow_partitions(components.follower.state)
         components.input_reader.catch_up_with(components.follower.state)
+        components.input_reader.drop_oldest_refusals()
         self._show(components.follower.state, leading=False)
         if self._keeper is not None:
             # Checked before this controller can fence a leader: one that cannot decide must end instead of standing by.

@@ -33,6 +33,8 @@ The *term opened* event records the offsets, so that the audit begins at the sam
 _LOOK_BACK_RECORDS: Final = 100_000
 """More than a window of one partition holds. Not a duration, because brokers' clocks may differ or be set."""
 _REFUSALS_KEPT: Final = 10_000
+"""By a standby, which may follow for days beside a foreign writer. A leader keeps all until it has written them."""
+_DROPS_LOGGED_EVERY_MS: Final = 10_000
 _REFUSED_BYTES_KEPT: Final = 64_000_000
 """Limit of all refusals together. A standby keeps them until a leader has written their dead letters, and a foreign
 writer can put garbage into each. Beyond this limit the older ones are kept without their bytes."""
@@ -60,6 +62,8 @@ class InputReader:
         self._observations = Observations()
         self._observed_from: Mapping[TopicPartition, int] = {}
         self._refusals: list[Refusal] = []
+        self._dropped_refusals = 0
+        self._drops_logged_at_ms: int | None = None
         self._caught_up_with: tuple[Seq, Observations] | None = None
         self._heard_at_ms = clock.monotonic_ms()
 
@@ -230,7 +234,10 @@ class InputReader:
         _log.warning("inputs wait for decisions", pending=pending, read_on=not holds_back)
 
     def catch_up_with(self, state: State) -> None:
-        """Validate heartbeats, drop the inputs that decisions have taken up, and the refusals with a written letter."""
+        """Validate heartbeats, drop the inputs that decisions have taken up, and the refusals with a written letter.
+
+        A standby calls :meth:`drop_oldest_refusals` after it.
+        """
         if (
             self._caught_up_with is not None
             and self._caught_up_with[0] == state.seq
@@ -241,6 +248,25 @@ class InputReader:
         self._caught_up_with = (state.seq, self._observations)
         self._refusals.extend(refused)
         self._refusals = _bounded([refusal for refusal in self._refusals if not is_written(state, refusal)])
+
+    def drop_oldest_refusals(self) -> None:
+        """Keep the newest 10,000 refusals. Only for a standby: no dead letter will be written of the others.
+
+        If it then leads, its positions pass those inputs; the leader that refused them as well may have written theirs.
+        """
+        dropped = len(self._refusals) - _REFUSALS_KEPT
+        if dropped <= 0:
+            return
+        del self._refusals[:dropped]
+        self._dropped_refusals += dropped
+        now_ms = self._clock.monotonic_ms()
+        if self._drops_logged_at_ms is None or now_ms - self._drops_logged_at_ms >= _DROPS_LOGGED_EVERY_MS:
+            self._drops_logged_at_ms = now_ms
+            _log.warning(
+                "refused inputs wait for a leader to write their dead letters, the oldest are dropped",
+                dropped=self._dropped_refusals,
+                kept=_REFUSALS_KEPT,
+            )
 
     def decided(self, result: DecideResult) -> None:
         """Keep the observations that deciding on them has left.
@@ -281,11 +307,10 @@ def _partitions(reader: LogReader, *topics: str) -> list[TopicPartition]:
 
 
 def _bounded(refusals: list[Refusal]) -> list[Refusal]:
-    """The newest refusals; the oldest of these without their bytes if the total size exceeds the limit."""
-    kept = refusals[-_REFUSALS_KEPT:]
+    """The refusals, the oldest of them without their bytes where all bytes together are too many."""
     left_bytes = _REFUSED_BYTES_KEPT
-    for number in reversed(range(len(kept))):
-        left_bytes -= len(kept[number].raw)
+    for number in reversed(range(len(refusals))):
+        left_bytes -= len(refusals[number].raw)
         if left_bytes < 0:
-            return [each._replace(raw=b"") for each in kept[: number + 1]] + kept[number + 1 :]
-    return kept
+            return [each._replace(raw=b"") for each in refusals[: number + 1]] + refusals[number + 1 :]
+    return refusals

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, INTENTS, MEMBERSHIP, ClusterConfig
@@ -150,3 +151,32 @@ def test_refused_records_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch)
     refusals = standby.input_reader.take_refusals()
     assert [len(refusal.raw) for refusal in refusals] == [0] * 5 + [64 * 1024] * 3
     assert {refusal.raw_length_bytes for refusal in refusals} == {500_000}
+
+
+def test_a_leader_that_reads_very_many_refused_inputs_at_once_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its next decision passes them all, so each needs its dead letter."""
+    monkeypatch.setattr(module, "_REFUSALS_KEPT", 10)
+    monkeypatch.setattr(module, "_MAX_RECORDS", 8)
+    standby = Standby()
+    standby.broker.add_partitions(CLUSTER.topic(HEARTBEATS), 2)
+    for _ in range(30):
+        standby.writer.send(OutgoingRecord(HEARTBEATS, b"n1", b"garbage", 1))
+    standby.input_reader.take_in_partitions()
+    standby.input_reader.catch_up_with(standby.state)
+    assert len(standby.input_reader.take_refusals()) == 30
+
+
+def test_a_standby_keeps_the_newest_refusals_and_tells_how_many_it_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A foreign writer goes on for ever, and the log gets one line in ten seconds."""
+    monkeypatch.setattr(module, "_REFUSALS_KEPT", 10)
+    standby = Standby()
+    with capture_logs() as lines:
+        for _ in range(30):
+            standby.writer.send(OutgoingRecord(MEMBERSHIP, b"foreign", b"garbage", 0))
+            standby.clock.advance(500)
+            standby.input_reader.poll(0)
+            standby.input_reader.catch_up_with(standby.state)
+            standby.input_reader.drop_oldest_refusals()
+    assert [line["dropped"] for line in lines] == [1]
+    refusals = standby.input_reader.take_refusals()
+    assert [refusal.coordinates.offset for refusal in refusals] == list(range(20, 30))
