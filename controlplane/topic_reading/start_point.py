@@ -20,7 +20,12 @@ from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq
 from controlplane.core.values.positions import DECISIONS_PLACE
-from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvalidInputError, LogContinuityError
+from controlplane.errors import (
+    RESTORE_OR_BEGIN_ANEW,
+    InvalidInputError,
+    LogContinuityError,
+    UnsupportedFeatureLevelError,
+)
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS
 from controlplane.topic_reading.drain import ReadLimits, drain
@@ -44,14 +49,18 @@ def find_start_point(
     Raises:
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: there are snapshots, but the log is empty: it was deleted or recreated.
-        UnsupportedFeatureLevelError: a newer version wrote the last decision of a snapshot.
     """
     catalog = read_catalog(reader, clock)
-    for snapshot in catalog.newest_first():
+    snapshots = catalog.newest_first()
+    log_id = _first_log_id(reader, clock) if snapshots else ""
+    for snapshot in snapshots:
         header = snapshot.header
         if header is not None and not allowed(header):
             continue
         try:
+            if header is not None and log_id not in {"", header.log_id}:
+                detail = f"it is of log {header.log_id!r:.80}, and topic {DECISIONS} begins with log {log_id!r:.80}"
+                raise InvalidInputError(DAMAGED, detail)
             point = point_of(reader, clock, snapshot)
         except InvalidInputError as error:
             _log.warning("snapshot skipped", snapshot=snapshot.snapshot_id, reason=error.detail)
@@ -59,6 +68,32 @@ def find_start_point(
             _log.info("beginning from a snapshot", snapshot=snapshot.snapshot_id, seq=point.state.seq)
             return point
     return LogPoint(State())
+
+
+def _first_log_id(reader: LogReader, clock: Clock) -> str:
+    """The log that is read from the topic's start; empty if the topic cannot tell.
+
+    The first decision names the log, and decisions of another log behind it are foreign. This holds only where nothing
+    was deleted: without its beginning, the topic may begin with a decision that was foreign.
+
+    Raises:
+        LogUnavailableError: Kafka did not answer in time.
+    """
+    first, end = reader.start_offsets(DECISIONS)[DECISIONS_PLACE], reader.end_offsets(DECISIONS)[DECISIONS_PLACE]
+    if first > 0:
+        return ""
+    assembler = DecisionAssembler(next_seq=Seq(1))
+    limits = ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
+    for records in drain(reader, {DECISIONS_PLACE: first}, limits, {DECISIONS_PLACE: end}, max_records=1):
+        for record in records:
+            try:
+                assembler.read(record.value, record.key)
+            except InvalidInputError:
+                continue
+            except UnsupportedFeatureLevelError:
+                return ""
+            return assembler.log_id
+    return ""
 
 
 def read_catalog(reader: LogReader, clock: Clock) -> SnapshotCatalog:
@@ -104,8 +139,6 @@ def point_of(reader: LogReader, clock: Clock, snapshot: StoredSnapshot) -> LogPo
         InvalidInputError: the snapshot is incomplete, damaged, or not of this log; the detail says which.
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: the log is empty: it was deleted or recreated.
-        UnsupportedFeatureLevelError: a newer version wrote the decision in the log. The level that the snapshot names
-            itself stops no reader, because anything with the right to write to the topic can forge it.
     """
     header = snapshot.header
     if snapshot.problem or header is None:
@@ -162,9 +195,10 @@ def _decision_at(
     """The decision that begins at an offset, and the offset of its last record; ``name`` is its log id and its seq.
 
     Raises:
-        InvalidInputError: ``damaged_snapshot``: no decision of this log begins there.
+        InvalidInputError: ``damaged_snapshot``: no decision of this log begins there, or a newer version wrote it. That
+            stops no reader here, because anything that may write to the topics can cause it. Where it is a decision
+            of this log, reading on from an earlier place stops there.
         LogUnavailableError: Kafka did not answer in time.
-        UnsupportedFeatureLevelError: a newer version wrote the decision that begins there.
     """
     place = f"{DECISIONS}[0]@{offset}"
     first, end = kept
@@ -176,7 +210,7 @@ def _decision_at(
         for record in records:
             try:
                 decision = assembler.add(record.value, record.key)
-            except (InvalidInputError, LogContinuityError) as error:
+            except (InvalidInputError, LogContinuityError, UnsupportedFeatureLevelError) as error:
                 if assembler.within_decision and isinstance(error, InvalidInputError):
                     continue  # a foreign record between two parts
                 raise InvalidInputError(DAMAGED, f"no decision begins at {place}: {error}") from error

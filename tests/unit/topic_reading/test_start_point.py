@@ -2,11 +2,13 @@
 
 import dataclasses
 import hashlib
+import json
 from collections.abc import Callable
 
 import pytest
 import structlog
 
+from controlplane.codec.decisions import decision_key
 from controlplane.codec.outputs import decode_snapshot_part, encode_snapshot_part
 from controlplane.config import DECISIONS, SNAPSHOTS
 from controlplane.core.cluster.events import ClusterCreated
@@ -21,7 +23,7 @@ from controlplane.ports import OutgoingRecord
 from controlplane.service.follower import LogFollower
 from controlplane.topic_reading.start_point import find_start_point, read_catalog
 from tests.helpers.logs import resealed
-from tests.helpers.snapshots import SnapshotWorld, snapshot_records
+from tests.helpers.snapshots import SnapshotWorld, append, snapshot_records
 from tests.helpers.world import World
 
 
@@ -73,7 +75,52 @@ def test_a_snapshot_of_another_log_is_never_led_on() -> None:
     mine.store(snapshot_records(others.points[1]))
     state, (reason,) = passed_over(mine)
     assert state == State()
-    assert "decision 2 belongs to log 'log', but this is log 'another'" in reason
+    assert reason == "it is of log 'another', and topic decisions begins with log 'log'"
+
+
+def test_a_decision_of_a_newer_foreign_log_and_its_snapshot_stop_no_reader() -> None:
+    """A reader of the whole log passes by that decision, so a reader of the snapshots has to do so as well."""
+    world = SnapshotWorld(decisions())
+    end = world.reader().end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
+    last = world.points[-1]
+    world.commit(dataclasses.replace(decisions()[-1], log_id="another", seq=Seq(50), feature_level=FEATURE_LEVEL + 1))
+    follower = LogFollower(world.reader, world.clock)
+    follower.read_to_end(1_000, 1_000)
+    assert follower.state == last.state
+    forged = said(
+        snapshot_records(last),
+        lambda part: dataclasses.replace(part, log_id="another", seq=Seq(50), last_decision_offset=end),
+    )
+    world.store([*snapshot_records(world.points[0]), *forged])
+    assert passed_over(world)[0] == world.points[0].state
+
+
+def test_garbage_and_a_snapshot_that_names_no_log_stop_no_reader() -> None:
+    """Without a log id every record in an unknown schema could be a decision of a newer version."""
+    world = SnapshotWorld(decisions())
+    end = world.reader().end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
+    append(world.cluster, world.broker, [OutgoingRecord(DECISIONS, b"x", b"\xc3\x01unknown!" + b"\0" * 9, 0)])
+    last = world.points[-1]
+    forged = said(snapshot_records(last), lambda part: dataclasses.replace(part, log_id="", last_decision_offset=end))
+    world.store([*snapshot_records(world.points[0]), *forged])
+    assert passed_over(world)[0] == world.points[0].state
+
+
+def test_a_foreign_log_behind_ours_is_not_followed_because_of_its_snapshot() -> None:
+    """The first decision of the topic names the log, with a snapshot as without one."""
+    mine, others = SnapshotWorld(decisions()), SnapshotWorld(resealed_as("another", decisions()))
+    begin = mine.reader().end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
+    for decision in resealed_as("another", decisions()):
+        mine.commit(decision)
+    genuine = others.points[2]
+    reader = mine.reader()
+    reader.assign({TopicPartition(DECISIONS, 0): begin})
+    records = reader.poll(10_000, 0).records
+    offset = next(record.offset for record in records if record.key == decision_key(genuine.state.seq))
+    mine.store(snapshot_records(dataclasses.replace(genuine, last_decision_offset=offset)))
+    follower = LogFollower(mine.reader, mine.clock)
+    follower.read_to_end(1_000, 1_000)
+    assert follower.state == mine.points[-1].state
 
 
 def test_a_snapshot_of_a_log_that_went_on_otherwise_is_never_led_on() -> None:
@@ -122,7 +169,7 @@ def test_snapshots_beside_an_empty_log_stop_everybody() -> None:
 
 
 def test_a_snapshot_of_a_newer_feature_level_stops_its_reader() -> None:
-    """Its last decision stands in the log, and says so itself; reading the log would stop there as well, only later."""
+    """Its last decision stands in the log. The snapshot is passed over, and reading the log stops at that decision."""
     world = SnapshotWorld(decisions())
     last, end = world.points[-1], world.reader().end_offsets(DECISIONS)[TopicPartition(DECISIONS, 0)]
     world.commit(dataclasses.replace(decisions()[-1], seq=Seq(last.state.seq + 1), feature_level=FEATURE_LEVEL + 1))
@@ -133,8 +180,11 @@ def test_a_snapshot_of_a_newer_feature_level_stops_its_reader() -> None:
         ),
     )
     world.store([*snapshot_records(world.points[0]), *newer])
+    state, (reason,) = passed_over(world)
+    assert state == world.points[0].state
+    assert f"needs feature level {FEATURE_LEVEL + 1}" in reason
     with pytest.raises(UnsupportedFeatureLevelError, match=f"needs feature level {FEATURE_LEVEL + 1}.*upgrade"):
-        find_start_point(world.reader(), world.clock)
+        LogFollower(world.reader, world.clock).read_to_end(1_000, 1_000)
 
 
 def test_a_forged_feature_level_stops_no_reader() -> None:
@@ -181,6 +231,27 @@ def test_a_forged_part_harms_no_snapshot(change: dict[str, object]) -> None:
     state, (reason,) = passed_over(world)
     assert state == world.points[1].state
     assert reason
+
+
+@pytest.mark.parametrize("kind", ["surrogate", "unhashable type"])
+def test_a_forged_body_harms_no_snapshot(kind: str) -> None:
+    """It is JSON of the right form, and only its digest cannot be computed, or its values cannot be looked up."""
+    world = SnapshotWorld(decisions())
+
+    def change(part: SnapshotPart) -> SnapshotPart:
+        body = json.loads(part.body)
+        if kind == "surrogate":
+            body["leader"] = "\ud800"
+        else:
+            body["membership"]["nodes"] = [[["a"], {"type": []}]]
+            body["cluster"]["former_silence_limit"] = {"type": []}
+        return with_digest(dataclasses.replace(part, body=json.dumps(body).encode()))
+
+    forged = said(snapshot_records(world.points[2], part_bytes=1 << 20), change)
+    world.store([*snapshot_records(world.points[1]), *forged])
+    state, (reason,) = passed_over(world)
+    assert state == world.points[1].state
+    assert "its body is not the canonical form of a state" in reason
 
 
 def with_digest(part: SnapshotPart) -> SnapshotPart:

@@ -131,10 +131,11 @@ def restored(parts: Sequence[SnapshotPart]) -> State:
     header = parts[0]
     try:
         state = from_canonical(State, json.loads(body_of(parts)))
-    except (ValueError, ConfigurationError, RecursionError) as error:
+        digest = state.digest()
+    except (ValueError, TypeError, KeyError, AttributeError, ConfigurationError, RecursionError) as error:
         raise InvalidInputError(DAMAGED, f"its body is not the canonical form of a state: {error}") from error
     said = (header.log_id, header.term, header.seq, header.epoch, header.decided_at_ms, header.state_digest)
-    found = (state.log_id, state.term, state.seq, state.epoch, state.decided_at_ms, state.digest())
+    found = (state.log_id, state.term, state.seq, state.epoch, state.decided_at_ms, digest)
     if said != found:
         differing = next(name for name, one, other in zip(_SAID, said, found, strict=True) if one != other)
         raise InvalidInputError(DAMAGED, f"its state has another {differing} than its parts declare")
