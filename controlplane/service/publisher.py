@@ -59,6 +59,10 @@ class TablePublisher:
         keys = self._row_hashes.keys() | image.row_hashes.keys()
         return sorted(key for key in keys if self._row_hashes.get(key) != image.row_hashes.get(key))
 
+    def foreign_keys(self, image: TopicImage) -> list[str]:
+        """The keys in the topic under which nothing was committed, sorted; its cost is that of the table."""
+        return sorted(image.row_hashes.keys() - self._row_hashes.keys())
+
     def whole_table(self, state: State, foreign: Iterable[str] = ()) -> dict[str, TableRow | None]:
         """Every row of the state, and tombstones for rows of the topic that the state does not have.
 

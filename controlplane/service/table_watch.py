@@ -3,7 +3,8 @@
 Anything that can write to the topic can overwrite a row. Readers then keep their last table, and the leader writes the
 whole table again under a new epoch (:func:`controlplane.core.deciding.decide.repair_table`), at the pace of
 :class:`controlplane.core.routing.repair.RepairPace`. One transaction removes a bounded number of foreign rows. If there
-are more, the next repair follows after 1 s, until none is left. Each record that is read costs one hash.
+are more, the next repair follows after 1 s, as long as each repair finds fewer than the one before. Each record that is
+read costs one hash.
 """
 
 from collections.abc import Callable
@@ -139,8 +140,9 @@ class TableWatch:
         if not self._pace.allows(now_ms):
             return None
         damage = TableDamage(publisher.differing_keys(self.image), self.image)
-        if not can_be_removed_at_once(damage.keys):
-            self._pace.continues()
+        foreign = publisher.foreign_keys(self.image)
+        if not can_be_removed_at_once(foreign):
+            self._pace.continues(len(foreign))
         _log.error("routing table is damaged, writing it again", problem=damage.evidence, epoch=led.epoch)
         return damage
 

@@ -101,10 +101,20 @@ class RepairPace:
         self._wait_ms = 0
         self._repaired_at_ms = 0
         self._damaged_at_ms: int | None = None
+        self._fewest_foreign_keys: int | None = None
 
-    def continues(self) -> None:
-        """Note that the last repair removes only a part of the damage: the next one waits for 1 s."""
-        self._wait_ms = _FIRST_WAIT_MS
+    def continues(self, foreign_keys: int) -> None:
+        """Note that the repair just allowed removes only some of the foreign keys: the next one waits for 1 s.
+
+        This holds only while repairs get the better of the damage, so that a flood cannot avoid the longer waits.
+
+        Args:
+            foreign_keys: number of foreign keys before this repair. The next repair waits for the usual time unless
+                there were never so few since the damage began.
+        """
+        if self._fewest_foreign_keys is None or foreign_keys < self._fewest_foreign_keys:
+            self._fewest_foreign_keys = foreign_keys
+            self._wait_ms = _FIRST_WAIT_MS
 
     def allows(self, now_ms: int) -> bool:
         """Whether the damaged table may be repaired now. If so, the call counts as a repair."""
@@ -112,6 +122,7 @@ class RepairPace:
         self._damaged_at_ms = now_ms
         if known_since_ms is None or now_ms - known_since_ms >= _LONGEST_WAIT_MS:
             self._wait_ms = 0
+            self._fewest_foreign_keys = None
         if now_ms - self._repaired_at_ms < self._wait_ms:
             return False
         self._wait_ms = min(2 * self._wait_ms, _LONGEST_WAIT_MS) or _FIRST_WAIT_MS

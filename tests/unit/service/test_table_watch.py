@@ -195,6 +195,22 @@ def test_more_foreign_rows_than_one_transaction_can_remove_are_removed_one_part_
     assert len(world.watch.image.row_hashes) == len(world.state.slots.table) + 1
 
 
+def test_a_flood_over_many_own_rows_gives_a_bounded_number_of_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every repair writes all own rows, so none of them is left for a next part."""
+    monkeypatch.setattr(publisher, "_MOST_FOREIGN_KEYS", 2)
+    world = Watched()
+    repairs = 0
+    for tenth in range(640):
+        for slot in range(8):
+            world.throw(b"main/slot/%d" % slot, b"%d" % tenth)
+        world.watch_clock.advance(100)
+        damage = world.watch.damage(world.state, world._publisher)  # noqa: SLF001 - what the leader hands over
+        if damage is not None:
+            world.repair(damage)
+            repairs += 1
+    assert repairs == 7
+
+
 def test_a_topic_that_was_made_again_is_filled_again() -> None:
     """The table follows from the log; whoever deleted the topic need not restart the leader."""
     world = Watched()

@@ -26,6 +26,28 @@ def test_damage_after_a_quiet_time_is_repaired_at_once() -> None:
     assert _repairs(pace, 163_800 + 64_000, 163_800 + 66_000) == [227_800, 228_800]
 
 
+def test_a_flood_of_more_foreign_keys_than_one_repair_removes_gives_ever_fewer_repairs() -> None:
+    """The remainder does not shrink, so that repairs one second apart would go on for ever."""
+    pace = RepairPace()
+    repaired_at_ms: list[int] = []
+    for now_ms in range(100_000, 740_000, 200):
+        if pace.allows(now_ms):
+            pace.continues(20_000 + len(repaired_at_ms) % 2)
+            repaired_at_ms.append(now_ms)
+    assert len(repaired_at_ms) <= 7 + 640 // 64
+
+
+def test_repairs_that_each_leave_fewer_foreign_keys_follow_each_other_after_a_second() -> None:
+    """A burst of foreign keys is removed in parts, without the waits of a flood."""
+    pace = RepairPace()
+    repaired_at_ms: list[int] = []
+    for now_ms in range(100_000, 110_000, 200):
+        if pace.allows(now_ms):
+            pace.continues(200_000 - 10_000 * len(repaired_at_ms))
+            repaired_at_ms.append(now_ms)
+    assert repaired_at_ms == list(range(100_000, 110_000, 1_000))
+
+
 def _look(watch: OwnEpochWatch, now_ms: int, *, has_moved: bool = False, is_at_end: bool = False) -> OwnEpoch:
     """A look at a topic that does not show the leader's epoch."""
     return watch.look(now_ms, EPOCH, is_shown=False, has_moved=has_moved, is_at_end=is_at_end)
