@@ -74,9 +74,10 @@ class LogFollower:
         for record in batch.records:
             self._fold(record)
             self._read_offset = record.offset + 1
+        # First: the records are folded, also if Kafka does not answer whether the log still stands.
+        self._unread.take(batch)
         if self._stream.met_another_log:
             self._confirm_log()
-        self._unread.take(batch)
         return not self._unread.places
 
     def read_to_end(self, limit_ms: int, stall_limit_ms: int) -> None:

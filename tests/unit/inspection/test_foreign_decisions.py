@@ -15,7 +15,7 @@ from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import SealedDecision
 from controlplane.core.values.identifiers import Seq, Term
 from controlplane.core.verification.log_verification import LogVerification
-from controlplane.errors import LogContinuityError, UnsupportedFeatureLevelError
+from controlplane.errors import LogContinuityError, LogUnavailableError, UnsupportedFeatureLevelError
 from controlplane.inspection import readers
 from controlplane.inspection.auditing import Auditor
 from controlplane.inspection.past_states import replay
@@ -229,3 +229,33 @@ def test_a_log_that_another_one_has_replaced_stops_a_standby() -> None:
             writer.send(OutgoingRecord(DECISIONS, b"1", value, 0))
     with pytest.raises(LogContinuityError, match=r"is no longer there .* recreated"):
         read_all(follower)
+
+
+def test_what_was_folded_counts_as_read_also_if_kafka_does_not_confirm_the_log() -> None:
+    """The records do not come again, and beside a foreign writer that goes on no end is reported."""
+    disturbed = Disturbed(CLUSTER, ClusterPolicy(slot_count=8))
+    disturbed.admit("n1")
+    opened: list[EndlessReader] = []
+    is_away = True
+
+    def open_reader() -> EndlessReader:
+        if opened and is_away:
+            raise LogUnavailableError("no answer")
+        opened.append(EndlessReader(CLUSTER, disturbed.broker))
+        return opened[-1]
+
+    follower = LogFollower(open_reader, disturbed.clock)
+    with pytest.raises(LogUnavailableError):
+        read_all(follower)
+    is_away = False
+    assert follower.state == disturbed.state
+    assert follower.poll(0)
+
+
+class EndlessReader(MemoryLogReader):
+    """A reader that never reports the end of the decision log."""
+
+    def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
+        """What there is."""
+        batch = super().poll(max_records, timeout_ms)
+        return PolledBatch(batch.records, frozenset(place for place in batch.ended if place.topic != DECISIONS))
