@@ -100,6 +100,7 @@ class TableFollower:
         self._log_id = log_id
         self._replica = TableReplica(log_id=log_id)
         self._next_offset: int | None = None
+        self._has_begun = False
         self._assigned = False
         self._unread: Unread | None = None
         self._wants_end = True
@@ -110,12 +111,14 @@ class TableFollower:
         """Fold the records that are available, after waiting for one for at most ``timeout_ms``.
 
         Raises:
-            LogUnavailableError: the broker does not say where the topic begins or ends; call again.
+            LogUnavailableError: the broker does not answer where the topic begins, or the topic that was read is away;
+                call again.
+            PrerequisiteError: there is no such topic, and none was read before.
             LogContinuityError: the topic is not the continuation of what was read before.
             InvariantViolationError: a leader committed rows that are not a valid table.
         """
         if self._next_offset is None:
-            self._next_offset = self._reader.start_offsets(ROUTING_TABLE)[TABLE_PLACE]
+            self._next_offset = self._first_offset()
         if self._unread is None and self._wants_end:
             self._unread = self._up_to_present_end(self._next_offset)
             self._wants_end = False
@@ -139,20 +142,38 @@ class TableFollower:
         return Progress(tuple(shown), self._has_ended(batch, shows_table=bool(shown)))
 
     def fetch_anew(self) -> None:
-        """Ask the broker for the end of the topic again, so that the next end reported is from after this call."""
+        """Let the next reported end be one that the broker answered after this call.
+
+        The reader seeks, and its next fetch reports the end of a quiet topic. The broker is asked for the end only if
+        records without a table come instead, because this is called for each acknowledged heartbeat of a node.
+        """
         self._assigned = False
-        self._unread, self._wants_end = None, True
+        self._unread, self._wants_end = None, False
 
     def close(self) -> None:
         """Close the reader."""
         self._reader.close()
 
-    def _up_to_present_end(self, next_offset: int) -> Unread:
+    def _first_offset(self) -> int:
+        try:
+            first = self._reader.start_offsets(ROUTING_TABLE)[TABLE_PLACE]
+        except PrerequisiteError as error:
+            if not self._has_begun:
+                raise
+            # The topic existed when reading began. It is being deleted and recreated: its absence is temporary.
+            raise LogUnavailableError(str(error)) from error
+        self._has_begun = True
+        return first
+
+    def _up_to_present_end(self, next_offset: int) -> Unread | None:
+        """What is unread; None if the broker does not say where the topic ends, which must not hold up reading.
+
+        The end is asked for again once further records come without a table.
+        """
         try:
             return Unread({TABLE_PLACE: next_offset}, self._reader.end_offsets(ROUTING_TABLE))
-        except PrerequisiteError as error:
-            # The topic existed when reading began, so it is being deleted and recreated: its absence is temporary.
-            raise LogUnavailableError(str(error)) from error
+        except (LogUnavailableError, PrerequisiteError):
+            return None
 
     def _has_ended(self, batch: PolledBatch, *, shows_table: bool) -> bool:
         """Whether a batch reached an end at which the last table shown is whole.

@@ -344,9 +344,62 @@ def test_a_topic_that_is_away_while_its_end_is_asked_for_ends_no_reader() -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MemoryLogReader, "end_offsets", _refuse)
         setting.follower.fetch_anew()
+        setting.feed.write(garbage(b"without a table"))
+        setting.steps(3)
+    setting.follower.fetch_anew()
+    assert setting.read().ended
+
+
+def test_a_topic_that_is_away_while_its_start_is_asked_for_ends_no_reader_that_has_begun() -> None:
+    """A topic that was made again is read from its start; one that never was there is a missing prerequisite."""
+    setting = Setting()
+    setting.feed.node("a").slot(0, "a").commit()
+    assert setting.read().ended
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MemoryLogReader, "start_offsets", _refuse)
+        setting.broker.create_topic(TOPIC)
+        assert setting.follower.step(0) == ((), False)
         with pytest.raises(LogUnavailableError, match="no topic"):
             setting.follower.step(0)
+        with pytest.raises(PrerequisiteError, match="no topic"):
+            TableFollower(MemoryLogReader(CLUSTER, setting.broker)).step(0)
+    setting.feed.slot(0, "a").commit()
+    setting.steps(3)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_reader_follows_the_table_while_the_broker_does_not_say_where_it_ends(*, is_first: bool) -> None:
+    """The broker may answer fetches and no other request; an agent asks for a new fetch with every heartbeat."""
+    setting = Setting()
+    setting.feed.node("a").slot(0, "a").commit()
+    if not is_first:
+        assert setting.read().ended
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MemoryLogReader, "end_offsets", _no_answer)
+        setting.feed.slot(1, "a").commit()
+        setting.follower.fetch_anew()
+        setting.feed.write(garbage(b"without a table"))
+        progress = setting.read()
+        assert [table.epoch for table in progress.tables][-1] == 2
+        assert progress.ended
+
+
+def test_a_new_fetch_of_a_quiet_topic_asks_for_no_end() -> None:
+    """A fetch reports it: thousands of nodes would else send one request more with each heartbeat."""
+    setting = Setting()
+    setting.feed.node("a").commit()
     assert setting.read().ended
+    asked: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MemoryLogReader, "end_offsets", lambda _, topic: asked.append(topic))
+        for _ in range(5):
+            setting.follower.fetch_anew()
+            assert setting.read().ended
+    assert asked == []
+
+
+def _no_answer(_: MemoryLogReader, topic: str) -> NoReturn:
+    raise LogUnavailableError(f"no answer about {topic}")
 
 
 def _refuse(_: MemoryLogReader, topic: str) -> NoReturn:
