@@ -20,7 +20,7 @@ from controlplane.core.routing.repair import OwnEpoch, OwnEpochWatch, RepairPace
 from controlplane.core.routing.rows import MARKER_KEY, EpochMarker
 from controlplane.core.routing.topic_image import TopicImage
 from controlplane.core.values.identifiers import Epoch
-from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
+from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError, PrerequisiteError
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.service.publisher import TablePublisher, can_be_removed_at_once
 from controlplane.topic_reading.deadlines import READ_LIMIT_MS, STALL_LIMIT_MS, ReadDeadline
@@ -114,7 +114,8 @@ class TableWatch:
         self._looked_at_ms, self._log_id = now_ms, led.log_id
         try:
             self._has_more = self._read(0)
-        except LogUnavailableError as error:
+        except (LogUnavailableError, PrerequisiteError) as error:
+            # The topic was there when the term began. While it is deleted and made again, it is only away.
             _log.warning("routing table cannot be read", error=str(error))
             return None
         marker = self.image.last_marker

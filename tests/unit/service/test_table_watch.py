@@ -10,11 +10,11 @@ from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.deciding.decide import repair_table
 from controlplane.core.routing.repair import TableDamage
 from controlplane.core.values.identifiers import TopicPartition
-from controlplane.errors import LogContinuityError
+from controlplane.errors import LogContinuityError, PrerequisiteError
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
 from controlplane.service import publisher
 from controlplane.service.table_watch import TableWatch
-from controlplane.testing import MemoryEventWriter, VirtualClock
+from controlplane.testing import MemoryEventWriter, MemoryLogReader, VirtualClock
 from controlplane.topic_reading.deadlines import STALL_LIMIT_MS
 from tests.helpers.published_world import PublishedWorld
 
@@ -223,6 +223,24 @@ def test_a_topic_that_was_made_again_is_filled_again() -> None:
     assert any("from its start again" in each["event"] for each in logs)
     world.repair(damage)
     assert world.look_for(20_000) is None
+
+
+def test_a_topic_that_is_away_for_long_ends_no_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between its deletion and its creation Kafka says that there is no such topic."""
+    world = Watched()
+    world.admit("n1")
+    world.look_for(1_000)
+    world.broker.create_topic(CLUSTER.topic(ROUTING_TABLE))
+
+    def refuse(_: LogReader, topic: str) -> None:
+        raise PrerequisiteError(f"there is no topic {topic}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryLogReader, "start_offsets", refuse)
+        with capture_logs() as logs:
+            assert world.look_for(10_000) is None
+        assert any("no topic" in each.get("error", "") for each in logs)
+    assert world.look_for(3 * STALL_LIMIT_MS) is not None
 
 
 def test_a_reader_to_which_nothing_comes_is_replaced_and_proves_nothing() -> None:
