@@ -58,9 +58,7 @@ def find_start_point(
         if header is not None and not allowed(header):
             continue
         try:
-            if header is not None and log_id not in {"", header.log_id}:
-                detail = f"it is of log {header.log_id!r:.80}, and topic {DECISIONS} begins with log {log_id!r:.80}"
-                raise InvalidInputError(DAMAGED, detail)
+            _require_log(header, log_id)
             point = point_of(reader, clock, snapshot)
         except InvalidInputError as error:
             _log.warning("snapshot skipped", snapshot=snapshot.snapshot_id, reason=error.detail)
@@ -68,6 +66,12 @@ def find_start_point(
             _log.info("beginning from a snapshot", snapshot=snapshot.snapshot_id, seq=point.state.seq)
             return point
     return LogPoint(State())
+
+
+def _require_log(header: SnapshotPart | None, log_id: str) -> None:
+    if header is not None and log_id not in {"", header.log_id}:
+        detail = f"it is of log {header.log_id!r:.80}, and topic {DECISIONS} begins with log {log_id!r:.80}"
+        raise InvalidInputError(DAMAGED, detail)
 
 
 def _first_log_id(reader: LogReader, clock: Clock) -> str:
