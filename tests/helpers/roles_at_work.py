@@ -34,7 +34,7 @@ from controlplane.core.deciding.observations import Observations
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.intents.intent import Intent, IntentKind
 from controlplane.core.log.state import State
-from controlplane.core.membership.inputs import NodeJoined
+from controlplane.core.membership.inputs import NodeJoined, NodeLeft
 from controlplane.core.values.identifiers import Term
 from controlplane.node import Access, NodeAgent, NodeLoad
 from controlplane.ports import CommitOutcome, OutgoingRecord, RawRecord
@@ -130,6 +130,8 @@ def node_works(cluster: SecuredCluster, security: Mapping[str, str], lines: list
     reports = len(cluster.records(LOAD_REPORTS))
     joins = len(_joins(cluster))
     name = f"n{joins}"
+    # A former incarnation: without one in an empty topic the node has nothing to read there.
+    cluster.write(MEMBERSHIP, name, encode_input(NodeLeft(name, 1, "stopped")))
     agent = node_agent(
         cluster.name,
         cluster.servers,
