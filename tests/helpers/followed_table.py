@@ -8,7 +8,6 @@ from tests.helpers.table_feed import TableFeed
 
 CLUSTER = ClusterConfig("test")
 TOPIC = CLUSTER.topic(ROUTING_TABLE)
-NEWER = b"\xc3\x01" + b"12345678" + b"body"
 
 
 class FollowedTable:

@@ -11,7 +11,7 @@ from controlplane.core.intents.intent import Intent
 from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.draft import SealedDecision
-from controlplane.core.log.inputs import InputPayload
+from controlplane.core.log.inputs import DECIDED_TOPICS, InputPayload
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined, NodeLeaving, NodeLeft, Tick
 from controlplane.core.membership.node import NodeRole
@@ -28,8 +28,7 @@ PARTITIONS = 3
 START_MS = 1_000_000
 INPUT_PLACES = (
     *(TopicPartition(HEARTBEATS, partition) for partition in range(PARTITIONS)),
-    TopicPartition(INTENTS, 0),
-    TopicPartition(MEMBERSHIP, 0),
+    *(TopicPartition(topic, 0) for topic in DECIDED_TOPICS),
 )
 
 

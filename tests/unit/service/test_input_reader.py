@@ -122,7 +122,7 @@ def test_what_a_decision_takes_up_stays_pending_until_it_is_committed() -> None:
 
 
 def test_a_partition_that_stays_behind_is_no_progress_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ticks come in everywhere else all the time; whoever waited for all partitions would hold the lease meanwhile."""
+    """Ticks come in all other partitions. A controller that waited for all of them would hold the lease meanwhile."""
     standby = Standby()
     standby.broker.add_partitions(CLUSTER.topic(HEARTBEATS), 2)
     standby.input_reader.take_in_partitions()

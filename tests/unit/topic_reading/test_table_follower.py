@@ -16,7 +16,9 @@ from controlplane.ports import OutgoingRecord, RawRecord
 from controlplane.testing import MemoryLogReader
 from controlplane.topic_reading.foreign_records import ForeignRecords
 from controlplane.topic_reading.table_follower import TableFollower, fold_record
-from tests.helpers.followed_table import CLUSTER, NEWER, TOPIC, FollowedTable, damaged, garbage
+from tests.helpers.followed_table import CLUSTER, TOPIC, FollowedTable, damaged, garbage
+
+NEWER = b"\xc3\x01" + b"12345678" + b"body"
 
 """A value in a schema that nobody here knows."""
 
