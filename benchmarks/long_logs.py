@@ -94,7 +94,7 @@ class LongLog:
         sample = _sample(state)
         self._decision_form = _template(canonical_bytes(sample))
         self._slot_form = _template(canonical_bytes(_SAMPLE_SLOT))
-        self._state_form = _template(canonical_bytes(_header(_after(state, sample))))
+        self._state_form = _template(_summary(_after(state, sample)))
         self._datum: dict[str, Any] = {"part": 0, "part_count": 1, "continues": False, **to_datum(sample)}
         self._framing = default_framing()
         self._checked: State | None = state
@@ -201,11 +201,10 @@ def _after(state: State, sample: Decision) -> State:
     )
 
 
-def _header(state: State) -> dict[str, Any]:
-    """The text over which the state's digest is computed, with a sentinel for the digest of the slot table."""
-    header: dict[str, Any] = state.header()
-    header["slots"]["rows"][1] = format_digest(_ENTRIES)
-    return header
+def _summary(state: State) -> bytes:
+    """The input of the state's digest, with a sentinel for the digest of the slot table."""
+    rows = format_digest(state.slots.rows.digest).encode()
+    return state.summary().replace(rows, format_digest(_ENTRIES).encode())
 
 
 def _template(canonical: bytes) -> str:

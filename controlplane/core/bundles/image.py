@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import NamespaceName
+from controlplane.core.values.image import Image
 
 
-@dataclass(frozen=True, slots=True)
-class BundlesImage:
+@dataclass(frozen=True)
+class BundlesImage(Image):
     """The part of the state that concerns bundles.
 
     Attributes:

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 
 from controlplane.core.cluster.policy import ClusterPolicy, FormerSilenceLimit
+from controlplane.core.values.image import Image
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterImage:
+@dataclass(frozen=True)
+class ClusterImage(Image):
     """The part of the state that concerns the cluster as a whole.
 
     Attributes:

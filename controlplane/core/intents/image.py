@@ -7,6 +7,7 @@ from typing import Final
 from controlplane.core.intents.events import IntentAnswered
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import IntentId
+from controlplane.core.values.image import Image
 
 ANSWERED_INTENTS_KEPT: Final = 10_000
 """Number of ids of answered intents that are kept, so that no intent is carried out twice.
@@ -16,7 +17,7 @@ It is far more than the topic retains.
 
 
 @dataclass(frozen=True)
-class IntentsImage:
+class IntentsImage(Image):
     """The part of the state that belongs to intents.
 
     Attributes:

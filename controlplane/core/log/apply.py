@@ -67,8 +67,14 @@ def apply_all(state: State, events: Iterable[Event]) -> State:
     return state
 
 
-def stamp(state: State, decision: Decision) -> State:
-    """The state with the numbers and positions of a decision whose events it already contains."""
+def stamp(state: State, decision: Decision, last_digest: str = "") -> State:
+    """The state with the numbers and positions of a decision whose events it already contains.
+
+    Args:
+        state: the state with the decision's events.
+        decision: the decision.
+        last_digest: the decision's digest; empty while its state digest, and so its own, is not known.
+    """
     return replace(
         state,
         log_id=decision.log_id,
@@ -76,14 +82,14 @@ def stamp(state: State, decision: Decision) -> State:
         seq=decision.seq,
         epoch=decision.epoch,
         decided_at_ms=decision.decided_at_ms,
+        last_digest=last_digest,
         positions=dict(decision.positions),
     )
 
 
 def advance(state: State, decision: Decision) -> State:
     """The state after a decision, without a check that the decision continues the log."""
-    after = stamp(apply_all(state, decision.events), decision)
-    return replace(after, last_digest=decision.digest())
+    return stamp(apply_all(state, decision.events), decision, decision.digest())
 
 
 def apply_decision(state: State, decision: Decision) -> State:

@@ -1,21 +1,19 @@
 """The state: the fold of the decision log and nothing else."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from controlplane.core.bundles.image import BundlesImage
 from controlplane.core.cluster.image import ClusterImage
 from controlplane.core.intents.image import IntentsImage
 from controlplane.core.membership.image import MembershipImage
 from controlplane.core.slots.image import SlotsImage
-from controlplane.core.values.canonical import digest_hex, later_defaults
-from controlplane.core.values.digests import format_digest
+from controlplane.core.values.canonical import canonical_bytes
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import ControllerId, Epoch, Seq, Term
-
-Image: TypeAlias = ClusterImage | MembershipImage | SlotsImage | BundlesImage | IntentsImage
-"""A subject's part of the state."""
+from controlplane.core.values.image import Image
 
 _NO_TERM: Final = Term(0)
 _NO_SEQ: Final = Seq(0)
@@ -56,29 +54,23 @@ class State:
 
     def digest(self) -> str:
         """The digest of the whole state, 64 hexadecimal digits. The cost does not depend on the number of entries."""
-        return digest_hex(self.header())
+        return hashlib.sha256(self.summary()).hexdigest()
 
-    def header(self) -> dict[str, object]:
-        """The input of the digest: every field by name, with the number and the digest of entries in their place.
+    def summary(self) -> bytes:
+        """The input of the digest: canonical bytes of every field by name, with the summaries of images in their place.
 
         ``last_digest`` is left out, because that decision already contains the digest of this state.
         """
-        header = _summaries(self)
-        del header["last_digest"]
-        return header
+        return (
+            b"{" + b",".join(b'"%s":%s' % (name.encode(), _summary(getattr(self, name))) for name in _SUMMARIZED) + b"}"
+        )
 
 
-def _summary(value: Any) -> object:  # noqa: ANN401 - a field of the state, or of an image in it
-    if isinstance(value, Entries):
-        return [len(value), format_digest(value.digest)]
-    return _summaries(value) if isinstance(value, Image) else value
+_SUMMARIZED: Final = sorted(each.name for each in fields(State) if each.name != "last_digest")
 
 
-def _summaries(value: State | Image) -> dict[str, object]:
-    """The fields by name. A field added later is left out while it has its default, so that older digests hold."""
-    later = later_defaults(type(value))  # type: ignore[arg-type]  # classes are hashable
-    named = {each.name: getattr(value, each.name) for each in fields(value)}
-    return {name: _summary(item) for name, item in named.items() if name not in later or item != later[name]}
+def _summary(value: object) -> bytes:
+    return value.summary if isinstance(value, Image) else canonical_bytes(value)
 
 
 def all_entries(state: State) -> Iterator[tuple[str, Entries[Any, Any]]]:

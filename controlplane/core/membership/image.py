@@ -6,10 +6,11 @@ from controlplane.core.membership.node import Node
 from controlplane.core.membership.standing_orders import NO_ORDER, StandingOrder, as_ordered
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import NodeId
+from controlplane.core.values.image import Image
 
 
-@dataclass(frozen=True, slots=True)
-class MembershipImage:
+@dataclass(frozen=True)
+class MembershipImage(Image):
     """The membership's part of the state.
 
     Attributes:

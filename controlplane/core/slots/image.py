@@ -10,12 +10,13 @@ from controlplane.core.slots.plans import Departure, PlanInFlight
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import NodeId, SlotId
+from controlplane.core.values.image import Image
 
 SlotAndNode: TypeAlias = tuple[SlotId, NodeId]
 
 
 @dataclass(frozen=True)
-class SlotsImage:
+class SlotsImage(Image):
     """The part of the state that belongs to slots.
 
     Attributes:

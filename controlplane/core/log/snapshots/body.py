@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
-from controlplane.core.log.state import Image, State
+from controlplane.core.log.state import State
 from controlplane.core.values.canonical import canonical_bytes, from_canonical, later_defaults
 from controlplane.core.values.entries import Entries
 from controlplane.core.values.identifiers import Seq, Term
+from controlplane.core.values.image import Image
 from controlplane.errors import ConfigurationError, InvalidInputError
 
 PART_BYTES: Final = 256 * 1024

@@ -1,13 +1,20 @@
 """What the digest of a state is made of."""
 
-from dataclasses import fields, is_dataclass
+import json
+from dataclasses import fields, is_dataclass, replace
 
-from controlplane.core.log.state import Image, State, all_entries
+from controlplane.config import ClusterConfig
+from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.core.log.state import State, all_entries
+from controlplane.core.values.canonical import CanonicalValue, canonical_bytes, to_canonical
+from controlplane.core.values.digests import format_digest
 from controlplane.core.values.entries import Entries
+from controlplane.core.values.image import Image
+from tests.helpers.published_world import PublishedWorld
 
 
 def test_every_part_of_the_state_is_an_image() -> None:
-    """An image that is missing in ``Image`` would be digested as a whole, and its entries would never be checked."""
+    """A part that is no ``Image`` would be digested as a whole, and its entries would never be checked."""
     parts = {each.name for each in fields(State) if is_dataclass(getattr(State(), each.name))}
     assert parts == {each.name for each in fields(State) if isinstance(getattr(State(), each.name), Image)}
 
@@ -24,3 +31,41 @@ def test_all_entries_of_every_image_are_found() -> None:
     }
     assert {path for path, _ in all_entries(State())} == expected
     assert len(expected) > 5
+
+
+def _world_state() -> State:
+    world = PublishedWorld(ClusterConfig("digests"), ClusterPolicy(slot_count=8))
+    world.admit("n1", "n2")
+    world.intent("i1", "create_namespace", namespace="kv")
+    world.run(600, ("n1", "n2"))
+    return world.state
+
+
+def test_the_summary_is_the_canonical_form_with_digests_in_place_of_entries() -> None:
+    """Its parts are joined as text, which has to be the text of the whole."""
+    state = _world_state()
+    expected: dict[str, CanonicalValue] = {}
+    for each in fields(State):
+        value = getattr(state, each.name)
+        if isinstance(value, Image):
+            parts = {part.name: getattr(value, part.name) for part in fields(value)}
+            expected[each.name] = {name: _short(part) for name, part in parts.items()}
+        elif each.name != "last_digest":
+            expected[each.name] = to_canonical(value)
+    assert state.summary() == canonical_bytes(json.loads(canonical_bytes(expected)))
+
+
+def _short(part: object) -> CanonicalValue:
+    return [len(part), format_digest(part.digest)] if isinstance(part, Entries) else json.loads(canonical_bytes(part))
+
+
+def test_every_field_counts_in_the_digest_but_the_digest_of_the_last_decision() -> None:
+    """Also that of an image whose summary was computed before another one took its place."""
+    state = _world_state()
+    digest = state.digest()
+    for each in fields(State):
+        initial = getattr(State(), each.name)
+        differs = initial != getattr(state, each.name)
+        changed = replace(state, **{each.name: initial}).digest() != digest
+        assert changed == (differs and each.name != "last_digest"), each.name
+    assert digest == state.digest()
