@@ -316,11 +316,9 @@ class DecisionAssembler:
 
     def _may_be_next(self, key: bytes | None) -> bool:
         """Whether a record with this key has to be taken for the log's next decision, regardless of its value."""
-        if not self.log_id:
-            return True
-        if self._next_seq is None:
-            return key is not None and key.isdigit()
-        return self.is_next(key)
+        if self._next_seq is not None:
+            return self.is_next(key)
+        return not self.log_id or (key is not None and key.isdigit())
 
     def _expect(self, datum: Datum, part: int, part_count: int) -> None:
         """Check that parts are complete and in order, as written in one transaction and read in read_committed."""

@@ -124,7 +124,7 @@ def log_id_of(source: LogSource) -> str:
         LogUnavailableError: the log did not answer.
         UnsupportedFeatureLevelError: a newer version wrote it.
     """
-    stream = DecisionStream()
+    stream = stream_from_oldest(source)
     for record in chain.from_iterable(
         drain(source.reader, source.reader.start_offsets(DECISIONS), source.limits, max_records=_FIRST_DECISIONS)
     ):
@@ -132,6 +132,16 @@ def log_id_of(source: LogSource) -> str:
         if stream.log_id:
             break
     return stream.log_id
+
+
+def stream_from_oldest(source: LogSource) -> DecisionStream:
+    """A stream for the decisions from the oldest that is kept. In a topic that lost no record it is decision 1.
+
+    Raises:
+        LogUnavailableError: the log did not answer.
+    """
+    whole = source.reader.start_offsets(DECISIONS)[DECISIONS_PLACE] == 0
+    return DecisionStream(next_seq=Seq(1) if whole else None)
 
 
 def read_decisions(
@@ -154,7 +164,8 @@ def read_decisions(
         UnsupportedFeatureLevelError: a newer version wrote it.
     """
     if stream is None:
-        stream = DecisionStream() if began is None else DecisionStream(began.state.log_id, Seq(began.state.seq + 1))
+        state = None if began is None else began.state
+        stream = stream_from_oldest(source) if state is None else DecisionStream(state.log_id, Seq(state.seq + 1))
     positions = source.reader.start_offsets(DECISIONS) if began is None else {DECISIONS_PLACE: began.next_offset}
     end = present_ends(source.reader, positions)
     offset = 0

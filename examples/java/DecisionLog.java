@@ -1,3 +1,5 @@
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -41,8 +43,8 @@ final class DecisionLog {
     }
 
     /** Takes one record. Returns whether it completed the next decision. */
-    boolean take(byte[] value) throws TableReplica.Refused {
-        Map<String, Object> joined = join(value);
+    boolean take(byte[] key, byte[] value) throws TableReplica.Refused {
+        Map<String, Object> joined = join(key, value);
         if (joined == null) {
             return false;
         }
@@ -57,8 +59,8 @@ final class DecisionLog {
     }
 
     /** Adds a part. Returns the joined decision after the last part, and null before. */
-    Map<String, Object> join(byte[] value) throws TableReplica.Refused {
-        GenericRecord record = read(value);
+    Map<String, Object> join(byte[] key, byte[] value) throws TableReplica.Refused {
+        GenericRecord record = read(key, value);
         if (record == null || (logId != null && !logId.equals(record.get("log_id").toString()))) {
             return null; // no decision, or one of another log: no part of the chain
         }
@@ -86,12 +88,12 @@ final class DecisionLog {
         return whole;
     }
 
-    private GenericRecord read(byte[] value) throws TableReplica.Refused {
+    private GenericRecord read(byte[] key, byte[] value) throws TableReplica.Refused {
         try {
             GenericRecord record = value == null ? null : records.decode(value);
             return record == null || !record.getSchema().getName().equals("Decision") ? null : record;
         } catch (Records.Unreadable error) {
-            if (error.ofUnknownSchema && logId == null) {
+            if (error.ofUnknownSchema && key != null && Long.toString(seq + 1).equals(new String(key, UTF_8))) {
                 throw new TableReplica.Refused(error.getMessage() + ": upgrade this reader");
             }
             return null;

@@ -131,7 +131,7 @@ public final class VectorCheck {
         DecisionLog log = new DecisionLog(records);
         Map<String, Object> joined = null;
         for (JsonNode part : given.get("values")) {
-            joined = log.join(bytes(part));
+            joined = log.join(null, bytes(part));
         }
         String canonical = CanonicalJson.textOf(joined);
         return JSON.createObjectNode().put("canonical", canonical).put("digest", CanonicalJson.digestOf(canonical));
@@ -143,7 +143,7 @@ public final class VectorCheck {
         ArrayNode decisions = expected.putArray("decisions");
         try {
             for (JsonNode record : given.get("records")) {
-                if (log.take(bytes(record.get("value")))) {
+                if (log.take(bytes(record.get("key")), bytes(record.get("value")))) {
                     decisions.addObject()
                             .put("seq", log.seq())
                             .put("term", log.term())

@@ -179,10 +179,10 @@ def _unknown_records(before: Sequence[Decision], fourth: Decision, rest: Sequenc
         foreign.add_raw(b"4", part)
     logs.append(foreign.add([fourth, *rest]))
 
-    late = _Log(
-        "an unknown schema behind garbage, before the first decision", "It may be the log's first decision.", "L6 L9"
-    ).add_raw(b"nonsense", b"garbage")
-    logs.append(late.stop_at(later, seq=7))
+    first = _Log("an unknown schema behind garbage, as the first decision", "Only an upgrade reads it.", "L6 L9")
+    logs.append(first.add_raw(b"nonsense", b"garbage").stop_at(later, seq=1))
+    stray = _Log("an unknown schema before the first decision", "The first decision has the key 1.", "L6 L9")
+    logs.append(stray.add_raw(b"7", later).add_raw(None, later).add([*before, fourth, *rest]))
     other = _Log("another log's decision of a later feature level", "It is no part of the chain.", "L6 L9").add(before)
     for part in encode_decision(replace(newer, log_id="77aa00")):
         other.add_raw(b"4", part)

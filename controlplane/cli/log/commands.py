@@ -31,7 +31,6 @@ from controlplane.inspection.log_search import LogFilter, find_decisions
 from controlplane.inspection.names import known_nodes
 from controlplane.inspection.past_states import Measure, Moment
 from controlplane.inspection.source import LogSource
-from controlplane.topic_reading.decision_stream import DecisionStream
 
 
 @click.group()
@@ -236,7 +235,7 @@ def _say_what_was_not_known(verification: LogVerification) -> None:
 def _complaints(source: LogSource, verification: LogVerification) -> list[Complaint]:
     """The complaints about the log, checked to its end or to the place where it breaks."""
     complaints: list[Complaint] = []
-    progress, stream = _Progress("checked"), DecisionStream()
+    progress, stream = _Progress("checked"), readers.stream_from_oldest(source)
     try:
         for logged in readers.read_decisions(source, stream=stream):
             complaints += verification.check(logged.decision)

@@ -217,6 +217,19 @@ def test_an_unknown_schema_under_the_key_of_the_next_decision_stops_the_reader()
         DecisionAssembler(log_id=LARGE.log_id).add(b"\xc3\x01" + b"\x11" * 8, b"17")
 
 
+def test_an_unknown_schema_before_the_first_decision_stops_only_under_its_key() -> None:
+    """Anybody may write a record with an unknown fingerprint before a leader founds the log."""
+    unknown = b"\xc3\x01" + b"\x11" * 8
+    begun = DecisionAssembler(next_seq=Seq(1))
+    for key in (None, b"7"):
+        with pytest.raises(InvalidInputError, match="unknown_fingerprint"):
+            begun.add(unknown, key)
+    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
+        begun.add(unknown, b"1")
+    with pytest.raises(UnsupportedFeatureLevelError, match="upgrade"):
+        DecisionAssembler().add(unknown, b"7")  # the beginning of the log is unknown
+
+
 def test_foreign_records_between_the_parts_of_a_decision_are_passed_by() -> None:
     """A writer that is in no transaction can append between the records of one."""
     assembler, decision = DecisionAssembler(), None
