@@ -1,5 +1,6 @@
 """The only place that builds a Spark session."""
 
+import logging
 import os
 import signal
 import sys
@@ -41,6 +42,8 @@ def build_session(app_name: str, config: SparkConfig) -> SparkSession:
             message = f"Spark does not start ({error}): is Java 17 or 21 installed, and is there memory for it?"
             raise PrerequisiteError(message) from error
     session.sparkContext.setLogLevel("ERROR")
+    # It repeats each failed query as one long line, beside the exception that its caller reports.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     return session
 
 

@@ -137,7 +137,8 @@ def request_error(
     access = access or Access()
     if error.code() in _MISSING:
         return PrerequisiteError(
-            f"Kafka has no {what}: {in_words(error)}; create the cluster's topics with 'controlplane topics apply'"
+            f"Kafka has no {what}: {in_words(error)}; is the cluster's name right (--cluster)? A new cluster's "
+            "topics are created by 'controlplane topics apply'"
         )
     if error.code() in _DENIED:
         return denial_error(error, what, access)

@@ -170,7 +170,8 @@ def partition_leaders(asked: Consumer | Producer, name: str, timeout_s: float) -
     if found.error is not None:
         if is_missing(found.error):
             raise PrerequisiteError(
-                f"there is no topic {name}: create the cluster's topics with 'controlplane topics apply'"
+                f"there is no topic {name}: is the cluster's name right (--cluster)? A new cluster's topics are "
+                "created by 'controlplane topics apply'"
             )
         raise KafkaException(found.error)
     return {number: partition.leader >= 0 for number, partition in found.partitions.items()}

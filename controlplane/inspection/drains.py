@@ -103,7 +103,10 @@ class DrainProgress:
             return DrainEnd(relieved=True, sentence=f"{node_id} holds nothing any more")
         reason = _why_it_stays(state, node_id)
         if reason:
-            return _failed(f"{node_id} keeps what it holds: {reason}")
+            return _failed(
+                f"{node_id} keeps what it holds: {reason}; it stays draining until 'controlplane nodes undrain "
+                f"{node_id}'"
+            )
         kept = _kept(state, node_id)
         if self.only_kept(kept):
             return _failed(f"{node_id} {kept_text(kept)}; it holds nothing else any more")

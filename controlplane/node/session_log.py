@@ -9,7 +9,7 @@ from controlplane.core.session.node_session import NodeSession, SessionState
 STATE_EVENTS: Final = {
     SessionState.JOINING: "node asks to be admitted",
     SessionState.ACTIVE: "node is a member",
-    SessionState.DRAINING: "node is drained: its slots and bundles go to other nodes",
+    SessionState.DRAINING: "node is draining: it is given nothing new, and other nodes take over what they can",
     SessionState.LOST_LOG: "no heartbeat was acknowledged in time",
     SessionState.FENCED: "node is fenced: its slots and bundles go to other nodes, and it asks to be admitted again",
     SessionState.LEFT: "node has left",

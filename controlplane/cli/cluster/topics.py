@@ -45,7 +45,7 @@ def _run(invocation: Invocation, output_format: OutputFormat, *, create: bool) -
     if output_format is OutputFormat.JSON:
         print_json(to_canonical(report))
         return
-    outcomes = dict.fromkeys(report.verified, "keeps every promise") | dict.fromkeys(report.created, "created")
+    outcomes = dict.fromkeys(report.verified, "has the required settings") | dict.fromkeys(report.created, "created")
     print_rows([{"topic": topic, "outcome": outcome} for topic, outcome in sorted(outcomes.items())], COLUMNS)
     for sentence in report.advice:
         click.echo(f"advice: {sentence}", err=True)

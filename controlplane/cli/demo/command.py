@@ -100,7 +100,8 @@ def _say_how_to_look(invocation: Invocation, stage: "Stage") -> None:
     if invocation.cluster.name != DEFAULT_CLUSTER:
         options += f" --cluster {invocation.cluster.name}"
     command = command_here()
-    click.echo(f"Everything keeps running in {stage.home}. Look at it:")
+    click.echo(f"Everything keeps running in {stage.home}.")
+    click.echo(f"Kafka: {stage.kafka.bootstrap_servers}, cluster: {invocation.cluster.name}. Look at it:")
     for words in ("table show --by node", "nodes list", "log show --last 20", 'sql "select * from broker_load"'):
         click.echo(f"  {command}{options} {words}")
     click.echo(f"Stop it:\n  {command}{options} demo --stop")

@@ -93,7 +93,7 @@ class Play:
                 lambda _: stage.kafka.bootstrap_servers,
             )
             topics = self._cast.apply_topics()
-            self._checklist.require("all topics keep their promises", holds=bool(topics), seen=f"{len(topics)} topics")
+            self._checklist.require("all topics have their settings", holds=bool(topics), seen=f"{len(topics)} topics")
             self._cast.start_pipeline()
             for number in (1, 2):
                 self._cast.start_controller(number)

@@ -35,7 +35,7 @@ def print_effect(effect: Effect, row_count: int) -> None:
         later = effect.moved - effect.moved_now
         click.echo(
             f"of these replicas {effect.moved_now} would move at once and {later} later: {effect.rows_waiting} planned "
-            "rows wait for what the policy's pace lets go ('controlplane policy show')"
+            "rows wait for moves_in_flight, cool_down_ms or return_window_ms ('controlplane policy show')"
         )
     print_rows(count_rows(effect), COUNT_FIELDS)
     if row_count and effect.rows:

@@ -43,7 +43,8 @@ def show(invocation: Invocation, output_format: OutputFormat) -> ExitStatus:
     print_rows(policy_rows(state), COLUMNS)
     if state.cluster.silence_limit_ms != state.cluster.policy.silence_limit_ms:
         click.echo(
-            f"{state.cluster.silence_limit_ms} ms of silence go on to fence until every node knows the shorter limit"
+            f"nodes are fenced after {state.cluster.silence_limit_ms} ms of silence until every node can have read the "
+            "shorter limit"
         )
     return ExitStatus.DONE
 

@@ -180,7 +180,7 @@ def _waiting(state: State, after: ClusterPolicy) -> str:
     longest_ms = state.cluster.silence_limit_ms
     if after.silence_limit_ms >= longest_ms:
         return ""
-    return f"; {longest_ms} ms go on to fence until every node that may still rely on them has stopped"
+    return f"; nodes are fenced after {longest_ms} ms until every node can have read the shorter limit"
 
 
 def _ignored(state: State, after: ClusterPolicy, context: OperationContext) -> str:

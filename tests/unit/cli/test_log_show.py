@@ -114,4 +114,4 @@ def test_shortfalls_are_shown(cluster_command: RunCommand, world: PublishedWorld
     """What was wished and could not be stands beside the proof."""
     assert plan
     world.ask("change_policy", replica_count="5")
-    assert "16 slots have 4 of 5 replicas: 4 nodes" in cluster_command("log", "show", "--last", "1").out
+    assert "16 slots have 4 of 5 replicas: no more fit on 4 nodes" in cluster_command("log", "show", "--last", "1").out

@@ -167,7 +167,7 @@ def test_policy_is_shown(cluster_command: RunCommand, played: PublishedWorld) ->
     assert (shown["slot_count"], shown["zone_rule"]) == (16, "soft")
     assert "slot_policy_options" in cluster_command("policy", "show").out
     played.ask("change_policy", silence_limit_ms="1000")
-    assert "2500 ms of silence go on to fence" in cluster_command("policy", "show").out
+    assert "nodes are fenced after 2500 ms of silence until" in cluster_command("policy", "show").out
 
 
 @pytest.mark.parametrize(

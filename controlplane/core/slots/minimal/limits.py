@@ -188,7 +188,8 @@ def _shortfalls(asked: IndexedProblem, units: Numbers, unserved: int) -> Iterato
             hard = rules.zone_rule is ZoneRule.HARD and any(asked.zones)
             zones = f" in {_counted(len(set(asked.zones)), 'zone')}" if hard else ""
             nodes = _counted(len(asked.nodes), "node") + zones
-            yield f"{_slots_have(short)} {count} of {rules.replica_count} replicas: {nodes} may hold no more of them"
+            why = f"no more fit on {nodes}" if asked.nodes else "no node can hold them"
+            yield f"{_slots_have(short)} {count} of {rules.replica_count} replicas: {why}"
     if unserved:
         yield f"{_slots_have(unserved)} one replica less: the nodes' capacities are used up"
 

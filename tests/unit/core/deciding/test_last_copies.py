@@ -46,7 +46,7 @@ def test_last_copy_stays_where_it_is() -> None:
     assert certificate is not None
     assert certificate.shortfalls == (
         "slot 6 stays on 'n3', which is to be relieved of it: no other node may hold it",
-        "15 slots have 1 of 2 replicas: 1 node may hold no more of them",
+        "15 slots have 1 of 2 replicas: no more fit on 1 node",
     )
     assert certificate.lost_slots == ()
     assert table_status(world.state, world.observations).shortfalls == certificate.shortfalls

@@ -173,7 +173,7 @@ def test_former_silence_limit_ends_in_what_ifs() -> None:
         world.tick()
         world.observe()
     asked = intent("change_policy", silence_limit_ms="3000")
-    assert "go on to fence" not in effect_of(both(world, asked)).answers[0].detail
+    assert "nodes are fenced after" not in effect_of(both(world, asked)).answers[0].detail
 
 
 def test_join_of_a_living_node_is_refused() -> None:
