@@ -56,7 +56,7 @@ def test_every_schema_and_every_sample_is_frozen() -> None:
     """A schema without frozen bytes could change unseen; ``python -m tests.golden.rewrite`` adds what is missing."""
     frozen = {(path.stem, case["name"]) for path, case in CASES}
     assert frozen >= SAMPLED, "run python -m tests.golden.rewrite: these samples are not frozen"
-    assert WRITTEN >= CURRENT, f"add samples to tests/golden/samples.py: {sorted(CURRENT - WRITTEN)} writes none"
+    assert WRITTEN >= CURRENT, f"add samples to tests/golden/samples/: {sorted(CURRENT - WRITTEN)} writes none"
     unfrozen = {path.stem for path in FILES} ^ {str(schema.id) for schema in default_store().all()}
     assert unfrozen == set(), "tests/golden/records/ and schemas/ differ: these schemas are in one of them only"
 

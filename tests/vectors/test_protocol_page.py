@@ -36,7 +36,7 @@ def test_records_that_name_their_type_are_listed() -> None:
     texts = [case["canonical"] for case in rewrite.read("decision_digests")]
     tagged = {name for text in texts for name in re.findall(r'"type":"(\w+)"', text)}
     known = {kind.__name__ for kind in (*typing.get_args(Event), Slot, Bundle, Namespace)}
-    assert known - tagged == set(), "add these to tests/golden/samples.py and run python -m tests.vectors.rewrite"
+    assert known - tagged == set(), "add these to tests/golden/samples/ and run python -m tests.vectors.rewrite"
     assert tagged - known == set(), (
         "these carry a type within a decision: name them in C3 of docs/reference/protocol.md"
     )

@@ -91,7 +91,9 @@ def level_of(kind: Enum) -> int:
 def sample_of(kind: Enum) -> Frozen:
     """The frozen intent of a kind."""
     found = [each for each in frozen_intents() if each.name == kind.value]
-    assert found, f"add an Intent of {kind.value} to tests/golden/samples.py and run python -m tests.golden.rewrite"
+    assert found, (
+        f"add an Intent of {kind.value} to tests/golden/samples/intents.py and run python -m tests.golden.rewrite"
+    )
     return found[0]
 
 
@@ -111,7 +113,7 @@ def opposite_of(kind: Enum) -> Intent | None:
         others = goals_of(each.intent).values
         if all(subject in others and others[subject] != value for subject, value in values.items()):
             return each.intent
-    raise AssertionError(f"no intent of tests/golden/samples.py contradicts {kind.value}: add one")
+    raise AssertionError(f"no intent of tests/golden/samples/intents.py contradicts {kind.value}: add one")
 
 
 def world_for(kind: Enum, **policy: object) -> World:
@@ -151,7 +153,7 @@ def check_bytes_are_frozen(kind: Enum, _: Walk) -> None:
     """Its sample has every argument, and is written and read as it always was."""
     sample = sample_of(kind)
     missing = {each.name for each in operation_of(kind).arguments} - sample.intent.arguments.keys()
-    assert not missing, f"the Intent of {kind.value} in tests/golden/samples.py lacks {missing}"
+    assert not missing, f"the Intent of {kind.value} in tests/golden/samples/intents.py lacks {missing}"
     assert encode(sample.intent, 1_000_000) == sample.records
 
 
@@ -359,13 +361,13 @@ def test_what_a_made_up_kind_lacks_is_named(
     monkeypatch.setitem(cast("dict[Enum, Operation]", registry.OPERATIONS), MadeUp.FLY, declared)
     monkeypatch.setitem(cast("dict[str, Operation]", registry._BY_NAME), "fly", declared)  # noqa: SLF001 - filled from it
     said = list(missing_of(MadeUp.FLY, walk))
-    assert any("add an Intent of fly to tests/golden/samples.py" in each for each in said)
+    assert any("add an Intent of fly to tests/golden/samples/intents.py" in each for each in said)
     assert any(f"fly needs level {too_new}, see FEATURE_LEVEL" in each for each in said)
     sample = Frozen("fly", Intent("intent-fly", "fly", "ada", {}), [])
     monkeypatch.setattr("tests.unit.cli.test_every_intent.frozen_intents", lambda: (sample,))
     said = list(missing_of(MadeUp.FLY, walk))
     assert any("'controlplane table fly' is no command that asks for fly" in each for each in said)
-    assert any("no intent of tests/golden/samples.py contradicts fly: add one" in each for each in said)
+    assert any("no intent of tests/golden/samples/intents.py contradicts fly: add one" in each for each in said)
 
 
 def test_an_intent_whose_events_need_a_later_level_is_named(

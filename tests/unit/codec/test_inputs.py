@@ -317,6 +317,6 @@ def test_every_kind_of_input_has_its_topic_and_its_check(kind: type[InputPayload
     assert [topic for topic, kinds in TOPIC_TYPES.items() if kind in kinds] == [TOPIC_OF[kind]]
     assert kind in INPUTS, f"tests/helpers/log_values.py has no {kind.__name__}"
     samples = [each.value for each in SAMPLES if isinstance(each.value, kind)]
-    assert samples, f"add a {kind.__name__} to tests/golden/samples.py"
+    assert samples, f"add a {kind.__name__} to tests/golden/samples/"
     for payload in samples:
         check_payload(payload)

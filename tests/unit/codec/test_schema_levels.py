@@ -135,9 +135,7 @@ def test_a_later_field_is_refused_below_its_level(kind: type, name: str) -> None
     carriers = [
         holding(each, event) for each in SAMPLED for event in each.events if uses_within(event) == {(kind, name)}
     ]
-    assert carriers, (
-        f"add an event that uses {kind.__name__}.{name} and no other later field to tests/golden/samples.py"
-    )
+    assert carriers, f"add an event that uses {kind.__name__}.{name} and no other later field to tests/golden/samples/"
     for carrier in carriers:
         check_refused_below(carrier, later_levels(kind)[name])
 
@@ -146,7 +144,7 @@ def test_a_later_field_is_refused_below_its_level(kind: type, name: str) -> None
 def test_a_later_event_is_refused_below_its_level(kind: type[Event]) -> None:
     """Readers of that level would stop at it."""
     carriers = [holding(each, event) for each in SAMPLED for event in each.events if isinstance(event, kind)]
-    assert carriers, f"add a {kind.__name__} to tests/golden/samples.py"
+    assert carriers, f"add a {kind.__name__} to tests/golden/samples/"
     for carrier in carriers:
         check_refused_below(carrier, DECLARED[kind].since_level)
 

@@ -167,8 +167,8 @@ def test_it_is_written_and_read_whole_and_in_parts(kind: type[Event]) -> None:
 
 @EVERY_KIND
 def test_its_bytes_are_frozen(kind: type[Event]) -> None:
-    """``tests/golden/samples.py`` has it: otherwise a change of its schema would break logs unseen."""
-    assert kind in frozen_kinds(), f"add a {kind.__name__} to tests/golden/samples.py and rewrite the records"
+    """``tests/golden/samples/`` has it: otherwise a change of its schema would break logs unseen."""
+    assert kind in frozen_kinds(), f"add a {kind.__name__} to tests/golden/samples/ and rewrite the records"
 
 
 @cache

@@ -116,7 +116,7 @@ def test_its_bytes_are_frozen(kind: AnyRowKind) -> None:
     """Every version of its schema has a file and frozen records: without them a change would break readers unseen."""
     name = kind.record.__name__
     samples = [each for each in SAMPLES if isinstance(each.value, kind.record)]
-    assert samples, f"add a {name} to tests/golden/samples.py and rewrite the records"
+    assert samples, f"add a {name} to tests/golden/samples/ and rewrite the records"
     for version in range(1, len(kind.levels) + 1):
         schema = default_store().by_version(SchemaVersion(name, version))
         assert schema is not None, f"schemas/{name}.v{version}.avsc is missing"

@@ -1,0 +1,66 @@
+"""Samples of the subject ``slots``: its events, the certificate of a plan and the rows of slots."""
+
+from controlplane.core.slots.certificate import Certificate, LoadStage, ReadyHeirs
+from controlplane.core.slots.events import (
+    MemoryEntry,
+    PlanDropped,
+    PlanMade,
+    PolicyRemembered,
+    ReconciliationPaused,
+    ReconciliationResumed,
+    ReplicasLeft,
+    SlotsAssigned,
+    SlotsExcluded,
+    SlotsIncluded,
+    SlotsPinned,
+    SlotsSplit,
+    SlotsUnpinned,
+)
+from controlplane.core.slots.pins import Exclusion, Pin
+from controlplane.core.slots.plans import Departure
+from controlplane.core.slots.table import Slot
+from controlplane.core.values.identifiers import Epoch, Seq
+from tests.golden.samples.sample import STARTED_MS, Sample
+
+_SLOTS = tuple(Slot(number, f"node-{number % 3}", (f"node-{(number + 1) % 3}",), Epoch(7)) for number in range(40))
+
+OPERATOR_EVENTS = (
+    SlotsPinned((Pin(3, "node-1", leads=True), Pin(4, "node-1"))),
+    SlotsUnpinned((Pin(4, "node-1"),)),
+    SlotsExcluded((Exclusion(5, "node-1"), Exclusion(6, "node-1"))),
+    SlotsIncluded((Exclusion(6, "node-1"),)),
+    ReconciliationPaused("a disk is being replaced"),
+    ReconciliationResumed(""),
+)
+TABLE_EVENTS = (
+    SlotsAssigned((*_SLOTS, Slot(40, None, (), Epoch(4)))),
+    PolicyRemembered((MemoryEntry("slot/17", "[41]"), MemoryEntry("slot/18", None), MemoryEntry("table", "42"))),
+    SlotsSplit((Slot(41, "node-1", ("node-2",), Epoch(4)), Slot(42, None, (), Epoch(4)))),
+    PlanDropped(Seq(5), "a new plan takes its place"),
+    PlanMade(Seq(7), STARTED_MS + 5, STARTED_MS + 9, (Slot(43, "node-2", ("node-1",), Epoch(4)),)),
+    ReplicasLeft(STARTED_MS + 5, (Departure(44, "node-2", STARTED_MS, STARTED_MS + 5),)),
+)
+
+CERTIFICATE = Certificate(
+    "minimal",
+    4,
+    4,
+    2,
+    2,
+    {"node-1": 0, "node-2": -3},
+    {"node-1": 1},
+    (11, 12),
+    (ReadyHeirs(13, ("node-2",)),),
+    {"node-1": "164/3", "node-2": "0"},
+    {"node-1": "12"},
+    -1,
+    3,
+    ("3 slots have 1 of 2 replicas: 1 nodes may hold no more of them",),
+    LoadStage("3/2", "21/20", 4, 3, 2),
+    _SLOTS,
+)
+
+ROWS = (
+    Sample("plain", Slot(17, "node-1", ("node-2", "node-3"), Epoch(7))),
+    Sample("without a leader", Slot(0, None, (), Epoch(0))),
+)
