@@ -47,6 +47,18 @@ def world() -> PublishedWorld:
 
 
 @pytest.fixture
+def played(world: PublishedWorld) -> PublishedWorld:
+    """Three nodes and a namespace; one node was fenced, another left."""
+    world.admit("n1", "n2", "n3", "n4")
+    world.intent("i1", "create_namespace", namespace="kv")
+    world.run(300, ("n1", "n2", "n3", "n4"))
+    world.run(4_000, ("n1", "n2", "n4"))
+    world.left("n4")
+    world.run(400, ("n1", "n2"))
+    return world
+
+
+@pytest.fixture
 def lease_server(world: PublishedWorld) -> MemoryLeaseServer:
     """The lease store of that cluster."""
     return MemoryLeaseServer(world.clock)

@@ -254,3 +254,23 @@ def test_history_tells_who_led_and_why_it_ended(cluster_command: RunCommand, wor
     assert times[1][1] >= 2_000
     assert times[3] == (0, None)
     assert len(json.loads(cluster_command("leader", "history", "--last", "2", "--format", "json").out)) == 2
+
+
+def test_leader_is_lease_and_last_term(
+    cluster_command: RunCommand, world: PublishedWorld, lease_server: MemoryLeaseServer
+) -> None:
+    """The lease says who may lead, the log who did last; both are shown, because they can differ."""
+    MemoryLeaseStore(lease_server).acquire("c2", Term(6), 2_000)
+    world.admit("n1")
+    ran = cluster_command("leader", "show", "--format", "json")
+    shown = json.loads(ran.out)
+    assert ran.status == ExitStatus.DONE
+    assert (shown["lease_owner"], shown["lease_term"], shown["lease_remaining_ms"] > 0) == ("c2", 7, True)
+    assert (shown["opened_by"], shown["opened_term"], shown["code_version"]) == ("c1", 1, "test")
+
+
+def test_nobody_leading_has_status_three(cluster_command: RunCommand, world: PublishedWorld) -> None:
+    """A script can wait for a leader; a person reads what to do, because the row holds only dashes."""
+    ran = cluster_command("leader", "show")
+    assert ran.status == ExitStatus.UNREACHABLE
+    assert "no controller leads cluster 'local' now: start a controller" in ran.err
