@@ -20,6 +20,9 @@ from controlplane.testing import (
 from tests.helpers.commands import Ran, RunCommand
 from tests.helpers.published_world import PublishedWorld
 
+# A plain module, so pytest has to be told to explain its assertions.
+pytest.register_assert_rewrite("tests.unit.cli.intent_checks")
+
 CLUSTER = ClusterConfig("local")
 
 
