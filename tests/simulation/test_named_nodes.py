@@ -1,4 +1,4 @@
-"""Nodes that hear nothing, come back where clocks are behind, or are very many; each with every invariant looked at."""
+"""Nodes that hear nothing, are heard late, meet slower clocks, or are very many; with every invariant looked at."""
 
 import pytest
 
@@ -139,3 +139,36 @@ def test_twenty_seconds_without_a_broker_fence_none_of_two_thousand_nodes() -> N
     script.go_on_until(
         lambda: not script.state.membership.nodes["s7"].lives, script.state.cluster.silence_limit_ms + 1_000
     )
+
+
+def test_a_heartbeat_sent_forty_seconds_ago_readmits_nobody() -> None:
+    """The node is dead and fenced, and records that were delayed for long do not change that."""
+    script = begun()
+    incarnation = script.state.membership.nodes["n4"].incarnation
+    script.world.kill("n4")
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 4_000)
+    script.go_on(37_000)
+    seq = script.state.seq
+    late = Heartbeat("n4", incarnation, 0, Epoch(0), NodeRole.DATA)
+    script.world.send(HEARTBEATS, "n4", encode_input(late))
+    script.go_on(4_000)
+    assert script.state.membership.nodes["n4"].status is NodeStatus.FENCED
+    assert script.state.seq == seq
+
+
+def test_a_late_heartbeat_delays_detection_by_one_limit_at_most() -> None:
+    """The reverse case: it arrives just before its sender, which is dead, would be fenced."""
+    script = begun()
+    limit_ms = script.state.cluster.silence_limit_ms
+    incarnation = script.state.membership.nodes["n4"].incarnation
+    script.world.kill("n4")
+    script.go_on(limit_ms - 500)
+    assert script.state.membership.nodes["n4"].lives
+    late = Heartbeat("n4", incarnation, 0, Epoch(0), NodeRole.DATA)
+    script.world.send(HEARTBEATS, "n4", encode_input(late))
+    script.go_on(limit_ms - 200)
+    assert script.state.membership.nodes["n4"].lives
+    script.go_on_until(lambda: script.state.membership.nodes["n4"].status is NodeStatus.FENCED, 600)
+    assert [
+        event for event in script.events(NodeFenced) if isinstance(event, NodeFenced) and event.node_id != "n4"
+    ] == []
