@@ -1,4 +1,4 @@
-"""Whole controllers over the in-memory world: taking over, fencing, faults of the log and of the lease store."""
+"""Whole controllers over the in-memory world: taking over, handing over, listening to every client, metrics."""
 
 import threading
 import time
@@ -8,21 +8,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
-from controlplane.codec.inputs import encode_input
-from controlplane.config import DECISIONS, HEARTBEATS, MEMBERSHIP, ROUTING_TABLE
 from controlplane.core.election.steps import TRANSITIONS, ControllerAction, ControllerPhase
-from controlplane.core.log.decision import CauseKind
-from controlplane.core.membership.inputs import NodeJoined
-from controlplane.core.membership.node import NodeRole, NodeStatus
+from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.leader_operations import resignation_in
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.errors import LogContinuityError, LogUnavailableError
+from controlplane.errors import LogUnavailableError
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.metrics import ControllerMetrics
-from controlplane.testing import CommitFault, MemoryEventWriter, MemoryLeaseStore, MemoryTransactionalWriter
+from controlplane.testing import MemoryEventWriter, MemoryLeaseStore
 from tests.helpers.memory_cluster import MemoryCluster, RunningController, assert_log_is_whole
-from tests.helpers.polling import poll_until
 
 
 def test_the_first_leader_creates_the_log_and_an_empty_table() -> None:
@@ -141,143 +135,6 @@ def test_a_preferred_controller_that_lasts_is_handed_the_lease() -> None:
         assert (stepping_down["log_level"], stepping_down["reason"]) == ("info", "lease handed over")
 
 
-def test_a_lease_store_that_lost_its_data_never_lets_the_term_fall() -> None:
-    """The floor comes from the log: a store that came back empty grants term 1, which the log holds already."""
-    with MemoryCluster() as world:
-        first = world.start("c1")
-        world.wait_until(world.table)
-        world.leases.lose_data()
-        world.wait_until(lambda: world.decisions()[-1].term == 2)
-        first.end()
-        world.leases.lose_data()
-        world.start("c2")
-        world.wait_until(lambda: world.decisions()[-1].term == 3)
-        assert_log_is_whole(world)
-
-
-def test_a_leader_goes_on_without_its_lease_store() -> None:
-    """Losing the lease store stops elections, never routing: commits are fenced by Kafka."""
-    with MemoryCluster() as world:
-        world.start("c1")
-        world.wait_until(world.table)
-        world.leases.available = False
-        time.sleep(0.5)  # longer than the lease
-        world.join("n1")
-        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
-        assert {decision.term for decision in world.decisions()} == {1}
-
-
-def test_an_outage_of_kafka_burns_no_terms() -> None:
-    """Nobody could open one: controllers that went on to stand would win the lease in turns, several times a second."""
-    with MemoryCluster() as world:
-        world.start("c1")
-        world.start("c2")
-        world.wait_until(world.table)
-        world.broker.available = False
-        time.sleep(2.0)  # many leases
-        before = world.leases.lease.term
-        world.broker.available = True
-        world.join("n1")
-        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
-        assert before <= 3
-
-
-def test_a_commit_without_an_answer_is_resolved_and_never_doubled() -> None:
-    """Unknown means: ask for this commit's outcome, decide nothing meanwhile."""
-    for fault in CommitFault:
-        with MemoryCluster() as world:
-            world.start("c1")
-            world.wait_until(world.table)
-            world.broker.fail_next_commit(fault)
-            world.join("n1")
-            world.wait_until(lambda: set(world.owners().values()) == {"n1"})
-            assert_log_is_whole(world)
-
-
-def test_a_leader_that_is_fenced_discards_everything_and_stands_again() -> None:
-    """A rival's initialisation ends this leadership; a new term begins and the log stays whole."""
-    with MemoryCluster() as world:
-        world.start("c1")
-        world.join("n1")
-        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
-        MemoryTransactionalWriter(world.cluster, world.broker).open()
-        world.join("n2")
-        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
-        assert world.decisions()[-1].term > 1
-        assert_log_is_whole(world)
-
-
-def test_bad_records_become_dead_letters_and_harm_no_neighbour() -> None:
-    """Each bad record is named by topic, partition and offset; the good ones around it count."""
-    with MemoryCluster() as world:
-        world.start("c1")
-        world.send(MEMBERSHIP, "x", b"no avro at all")
-        world.join("n1")
-        world.send(HEARTBEATS, "x", b"\xc3\x01" + b"\x00" * 12, 1)
-        world.send(MEMBERSHIP, "x", None)
-        world.join("n2")
-        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
-        world.wait_until(lambda: len(world.dead_letters()) >= 3)
-        places = {(letter.topic, letter.reason) for letter in world.dead_letters()}
-        assert {topic for topic, _ in places} == {MEMBERSHIP, HEARTBEATS}
-        assert len(places) == 3
-
-
-def test_records_in_confluents_framing_count_where_their_ids_are_named() -> None:
-    """A node whose producer uses a schema registry takes part; an id that nobody named is a dead letter."""
-    joined = encode_input(NodeJoined("n1", 1, NodeRole.DATA, (), "", 1, 0, "1", 0))[SINGLE_OBJECT_HEADER_BYTES:]
-    with MemoryCluster(schema_ids={17: "NodeJoined.v1"}) as world:
-        world.start("c1")
-        world.send(MEMBERSHIP, "n1", b"\x00\x00\x00\x00\x12" + joined)
-        world.send(MEMBERSHIP, "n1", b"\x00\x00\x00\x00\x11" + joined)
-        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
-        world.wait_until(world.dead_letters)
-        assert [(letter.reason, letter.offset) for letter in world.dead_letters()] == [("unknown_schema_id", 0)]
-
-
-def test_refusals_that_a_dead_leader_did_not_write_are_written_by_its_successor() -> None:
-    """At least once: positions are committed only after the dead letters, and standbys keep what is not passed."""
-    with MemoryCluster() as world:
-        world.send(MEMBERSHIP, "x", b"garbage")
-        world.start("c1")
-        world.wait_until(world.dead_letters)
-        world.send(MEMBERSHIP, "x", b"garbage too")
-        second = world.start("c2")
-        world.wait_until(lambda: len(world.dead_letters()) >= 2)
-        assert second.alive
-
-
-def test_an_empty_log_beside_a_table_stops_every_controller() -> None:
-    """A decision log that was deleted must never be led on in silence."""
-    with MemoryCluster() as world:
-        first = world.start("c1")
-        world.join("n1")
-        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
-        first.end()
-        world.broker.create_topic(world.cluster.topic(DECISIONS))
-        second = world.start("c2")
-        wait_for_failure(second)
-        assert isinstance(second.failure, LogContinuityError)
-        told = str(second.failure)
-        assert "recreated; make sure that Kafka and the lease store are this cluster's" in told
-        assert "restore the decision log, or begin a new cluster" in told
-
-
-def test_a_log_recreated_under_a_running_leader_is_noticed() -> None:
-    """Kafka accepts its commits, so the leader reads its own decisions back."""
-    with MemoryCluster() as world, capture_logs() as logs:
-        leader = world.start("c1")
-        world.join("n1")
-        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
-        time.sleep(1.2)
-        world.broker.create_topic(world.cluster.topic(DECISIONS))
-        world.join("n2")
-        wait_for_failure(leader)
-        assert isinstance(leader.failure, LogContinuityError)
-        (stepping_down,) = [each for each in logs if each["event"] == "stepping down"]
-        assert (stepping_down["log_level"], stepping_down["reason"]) == ("warning", "failed"), "nobody asked it to go"
-
-
 def test_a_standby_that_cannot_read_the_log_listens_as_well() -> None:
     """The leader and Kafka may go together: it wins the lease, has no reader any more, and tries for hours."""
     polled: Counter[str] = Counter()
@@ -373,23 +230,3 @@ def test_a_standby_listens_to_every_client() -> None:
             patch.setattr(world, "event_writer", lambda: letters)
             world.start("c1", ticks, follow_only=True, snapshot_writer=snapshots)
         world.wait_until(lambda: all(polled[id(writer)] > 2 for writer in writers))
-
-
-def test_a_table_topic_that_lost_its_rows_is_written_again() -> None:
-    """The table follows from the log, so a new leader mends it under a new epoch."""
-    with MemoryCluster() as world:
-        first = world.start("c1")
-        world.join("n1")
-        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
-        first.end()
-        world.broker.create_topic(world.cluster.topic(ROUTING_TABLE))
-        world.start("c2")
-        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
-        last = world.decisions()[-1]
-        assert CauseKind.TABLE_REPUBLISHED in [cause.kind for cause in last.causes]
-        assert_log_is_whole(world)
-
-
-def wait_for_failure(controller: RunningController) -> None:
-    """Wait until a controller has ended by itself."""
-    poll_until(lambda: not controller.alive)

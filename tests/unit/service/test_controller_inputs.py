@@ -1,0 +1,48 @@
+"""Whole controllers over the in-memory world: input records that are refused, and their dead letters."""
+
+from controlplane.codec.framing import SINGLE_OBJECT_HEADER_BYTES
+from controlplane.codec.inputs import encode_input
+from controlplane.config import HEARTBEATS, MEMBERSHIP
+from controlplane.core.membership.inputs import NodeJoined
+from controlplane.core.membership.node import NodeRole
+from tests.helpers.memory_cluster import MemoryCluster
+
+
+def test_bad_records_become_dead_letters_and_harm_no_neighbour() -> None:
+    """Each bad record is named by topic, partition and offset; the good ones around it count."""
+    with MemoryCluster() as world:
+        world.start("c1")
+        world.send(MEMBERSHIP, "x", b"no avro at all")
+        world.join("n1")
+        world.send(HEARTBEATS, "x", b"\xc3\x01" + b"\x00" * 12, 1)
+        world.send(MEMBERSHIP, "x", None)
+        world.join("n2")
+        world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
+        world.wait_until(lambda: len(world.dead_letters()) >= 3)
+        places = {(letter.topic, letter.reason) for letter in world.dead_letters()}
+        assert {topic for topic, _ in places} == {MEMBERSHIP, HEARTBEATS}
+        assert len(places) == 3
+
+
+def test_records_in_confluents_framing_count_where_their_ids_are_named() -> None:
+    """A node whose producer uses a schema registry takes part; an id that nobody named is a dead letter."""
+    joined = encode_input(NodeJoined("n1", 1, NodeRole.DATA, (), "", 1, 0, "1", 0))[SINGLE_OBJECT_HEADER_BYTES:]
+    with MemoryCluster(schema_ids={17: "NodeJoined.v1"}) as world:
+        world.start("c1")
+        world.send(MEMBERSHIP, "n1", b"\x00\x00\x00\x00\x12" + joined)
+        world.send(MEMBERSHIP, "n1", b"\x00\x00\x00\x00\x11" + joined)
+        world.wait_until(lambda: set(world.owners().values()) == {"n1"})
+        world.wait_until(world.dead_letters)
+        assert [(letter.reason, letter.offset) for letter in world.dead_letters()] == [("unknown_schema_id", 0)]
+
+
+def test_refusals_that_a_dead_leader_did_not_write_are_written_by_its_successor() -> None:
+    """At least once: positions are committed only after the dead letters, and standbys keep what is not passed."""
+    with MemoryCluster() as world:
+        world.send(MEMBERSHIP, "x", b"garbage")
+        world.start("c1")
+        world.wait_until(world.dead_letters)
+        world.send(MEMBERSHIP, "x", b"garbage too")
+        second = world.start("c2")
+        world.wait_until(lambda: len(world.dead_letters()) >= 2)
+        assert second.alive
