@@ -14,7 +14,7 @@ from controlplane.adapters.kafka_admin_client import (
     KafkaAdmin,
 )
 from controlplane.adapters.kafka_errors import is_denied
-from controlplane.codec.topics_file import ActualTopic, TopicSpec, broken_promises, unheeded_advice
+from controlplane.codec.topics_file import ActualTopic, TopicSpec, advice_not_followed, broken_promises
 from controlplane.config import topic_name
 from controlplane.errors import ConfigurationError, LogUnavailableError, PrerequisiteError
 
@@ -205,5 +205,7 @@ def _advice(
     cluster: str, specs: Sequence[TopicSpec], there: Mapping[str, ActualTopic], brokers: int
 ) -> tuple[str, ...]:
     return tuple(
-        sentence for spec in specs for sentence in unheeded_advice(spec, there[topic_name(cluster, spec.name)], brokers)
+        sentence
+        for spec in specs
+        for sentence in advice_not_followed(spec, there[topic_name(cluster, spec.name)], brokers)
     )

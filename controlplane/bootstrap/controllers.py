@@ -17,7 +17,7 @@ from controlplane.bootstrap.topics import topic_specs
 from controlplane.codec.framing import framing_with
 from controlplane.config import DECISIONS, ControllerConfig
 from controlplane.core.cluster.policy import ClusterPolicy
-from controlplane.core.election.leading import Leading
+from controlplane.core.election.leading import ControllerMachine
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.errors import ConfigurationError
@@ -128,7 +128,7 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
     """
     random_source = random_source or random.Random()  # noqa: S311 - spreads waits and names logs, no secret
     ticker = Ticker(event_writers[0], clock, threads, config.controller_id, config.tick_interval_ms)
-    machine = Leading(config.lease.duration_ms)
+    machine = ControllerMachine(config.lease.duration_ms)
     keeper = None
     if not config.follow_only:
         keeper = LeaseKeeper(
@@ -158,7 +158,11 @@ def compose_controller(  # noqa: PLR0913 - one argument for each thing of the wo
 
 
 def _lease_profile(
-    config: ControllerConfig, clock: Clock, lease_store: LeaseStore, lock_store: LockStore | None, machine: Leading
+    config: ControllerConfig,
+    clock: Clock,
+    lease_store: LeaseStore,
+    lock_store: LockStore | None,
+    machine: ControllerMachine,
 ) -> AnyProfile:
     if config.sofa_lease is None:
         return OwnLease(

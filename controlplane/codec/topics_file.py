@@ -153,7 +153,7 @@ def broken_promises(spec: TopicSpec, actual: ActualTopic) -> tuple[str, ...]:
     )
 
 
-def unheeded_advice(spec: TopicSpec, actual: ActualTopic, brokers: int) -> tuple[str, ...]:
+def advice_not_followed(spec: TopicSpec, actual: ActualTopic, brokers: int) -> tuple[str, ...]:
     """One sentence for each difference between the topic and the file that breaks no promise."""
     sentences = [
         _sentence(actual, setting)

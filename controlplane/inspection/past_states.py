@@ -16,7 +16,7 @@ from controlplane.core.membership.rows import NodeRow
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.digests import add_hashes, format_digest, row_hash
 from controlplane.core.values.identifiers import Seq
-from controlplane.core.values.positions import DECISIONS_PLACE
+from controlplane.core.values.positions import DECISIONS_PARTITION
 from controlplane.errors import RESTORE_OR_BEGIN_ANEW, InvariantViolationError, LogContinuityError, PrerequisiteError
 from controlplane.inspection import readers
 from controlplane.inspection.readers import LoggedDecision
@@ -164,7 +164,7 @@ def _early_enough(moment: Moment | None) -> Callable[[SnapshotPart], bool]:
 
 
 def _require_reached(source: LogSource, moment: Moment, state: State) -> None:
-    end_offset = source.reader.end_offsets(DECISIONS)[DECISIONS_PLACE]
+    end_offset = source.reader.end_offsets(DECISIONS)[DECISIONS_PARTITION]
     what = f"{moment.measure.value} {moment.number}"
     if not moment.has_come(state, end_offset):
         newest = {Measure.EPOCH: state.epoch, Measure.SEQ: state.seq, Measure.OFFSET: end_offset - 1}

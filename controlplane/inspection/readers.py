@@ -17,7 +17,7 @@ from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.identifiers import NodeId, Seq, TopicPartition
-from controlplane.core.values.positions import DECISIONS_PLACE
+from controlplane.core.values.positions import DECISIONS_PARTITION
 from controlplane.errors import InvalidInputError, LogContinuityError, LogUnavailableError
 from controlplane.inspection.source import LogSource
 from controlplane.ports import RawRecord
@@ -85,15 +85,15 @@ def decisions_backwards(source: LogSource, before: int | None = None) -> Iterato
     Raises:
         LogUnavailableError: the log did not answer.
     """
-    oldest = source.reader.start_offsets(DECISIONS)[DECISIONS_PLACE]
+    oldest = source.reader.start_offsets(DECISIONS)[DECISIONS_PARTITION]
     log_id = log_id_of(source)
-    upper = source.reader.end_offsets(DECISIONS)[DECISIONS_PLACE] if before is None else before
+    upper = source.reader.end_offsets(DECISIONS)[DECISIONS_PARTITION] if before is None else before
     window = _FIRST_DECISIONS
     while upper > oldest:
         lower = max(oldest, upper - window)
         window *= 2
         stream = DecisionStream(log_id)
-        records = _read_range(source, DECISIONS_PLACE, lower, upper)
+        records = _read_range(source, DECISIONS_PARTITION, lower, upper)
         if lower > oldest:
             records = _from_first_of_log(records, stream)
         if records and lower > oldest:
@@ -140,7 +140,7 @@ def stream_from_oldest(source: LogSource) -> DecisionStream:
     Raises:
         LogUnavailableError: the log did not answer.
     """
-    whole = source.reader.start_offsets(DECISIONS)[DECISIONS_PLACE] == 0
+    whole = source.reader.start_offsets(DECISIONS)[DECISIONS_PARTITION] == 0
     return DecisionStream(next_seq=Seq(1) if whole else None)
 
 
@@ -166,12 +166,12 @@ def read_decisions(
     if stream is None:
         state = None if began is None else began.state
         stream = stream_from_oldest(source) if state is None else DecisionStream(state.log_id, Seq(state.seq + 1))
-    positions = source.reader.start_offsets(DECISIONS) if began is None else {DECISIONS_PLACE: began.next_offset}
+    positions = source.reader.start_offsets(DECISIONS) if began is None else {DECISIONS_PARTITION: began.next_offset}
     end = present_ends(source.reader, positions)
     offset = 0
     # Record by record, so that decisions before an unreadable one are yielded before the error is raised.
     for record in chain.from_iterable(drain(source.reader, positions, source.limits, end)):
-        if record.offset >= end[DECISIONS_PLACE]:
+        if record.offset >= end[DECISIONS_PARTITION]:
             break
         offset = record.offset
         yield from _assemble([record], stream)
@@ -187,7 +187,7 @@ class DecisionFollower:
         self._source = source
         self._stream = DecisionStream(log_id_of(source))
         reader = source.reader
-        reader.assign(reader.end_offsets(DECISIONS) if next_offset is None else {DECISIONS_PLACE: next_offset})
+        reader.assign(reader.end_offsets(DECISIONS) if next_offset is None else {DECISIONS_PARTITION: next_offset})
 
     def poll(self, timeout_ms: int) -> list[LoggedDecision]:
         """The decisions since the last call; empty after ``timeout_ms``."""

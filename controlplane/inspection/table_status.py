@@ -85,7 +85,7 @@ def table_status(state: State, observations: Observations, policies: SlotPolicie
         stable=_is_stable(policy, request),
         protected=answer.protects,
         evictions_frozen=state.membership.evictions_frozen,
-        says=answer.deed,
+        says=answer.evidence,
         refusal=refusal or "",
         plan=state.slots.plan.plan_id if state.slots.plan else None,
         plan_age_ms=now_ms - state.slots.plan.made_at_ms if state.slots.plan else None,

@@ -9,7 +9,7 @@ from controlplane.codec.decisions import DecisionAssembler
 from controlplane.config import DECISIONS
 from controlplane.core.cluster.events import TermOpened
 from controlplane.core.values.identifiers import Term
-from controlplane.core.values.positions import DECISIONS_PLACE
+from controlplane.core.values.positions import DECISIONS_PARTITION
 from controlplane.errors import InvalidInputError, LogContinuityError
 from controlplane.inspection.readers import LoggedDecision, decisions_backwards
 from controlplane.inspection.source import LogSource
@@ -66,7 +66,7 @@ class _Log:
 
     def oldest_offset(self) -> int:
         """The first offset that is still kept."""
-        return self._source.reader.start_offsets(DECISIONS)[DECISIONS_PLACE]
+        return self._source.reader.start_offsets(DECISIONS)[DECISIONS_PARTITION]
 
     def term_at(self, offset: int) -> tuple[Term, int]:
         """The term and the offset of the first record of the log at or after this offset; there has to be one."""
@@ -89,8 +89,8 @@ class _Log:
 
     def _records(self, offset: int) -> Iterator[RawRecord]:
         """The records from an offset to the known one, polled one by one, because few are needed."""
-        until = {DECISIONS_PLACE: self._known + 1}
-        batches = drain(self._source.reader, {DECISIONS_PLACE: offset}, self._source.limits, until, max_records=1)
+        until = {DECISIONS_PARTITION: self._known + 1}
+        batches = drain(self._source.reader, {DECISIONS_PARTITION: offset}, self._source.limits, until, max_records=1)
         return chain.from_iterable(batches)
 
 

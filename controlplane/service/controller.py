@@ -13,9 +13,9 @@ import structlog
 
 from controlplane.core.election.backoff import PAUSE_MS, BackOff, BackoffReason
 from controlplane.core.election.leading import (
-    NO_LEASE,
-    Hold,
-    Leading,
+    NOT_HELD,
+    ControllerMachine,
+    HeldLease,
     LeadingEvent,
     LeaseChecked,
     LogRead,
@@ -51,7 +51,7 @@ class Controller:
     def __init__(
         self,
         components: ControllerComponents,
-        machine: Leading,
+        machine: ControllerMachine,
         keeper: LeaseKeeper | None,
         ticker: Ticker,
         random_source: random.Random,
@@ -94,7 +94,7 @@ class Controller:
         finally:
             # The keeper is not asked for its hold here: it may be what has failed. Stopping it releases the lease.
             self._react(
-                ControllerTrigger.SHUT_DOWN if stop.is_set() else ControllerTrigger.FAILED, NO_LEASE, performers
+                ControllerTrigger.SHUT_DOWN if stop.is_set() else ControllerTrigger.FAILED, NOT_HELD, performers
             )
             if self._keeper is not None:
                 self._keeper.stop()
@@ -116,7 +116,7 @@ class Controller:
                 _log.warning("waiting for the log", error=str(error))
                 stop.wait(1)
 
-    def _react(self, event: LeadingEvent, hold: Hold, performers: _Performers) -> LeadingEvent:
+    def _react(self, event: LeadingEvent, hold: HeldLease, performers: _Performers) -> LeadingEvent:
         """Perform the machine's actions for an event; return the result of the last action as the next event."""
         now_ms, draw = self._components.clock.monotonic_ms(), self._random.random()
         answer: LeadingEvent | None = None
@@ -153,9 +153,9 @@ class Controller:
             ControllerAction.PAUSE: partial(_pause, stop),
         }
 
-    def _hold(self) -> Hold:
+    def _hold(self) -> HeldLease:
         """The keeper's knowledge of the lease; raises the exception that ended the keeper's thread, if any."""
-        return NO_LEASE if self._keeper is None else self._keeper.hold
+        return NOT_HELD if self._keeper is None else self._keeper.hold
 
     @property
     def _take_over(self) -> TakeOver:
@@ -183,10 +183,12 @@ class Controller:
     def _round_observed(self) -> RoundObserved:
         """What was observed of Kafka in this round; raises the exception that ended the ticker's thread, if any."""
         now_ms = self._components.clock.monotonic_ms()
-        turn_ms, self._observed_at_ms = now_ms - self._observed_at_ms, now_ms
+        since_last_round_ms, self._observed_at_ms = now_ms - self._observed_at_ms, now_ms
         self._ticker.cover(self._components.input_reader.known_partitions)
         return RoundObserved(
-            self._ticker.since_acknowledged_ms(), self._components.input_reader.since_last_read_ms(), turn_ms
+            self._ticker.since_acknowledged_ms(),
+            self._components.input_reader.since_last_read_ms(),
+            since_last_round_ms,
         )
 
     def _confirm_lease(self) -> LeadingEvent:

@@ -13,7 +13,7 @@ from controlplane.core.log.apply import apply_decision
 from controlplane.core.log.snapshots.log_point import LogPoint, asks_for_snapshot
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq
-from controlplane.core.values.positions import DECISIONS_PLACE
+from controlplane.core.values.positions import DECISIONS_PARTITION
 from controlplane.errors import StopError
 from controlplane.ports import Clock, LogReader, RawRecord
 from controlplane.topic_reading.deadlines import ReadDeadline
@@ -108,13 +108,13 @@ class LogFollower:
                 self.point = find_start_point(reader, self._clock)
                 self._recovered = True
             require_kept(reader, self.point.next_offset)
-            self._unread = Unread({DECISIONS_PLACE: self.point.next_offset}, reader.end_offsets(DECISIONS))
+            self._unread = Unread({DECISIONS_PARTITION: self.point.next_offset}, reader.end_offsets(DECISIONS))
         except BaseException:
             reader.close()
             raise
         self._stream = DecisionStream(self.state.log_id, Seq(self.state.seq + 1), self._foreign)
         self._read_offset = self.point.next_offset
-        reader.assign({DECISIONS_PLACE: self.point.next_offset})
+        reader.assign({DECISIONS_PARTITION: self.point.next_offset})
         return reader
 
     def _confirm_log(self) -> None:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import structlog
 
-from controlplane.core.election.leading import Hold
+from controlplane.core.election.leading import HeldLease
 from controlplane.core.election.messages import ConfirmationAsked, FloorRaised, GiveBackAsked, StoreSilent
 from controlplane.core.values.identifiers import Term
 from controlplane.core.values.machine import Woke
@@ -82,7 +82,7 @@ class LeaseKeeper:
         self._thread = threads.thread(self._run, "lease-keeper")
 
     @property
-    def hold(self) -> Hold:
+    def hold(self) -> HeldLease:
         """What is known of the lease now.
 
         Raises:
@@ -92,7 +92,7 @@ class LeaseKeeper:
         with self._condition:
             if self._failure is not None:
                 raise self._failure
-            return Hold(self._profile.term, self._profile.is_handed_over)
+            return HeldLease(self._profile.term, self._profile.is_handed_over)
 
     def start(self) -> None:
         """Start the thread that stands for election."""

@@ -52,7 +52,7 @@ class ControllerMetrics:
         self.steps_down = Counter(
             "controlplane_steps_down",
             "Times that this controller stopped leading, by reason. On request: resigned, shutdown, lease handed over. "
-            "Otherwise: lease lost, stood still, cut off from Kafka, unreachable, commit without an answer, fenced, "
+            "Otherwise: lease lost, stalled, cut off from Kafka, unreachable, commit without an answer, fenced, "
             "failed (see its log)",
             ["reason"],
             registry=registry,

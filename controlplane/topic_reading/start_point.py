@@ -19,7 +19,7 @@ from controlplane.core.log.snapshots.log_point import LogPoint
 from controlplane.core.log.snapshots.snapshot_part import SnapshotPart
 from controlplane.core.log.state import State
 from controlplane.core.values.identifiers import Seq
-from controlplane.core.values.positions import DECISIONS_PLACE
+from controlplane.core.values.positions import DECISIONS_PARTITION
 from controlplane.errors import (
     RESTORE_OR_BEGIN_ANEW,
     InvalidInputError,
@@ -83,12 +83,12 @@ def _first_log_id(reader: LogReader, clock: Clock) -> str:
     Raises:
         LogUnavailableError: Kafka did not answer in time.
     """
-    first, end = reader.start_offsets(DECISIONS)[DECISIONS_PLACE], reader.end_offsets(DECISIONS)[DECISIONS_PLACE]
+    first, end = _kept_range(reader)
     if first > 0:
         return ""
     assembler = DecisionAssembler(next_seq=Seq(1))
     limits = ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
-    for records in drain(reader, {DECISIONS_PLACE: first}, limits, {DECISIONS_PLACE: end}, max_records=1):
+    for records in drain(reader, {DECISIONS_PARTITION: first}, limits, {DECISIONS_PARTITION: end}, max_records=1):
         for record in records:
             try:
                 assembler.read(record.value, record.key)
@@ -121,7 +121,7 @@ def require_kept(reader: LogReader, offset: int) -> None:
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: the log begins later.
     """
-    first = reader.start_offsets(DECISIONS)[DECISIONS_PLACE]
+    first = reader.start_offsets(DECISIONS)[DECISIONS_PARTITION]
     if first > offset:
         message = f"topic {DECISIONS} begins at offset {first}, but {offset} is needed: decisions were deleted"
         raise LogContinuityError(message)
@@ -155,9 +155,14 @@ def point_of(reader: LogReader, clock: Clock, snapshot: StoredSnapshot) -> LogPo
     return LogPoint(state, header.last_decision_offset, last_offset + 1)
 
 
+def _kept_range(reader: LogReader) -> tuple[int, int]:
+    """The first offset that the decision log keeps, and its end."""
+    return reader.start_offsets(DECISIONS)[DECISIONS_PARTITION], reader.end_offsets(DECISIONS)[DECISIONS_PARTITION]
+
+
 def _read_back(reader: LogReader, clock: Clock, header: SnapshotPart) -> tuple[Decision, int]:
     """The decision at the offset that the snapshot names for its last decision, and the offset of its last record."""
-    first, end = reader.start_offsets(DECISIONS)[DECISIONS_PLACE], reader.end_offsets(DECISIONS)[DECISIONS_PLACE]
+    first, end = _kept_range(reader)
     if first == end:
         message = (
             f"topic {DECISIONS} is empty, but {SNAPSHOTS} holds a state of seq {header.seq} of log {header.log_id!r}: "
@@ -174,7 +179,7 @@ def require_stands(reader: LogReader, clock: Clock, point: LogPoint) -> None:
         LogUnavailableError: Kafka did not answer in time.
         LogContinuityError: the topic holds something else there: it was recreated.
     """
-    first, end = reader.start_offsets(DECISIONS)[DECISIONS_PLACE], reader.end_offsets(DECISIONS)[DECISIONS_PLACE]
+    first, end = _kept_range(reader)
     if point.last_decision_offset < max(first, 0):
         return
     state = point.state
@@ -210,7 +215,7 @@ def _decision_at(
         raise InvalidInputError(DAMAGED, f"its last decision was at {place}, but the log keeps {first} to {end}")
     assembler = DecisionAssembler(None, *name)
     limits = ReadLimits(clock, STALL_LIMIT_MS, READ_LIMIT_MS)
-    for records in drain(reader, {DECISIONS_PLACE: offset}, limits, {DECISIONS_PLACE: end}, _MAX_RECORDS):
+    for records in drain(reader, {DECISIONS_PARTITION: offset}, limits, {DECISIONS_PARTITION: end}, _MAX_RECORDS):
         for record in records:
             try:
                 decision = assembler.add(record.value, record.key)

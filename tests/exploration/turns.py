@@ -14,10 +14,10 @@ from controlplane.core.election.backoff import BackOff
 from controlplane.core.election.contenders import Outranking
 from controlplane.core.election.election import Election, ElectionState, GivingBack, Holder
 from controlplane.core.election.leading import (
-    NO_LEASE,
+    NOT_HELD,
     UNANSWERED_LIMIT_MS,
-    Hold,
-    Leading,
+    ControllerMachine,
+    HeldLease,
     LeadingAction,
     LeadingEvent,
     LeadingState,
@@ -183,13 +183,13 @@ class Turn:
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
-    def _hold(self) -> Hold:
+    def _hold(self) -> HeldLease:
         """What the loop is told of the lease; only one controller is ever outranked."""
         is_handed_over = self._controller == 1 and isinstance(self.thread.election, GivingBack)
-        return Hold(self.thread.held_term, is_handed_over)
+        return HeldLease(self.thread.held_term, is_handed_over)
 
     def _react(self, event: LeadingEvent, *, ends: bool = False) -> None:
-        machine = Leading(_LEASE.duration_ms)
+        machine = ControllerMachine(_LEASE.duration_ms)
         machine.state = self.loop.leading
         since_ms = machine.state.unanswered_since_ms
         now_ms = 0
@@ -198,7 +198,7 @@ class Turn:
                 self._choices.of("not for long", "for long")
             ]
         before = machine.state.phase
-        actions = machine.on_event(now_ms, event, NO_LEASE if ends else self._hold(), 0.0).actions
+        actions = machine.on_event(now_ms, event, NOT_HELD if ends else self._hold(), 0.0).actions
         self._rows.add(loop_row(before, machine.last_trigger))
         phase, term, since_ms = machine.state
         self.loop = self.loop._replace(leading=LeadingState(phase, term, None if since_ms is None else 0))

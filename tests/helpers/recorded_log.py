@@ -19,7 +19,7 @@ from tests.helpers.sources import source_of
 from tests.helpers.world import INPUT_PLACES, World
 
 MOST_AT_ONCE = 50
-DECISIONS_PLACE = TopicPartition(DECISIONS, 0)
+DECISIONS_PARTITION = TopicPartition(DECISIONS, 0)
 
 
 class RecordedLog:
@@ -39,7 +39,7 @@ class RecordedLog:
 
     def append(self, decision: Decision) -> None:
         """Write a decision, and skip an offset for the control record of its transaction."""
-        written = self.records[DECISIONS_PLACE]
+        written = self.records[DECISIONS_PARTITION]
         for value in encode_decision(decision):
             offset = written[-1].offset + 2 if written else 0
             written.append(RawRecord(DECISIONS, 0, offset, 0, decision_key(decision.seq), value))
@@ -54,9 +54,9 @@ class RecordedLog:
         altered = object.__new__(RecordedLog)
         altered.policies = self.policies
         altered.records = defaultdict(list, self.records)
-        records = list(self.records[DECISIONS_PLACE])
+        records = list(self.records[DECISIONS_PARTITION])
         records[index] = records[index]._replace(value=value)
-        altered.records[DECISIONS_PLACE] = records
+        altered.records[DECISIONS_PARTITION] = records
         return altered
 
     def reader(self) -> "RecordedReader":

@@ -14,7 +14,7 @@ from controlplane.core.log.decision import CauseKind, Decision
 from controlplane.core.membership.events import NodeAdmitted
 from tests.helpers.histories import History, operations, play
 from tests.helpers.logs import resealed
-from tests.helpers.recorded_log import DECISIONS_PLACE, RecordedLog
+from tests.helpers.recorded_log import DECISIONS_PARTITION, RecordedLog
 from tests.helpers.world import World
 
 WHOLE_WINDOW_MS = 30_000
@@ -62,7 +62,7 @@ BUSY_LOG = RecordedLog(BUSY)
 @settings(max_examples=150)
 def test_a_changed_byte_is_found_wherever_it_is(index: int, where: float, bit: int) -> None:
     """In every record, and the epoch of the changed decision is named; only the last one has nobody to vouch for it."""
-    record, decision = BUSY_LOG.records[DECISIONS_PLACE][index], BUSY.decisions[index]
+    record, decision = BUSY_LOG.records[DECISIONS_PARTITION][index], BUSY.decisions[index]
     value = bytearray(record.value or b"")
     value[int(where * len(value))] ^= 1 << bit
     found = _found(BUSY_LOG.with_value(index, bytes(value)))
@@ -73,7 +73,7 @@ def test_a_changed_byte_is_found_wherever_it_is(index: int, where: float, bit: i
 def test_nothing_is_found_where_nothing_was_changed() -> None:
     """The log that the changed ones are compared with, in which a lot has happened."""
     assert _found(BUSY_LOG) == []
-    assert len(BUSY_LOG.records[DECISIONS_PLACE]) == len(BUSY.decisions) > 10
+    assert len(BUSY_LOG.records[DECISIONS_PARTITION]) == len(BUSY.decisions) > 10
 
 
 def _forged(world: World, changed: Decision) -> list[Decision]:
@@ -127,7 +127,7 @@ def test_after_a_changed_decision_the_audit_goes_on_from_the_true_one() -> None:
     position, decision = next(
         (index, each) for index, each in enumerate(world.decisions) if each.causes[0].kind is CauseKind.NODE_EXPIRED
     )
-    log.records[DECISIONS_PLACE].clear()
+    log.records[DECISIONS_PARTITION].clear()
     for index, each in enumerate(world.decisions):
         log.append(replace(decision, causes=(), events=()) if index == position else each)
     log_audit, audited = log.audit()

@@ -53,11 +53,11 @@ def with_events(index: int, change: Callable[[Event], Event | None]) -> list[Dec
     return [*PLAYED[:index], replace(PLAYED[index], events=events), *PLAYED[index + 1 :]]
 
 
-def with_deed(index: int, deed: str | None) -> list[Decision]:
+def with_evidence(index: int, evidence: str | None) -> list[Decision]:
     """The log with another word of what the arranger did in one decision."""
     causes = tuple(cause for cause in PLAYED[index].causes if cause.kind is not CauseKind.SLOTS_ARRANGED)
-    if deed is not None:
-        causes = (*causes, Cause(CauseKind.SLOTS_ARRANGED, "sofa", deed))
+    if evidence is not None:
+        causes = (*causes, Cause(CauseKind.SLOTS_ARRANGED, "sofa", evidence))
     return [*PLAYED[:index], replace(PLAYED[index], causes=causes), *PLAYED[index + 1 :]]
 
 
@@ -88,14 +88,17 @@ def another_rank(event: Event) -> Event:
 
 FORGED: dict[str, tuple[list[Decision], str]] = {
     "a death without consequences": (with_events(DEATH, without_slots), "gives another table"),
-    "a death without a cause": (with_deed(DEATH, None), "NodeFenced without a cause that says what the arranger did"),
-    "moves without a cause": (with_deed(BALANCE, None), "it has no cause"),
+    "a death without a cause": (
+        with_evidence(DEATH, None),
+        "NodeFenced without a cause that says what the arranger did",
+    ),
+    "moves without a cause": (with_evidence(BALANCE, None), "it has no cause"),
     "another action": (
-        with_deed(DEATH, "none: not every slot is in sync"),
+        with_evidence(DEATH, "none: not every slot is in sync"),
         "was 'none', by table and nodes",
     ),
-    "an action that there is not": (with_deed(DEATH, "refused: somebody said so"), "has to be 'assign'"),
-    "a refresh that nobody asked for": (with_deed(DEATH, "refresh: 1 slots"), "tick was 'refresh'"),
+    "an action that there is not": (with_evidence(DEATH, "refused: somebody said so"), "has to be 'assign'"),
+    "a refresh that nobody asked for": (with_evidence(DEATH, "refresh: 1 slots"), "tick was 'refresh'"),
     "another slot leader": (with_events(DEATH, another_leader), "gives another table"),
     "another move": (with_events(BALANCE, another_leader), "gives another table"),
     "another rank": (with_events(DEATH, another_rank), "gives another table"),

@@ -29,7 +29,7 @@ def test_a_leader_that_stood_still_does_not_blame_kafka() -> None:
         script.pause(leader, 3 * LEASE.duration_ms)
         reasons += reasons_within(script, 4 * LEASE.duration_ms)
     assert len(reasons) == 5
-    assert set(reasons) == {"stood still", "fenced"}
+    assert set(reasons) == {"stalled", "fenced"}
 
 
 def test_a_leader_that_hears_nothing_blames_kafka() -> None:

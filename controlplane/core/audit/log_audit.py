@@ -99,7 +99,7 @@ class LogAudit:
         if found:
             return found
         found = self._continued(decision)
-        self._go_on(decision, None, found)
+        self._continue_from(decision, None, found)
         return found
 
     def retake_next(self, decision: Decision, observations: Observations) -> list[Difference]:
@@ -126,7 +126,7 @@ class LogAudit:
             found.append(_difference(self.state, decision, "decision", _causes_text(decision), str(error)))
         else:
             found += differences(self.state, decision, sealed.decision if sealed else None)
-        self._go_on(decision, sealed, found)
+        self._continue_from(decision, sealed, found)
         return found
 
     def break_off(self, error: StopError) -> Difference:
@@ -161,7 +161,7 @@ class LogAudit:
             _difference(self.state, self._previous, "digest", known, f"{repeated}, as the next decision repeats it")
         ]
 
-    def _go_on(self, decision: Decision, sealed: SealedDecision | None, found: list[Difference]) -> None:
+    def _continue_from(self, decision: Decision, sealed: SealedDecision | None, found: list[Difference]) -> None:
         """Apply the recorded decision. If it cannot be the committed one, the next decision shows which one was."""
         before, self._previous = self.state, decision
         instead = sealed.state if sealed is not None and found else None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from controlplane.core.deciding.observations import Observations
 from controlplane.core.log.state import State
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
-from controlplane.core.membership.log_time import MEMORY_MS, PartitionView
+from controlplane.core.membership.log_time import SILENCE_MEMORY_MS, PartitionView
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.values.identifiers import Incarnation, NodeId
 from controlplane.core.values.inputs import InputRecord, Refusal
@@ -71,8 +71,8 @@ def _refuse(record: InputRecord, reason: str, detail: str) -> Refusal:
 def _validated(view: PartitionView) -> PartitionView:
     """The view without unvalidated records, and without heartbeats that are too old to count for any sender."""
     heard = view.heard
-    if any(view.clock_ms - each.clock_ms >= MEMORY_MS for each in heard.values()):
-        heard = {member: each for member, each in heard.items() if view.clock_ms - each.clock_ms < MEMORY_MS}
+    if any(view.clock_ms - each.clock_ms >= SILENCE_MEMORY_MS for each in heard.values()):
+        heard = {member: each for member, each in heard.items() if view.clock_ms - each.clock_ms < SILENCE_MEMORY_MS}
     if heard is view.heard and not view.unvalidated:
         return view
     return replace(view, heard=heard, unvalidated=())

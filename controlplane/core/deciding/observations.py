@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from controlplane.config import HEARTBEATS
 from controlplane.core.membership.log_time import (
-    FRESH_MS,
-    MEMORY_MS,
+    FRESH_PARTITION_MS,
     NOTHING_READ,
-    TICKING_MS,
+    SILENCE_MEMORY_MS,
+    TICK_VALIDITY_MS,
     UNDATED_OFFSET,
     WINDOW_MS,
     Heard,
@@ -83,7 +83,7 @@ class Observations:
         decision would be counted as soon as the partition is read again.
         """
         first, now_ms = self.partitions.get(0, NOTHING_READ), self.now_ms
-        if now_ms is None or first.last_tick_ms is None or now_ms - first.last_tick_ms > FRESH_MS:
+        if now_ms is None or first.last_tick_ms is None or now_ms - first.last_tick_ms > FRESH_PARTITION_MS:
             return UNDATED_OFFSET
         return self.positions[_FIRST_HEARTBEAT_PARTITION]
 
@@ -100,17 +100,17 @@ class Observations:
         """The log time for which an incarnation has been silent: the least over the partitions, at most the memory."""
         return min(
             (
-                min(view.clock_ms - view.heard[node_id, incarnation].clock_ms, MEMORY_MS)
+                min(view.clock_ms - view.heard[node_id, incarnation].clock_ms, SILENCE_MEMORY_MS)
                 for view in self.partitions.values()
                 if (node_id, incarnation) in view.heard
             ),
-            default=MEMORY_MS,
+            default=SILENCE_MEMORY_MS,
         )
 
     def passed_ms(self, since_offset: int) -> int:
         """The log time of partition 0 since an offset, or since this reader began if later; at most the memory."""
         first = self.partitions.get(0)
-        return 0 if first is None else min(first.clock_ms - first.clock_at_offset(since_offset), MEMORY_MS)
+        return 0 if first is None else min(first.clock_ms - first.clock_at_offset(since_offset), SILENCE_MEMORY_MS)
 
     def membership_ms(
         self, node_id: NodeId, incarnation: Incarnation, admitted_at_offset: int, changed_at_ms: int
@@ -146,7 +146,7 @@ class Observations:
             if last_heard_in is not home:
                 since_ms = home.clock_ms - home.clock_at_time(last_heard_in.heard[member].append_time_ms)
                 passed_ms = min(passed_ms, since_ms)
-        return min(passed_ms, MEMORY_MS)
+        return min(passed_ms, SILENCE_MEMORY_MS)
 
     def _since_admission_ms(self, places: list[PartitionView], admitted_at_offset: int) -> int:
         """The log time since the admission: the least of that in partition 0 and that in each of these places."""
@@ -158,12 +158,12 @@ class Observations:
 
     @property
     def ticking(self) -> frozenset[ControllerId]:
-        """The controllers that have ticked within :data:`TICKING_MS`."""
+        """The controllers that have ticked within :data:`TICK_VALIDITY_MS`."""
         return frozenset(
             controller_id
             for view in self.partitions.values()
             for controller_id, clock_ms in view.ticked.items()
-            if view.clock_ms - clock_ms < TICKING_MS
+            if view.clock_ms - clock_ms < TICK_VALIDITY_MS
         )
 
     def window_is_whole(self, began_at: Mapping[TopicPartition, int]) -> bool:
@@ -192,7 +192,7 @@ class Observations:
             (view, view.heard[node_id, incarnation])
             for view in self.partitions.values()
             if (node_id, incarnation) in view.heard
-            and view.clock_ms - view.heard[node_id, incarnation].clock_ms < MEMORY_MS
+            and view.clock_ms - view.heard[node_id, incarnation].clock_ms < SILENCE_MEMORY_MS
         ]
         return max(heard, key=lambda each: each[1].append_time_ms, default=None)
 

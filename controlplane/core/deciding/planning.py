@@ -81,9 +81,9 @@ def _plan_slots(draft: Draft, observations: Observations, policies: SlotPolicies
     if changed or answer.remembered or draft.events:
         if refusal is not None:
             draft.because(CauseKind.PLACEMENT_REFUSED, state.cluster.policy.slot_policy, refusal)
-        elif answer.deed or not draft.causes:
-            deed = answer.deed or f"{len(changed)} {'slot changes' if len(changed) == 1 else 'slots change'}"
-            draft.because(CauseKind.SLOTS_ARRANGED, state.cluster.policy.slot_policy, deed)
+        elif answer.evidence or not draft.causes:
+            evidence = answer.evidence or f"{len(changed)} {'slot changes' if len(changed) == 1 else 'slots change'}"
+            draft.because(CauseKind.SLOTS_ARRANGED, state.cluster.policy.slot_policy, evidence)
     for event in carry_out(holdings_of(state), request, changed, policy, Seq(draft.before.seq + 1)):
         draft.add(event)
     if answer.remembered:

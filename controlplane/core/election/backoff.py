@@ -39,7 +39,7 @@ class Failures(NamedTuple):
 class BackoffReason(Enum):
     """Why a controller backs off."""
 
-    FALLEN = "fallen"
+    STEPPED_DOWN = "stepped down"
     """It stopped leading, or the lease store did not confirm its lease. Other controllers may be affected as well."""
     FAILED = "failed"
     """It held the lease, and its take-over failed."""
@@ -79,7 +79,7 @@ def backoff_ms(reason: BackoffReason, lease_ms: int, failures_in_a_row: int, dra
 
 def _bounds_ms(reason: BackoffReason, lease_ms: int, failures_in_a_row: int) -> tuple[int, int]:
     match reason:
-        case BackoffReason.FALLEN:
+        case BackoffReason.STEPPED_DOWN:
             # Random, so that two controllers that stopped at the same time do not ask at the same time again.
             return lease_ms // 4, lease_ms
         case BackoffReason.FAILED:

@@ -36,7 +36,7 @@ _READ_GRACE_FACTOR: Final = 3
 one, and a leader that cannot read for a moment commits nothing wrong."""
 
 
-class Hold(NamedTuple):
+class HeldLease(NamedTuple):
     """The state of the lease at one moment, as the election thread knows it.
 
     Attributes:
@@ -48,7 +48,7 @@ class Hold(NamedTuple):
     is_handed_over: bool = False
 
 
-NO_LEASE: Final = Hold()
+NOT_HELD: Final = HeldLease()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class RoundObserved:
         since_acknowledged_ms: time since Kafka last acknowledged a tick of this controller.
         since_last_read_ms: time since an input was last read. Controllers append ticks to the inputs, so there always
             is one to read.
-        turn_ms: time since the previous round was complete.
+        since_last_round_ms: time since the previous round was complete.
     """
 
     since_acknowledged_ms: int
     since_last_read_ms: int
-    turn_ms: int
+    since_last_round_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class _Contact(NamedTuple):
     read_at_ms: int
 
 
-class Leading:
+class ControllerMachine:
     """The state machine. Its attributes may be read at any time; only :meth:`on_event` changes them.
 
     Attributes:
@@ -134,13 +134,13 @@ class Leading:
             return False
         return not self._is_cut_off(now_ms - contact.acknowledged_at_ms, now_ms - contact.read_at_ms)
 
-    def on_event(self, now_ms: int, event: LeadingEvent, hold: Hold, draw: float) -> Output[LeadingAction]:
+    def on_event(self, now_ms: int, event: LeadingEvent, hold: HeldLease, draw: float) -> Output[LeadingAction]:
         """Process an event. The output never has a wake-up time, because every action has an answer.
 
         Args:
             now_ms: monotonic time.
             event: what happened, or the answer of the last action.
-            hold: the present state of the lease; :data:`NO_LEASE` for an observer.
+            hold: the present state of the lease; :data:`NOT_HELD` for an observer.
             draw: a random number from 0 up to but not including 1, for the length of a back-off.
 
         Raises:
@@ -165,7 +165,7 @@ class Leading:
         actions = (self._action(now_ms, planned, hold, draw) for planned in transition.actions)
         return Output(None, tuple(action for action in actions if action is not None))
 
-    def _action(self, now_ms: int, planned: Planned, hold: Hold, draw: float) -> LeadingAction | None:
+    def _action(self, now_ms: int, planned: Planned, hold: HeldLease, draw: float) -> LeadingAction | None:
         """The action that a row plans, a back-off with its length; None where no back-off is necessary.
 
         A controller without the lease continues to ask for it, because it keeps the lease from no other one. Only a
@@ -180,18 +180,20 @@ class Leading:
         failures = self.failures.in_a_row
         return BackOff(planned, backoff_ms(planned, self._lease_ms, failures, draw), failures)
 
-    def _trigger(self, now_ms: int, event: LeadingEvent, hold: Hold) -> ControllerTrigger:
+    def _trigger(self, now_ms: int, event: LeadingEvent, hold: HeldLease) -> ControllerTrigger:
         term = self.state.term
         match event:
             case RoundObserved() if term not in {None, hold.term}:
                 return ControllerTrigger.HANDED_OVER if hold.is_handed_over else ControllerTrigger.LEASE_LOST
             case RoundObserved(
-                since_acknowledged_ms=since_acknowledged_ms, since_last_read_ms=since_last_read_ms, turn_ms=turn_ms
+                since_acknowledged_ms=since_acknowledged_ms,
+                since_last_read_ms=since_last_read_ms,
+                since_last_round_ms=since_last_round_ms,
             ) if self._is_cut_off(since_acknowledged_ms, since_last_read_ms):
                 # Also without the lease: a controller that cannot commit must not win a term that it has to give back.
                 return (
-                    ControllerTrigger.STOOD_STILL
-                    if term is not None and turn_ms > self._lease_ms
+                    ControllerTrigger.STALLED
+                    if term is not None and since_last_round_ms > self._lease_ms
                     else ControllerTrigger.CUT_OFF
                 )
             case RoundObserved():
@@ -214,7 +216,7 @@ class Leading:
     def _is_cut_off(self, since_acknowledged_ms: int, since_last_read_ms: int) -> bool:
         return since_acknowledged_ms > self._lease_ms or since_last_read_ms > _READ_GRACE_FACTOR * self._lease_ms
 
-    def _term_after(self, phase: ControllerPhase, event: LeadingEvent, hold: Hold) -> Term | None:
+    def _term_after(self, phase: ControllerPhase, event: LeadingEvent, hold: HeldLease) -> Term | None:
         if phase in {ControllerPhase.FOLLOWING, ControllerPhase.STEPPING_DOWN}:
             return None
         return hold.term if self.state.term is None and isinstance(event, RoundObserved) else self.state.term
@@ -225,6 +227,6 @@ class Leading:
             return now_ms if since_ms is None else since_ms
         return (
             since_ms
-            if trigger in {ControllerTrigger.LEASE_HELD, ControllerTrigger.CUT_OFF, ControllerTrigger.STOOD_STILL}
+            if trigger in {ControllerTrigger.LEASE_HELD, ControllerTrigger.CUT_OFF, ControllerTrigger.STALLED}
             else None
         )

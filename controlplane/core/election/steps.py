@@ -48,7 +48,7 @@ class ControllerTrigger(Enum):
     LEASE_CONFIRMED = "lease confirmed"
     LEASE_UNCONFIRMED = "lease unconfirmed"
     CUT_OFF = "cut off from Kafka"
-    STOOD_STILL = "stood still"
+    STALLED = "stalled"
     """A leader has no acknowledgement of Kafka because its process or its machine was suspended."""
     TERM_UNUSED = "term unused"
     TERM_USED = "term used"
@@ -124,9 +124,9 @@ _S, _T, _A, _B = ControllerPhase, ControllerTrigger, ControllerAction, BackoffRe
 _FOLLOW: Final = Transition(_S.FOLLOWING, (_A.FOLLOW,))
 _LOSE: Final = Transition(_S.FOLLOWING, (_A.DISCARD, _A.FOLLOW))
 _RAISE_FLOOR: Final = Transition(_S.FOLLOWING, (_A.DISCARD, _A.RAISE_FLOOR, _A.FOLLOW))
-_LEAVE: Final = Transition(_S.STEPPING_DOWN, (_B.FALLEN,))
-_STEP_DOWN: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.FALLEN))
-_STEP_DOWN_PAUSED: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.FALLEN, _A.PAUSE))
+_LEAVE: Final = Transition(_S.STEPPING_DOWN, (_B.STEPPED_DOWN,))
+_STEP_DOWN: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.STEPPED_DOWN))
+_STEP_DOWN_PAUSED: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.STEPPED_DOWN, _A.PAUSE))
 _FAIL: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.FAILED))
 _FAIL_PAUSED: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.FAILED, _A.PAUSE))
 _HAND_OVER: Final = Transition(_S.STEPPING_DOWN, (_A.DISCARD, _B.RESIGNED))
@@ -182,7 +182,7 @@ TRANSITIONS: Final[dict[tuple[ControllerPhase, ControllerTrigger], Transition]] 
     (_S.LEADING, _T.LEASE_LOST): _LOSE,
     (_S.LEADING, _T.HANDED_OVER): _LOSE,
     (_S.LEADING, _T.CUT_OFF): _STEP_DOWN,
-    (_S.LEADING, _T.STOOD_STILL): _STEP_DOWN,
+    (_S.LEADING, _T.STALLED): _STEP_DOWN,
     (_S.LEADING, _T.NOTHING_TO_COMMIT): _LEAD_ON,
     (_S.LEADING, _T.COMMITTED): _LEAD_ON,
     (_S.LEADING, _T.RESIGNED): _HAND_OVER,
@@ -196,7 +196,7 @@ TRANSITIONS: Final[dict[tuple[ControllerPhase, ControllerTrigger], Transition]] 
     (_S.AWAITING_ANSWER, _T.LEASE_LOST): _LOSE,
     (_S.AWAITING_ANSWER, _T.HANDED_OVER): _LOSE,
     (_S.AWAITING_ANSWER, _T.CUT_OFF): Transition(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
-    (_S.AWAITING_ANSWER, _T.STOOD_STILL): Transition(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
+    (_S.AWAITING_ANSWER, _T.STALLED): Transition(_S.AWAITING_ANSWER, (_A.ASK_FOR_OUTCOME,)),
     (_S.AWAITING_ANSWER, _T.COMMITTED): _LEAD_ON,
     (_S.AWAITING_ANSWER, _T.RESIGNED): _HAND_OVER,
     (_S.AWAITING_ANSWER, _T.ABORTED): _LEAD_ON,

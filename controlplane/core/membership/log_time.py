@@ -16,15 +16,18 @@ from controlplane.core.membership.inputs import Heartbeat, Tick
 from controlplane.core.values.identifiers import ControllerId, Incarnation, NodeId
 from controlplane.core.values.inputs import InputRecord
 
-MEMORY_MS: Final = 25_000
+SILENCE_MEMORY_MS: Final = 25_000
 """Log time after which a heartbeat is dropped, and upper bound of silence. It is longer than any silence limit."""
 WINDOW_MS: Final = 26_000
-"""Log time after which a reader's observations no longer depend on where it began; more than :data:`MEMORY_MS`."""
-TICKING_MS: Final = 5_000
+"""Log time after which a reader's observations no longer depend on where it began.
+
+More than :data:`SILENCE_MEMORY_MS`.
+"""
+TICK_VALIDITY_MS: Final = 5_000
 """Log time without a tick of a controller after which it no longer counts as ticking."""
 UNDATED_OFFSET: Final = -1
 """Stands for an offset of partition 0 that a leader could not name because it had not read the partition so far."""
-FRESH_MS: Final = 1_000
+FRESH_PARTITION_MS: Final = 1_000
 """Partition 0 counts as read so far while its last tick is at most this much older than that of any partition."""
 MARK_SPACING_MS: Final = 100
 """Spacing of marks: the first tick in each 100 ms of append time is kept, regardless of where a reader began."""
@@ -135,7 +138,7 @@ def observe_partition(view: PartitionView, batch: Iterable[InputRecord]) -> Part
         heard,
         (*view.unvalidated, *heartbeats) if heartbeats else view.unvalidated,
         _recent((*view.marks, *marks), clock_ms) if marks else view.marks,
-        {each: at_ms for each, at_ms in ticked.items() if clock_ms - at_ms < TICKING_MS},
+        {each: at_ms for each, at_ms in ticked.items() if clock_ms - at_ms < TICK_VALIDITY_MS},
     )
 
 

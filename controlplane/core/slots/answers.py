@@ -76,7 +76,7 @@ def _problems(policy: SlotPolicy, request: SlotRequest, answer: object) -> Itera
         yield f"the answer is a {type(answer).__name__}, not a SlotAnswer"
         return
     yield from _malformed_slots(answer.slots)
-    yield from _malformed_rest(answer.remembered, answer.deed)
+    yield from _malformed_rest(answer.remembered, answer.evidence)
     yield from _certificate_problems(policy.name, answer.certificate)
     dead_may_hold = policy.dead_may_hold
     held = request.held
@@ -109,8 +109,8 @@ def _malformed_slots(slots: object) -> Iterator[str]:
             yield f"{slot}: slot_id and leader_epoch are int, followers is a tuple"
 
 
-def _malformed_rest(remembered: object, deed: object) -> Iterator[str]:
-    if not _is_text(deed):
+def _malformed_rest(remembered: object, evidence: object) -> Iterator[str]:
+    if not _is_text(evidence):
         yield "what the policy did is not a text"
     if not isinstance(remembered, Mapping) or not all(
         _is_text(name) and (text is None or _is_text(text)) for name, text in remembered.items()

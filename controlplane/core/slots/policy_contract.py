@@ -102,7 +102,7 @@ class SlotAnswer:
         slots: the rows that change, by slot id; all other rows stay as in ``SlotRequest.held``.
         certificate: the proof of least movement, from a policy in :data:`CERTIFYING_POLICIES` only.
         remembered: changes to the policy's memory, by name; None removes an entry.
-        deed: what the policy did or left alone, for readers; a decision records it as a cause. Empty if there is
+        evidence: what the policy did or left alone, for readers; a decision records it as a cause. Empty if there is
             nothing to report.
         waits: nothing changes, and the next reports of nodes might change that; only for a policy with an interval.
         protects: the table is left as it is because too few nodes live; ``table status`` shows it.
@@ -111,7 +111,7 @@ class SlotAnswer:
     slots: tuple[Slot, ...]
     certificate: Certificate | None = None
     remembered: Mapping[str, str | None] = field(default_factory=dict)
-    deed: str = ""
+    evidence: str = ""
     waits: bool = False
     protects: bool = False
 

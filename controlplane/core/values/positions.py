@@ -6,7 +6,7 @@ from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.values.identifiers import TopicPartition
 from controlplane.errors import LogContinuityError
 
-DECISIONS_PLACE: Final = TopicPartition(DECISIONS, 0)
+DECISIONS_PARTITION: Final = TopicPartition(DECISIONS, 0)
 """The partition of the decisions: a single one, so that they have one order."""
 TABLE_PLACE: Final = TopicPartition(ROUTING_TABLE, 0)
 """The partition of the routing table: a single one, so that a marker comes after its rows."""

@@ -27,7 +27,7 @@ class Lazy(MinimalPolicy):
 
     def plan(self, request):
         if any(slot.leader for slot in request.slots):
-            return SlotAnswer(request.as_published(), deed="nothing is done any more")
+            return SlotAnswer(request.as_published(), evidence="nothing is done any more")
         return replace(super().plan(request), certificate=None)
 
 

@@ -13,9 +13,9 @@ from controlplane.codec.topics_file import (
     Rule,
     SettingSpec,
     TopicSpec,
+    advice_not_followed,
     broken_promises,
     parse_topics,
-    unheeded_advice,
 )
 from controlplane.errors import ConfigurationError
 from controlplane.resources import resource_path
@@ -91,7 +91,7 @@ def test_created_topic_needs_no_change(name: str, brokers: int) -> None:
     """What we create has to pass our own check on any number of brokers."""
     actual = as_created(SPECS[name], brokers)
     assert broken_promises(SPECS[name], actual) == ()
-    assert unheeded_advice(SPECS[name], actual, brokers) == ()
+    assert advice_not_followed(SPECS[name], actual, brokers) == ()
 
 
 @pytest.mark.parametrize(("replication", "needed"), [(1, 1), (2, 1), (3, 2), (5, 2)])
@@ -139,7 +139,7 @@ def test_advice_is_reported_and_breaks_nothing() -> None:
     actual = dataclasses.replace(with_setting(as_created(SMALL_SPEC, 3), "segment.ms", "60"), replication=2)
     actual = with_setting(actual, MIN_INSYNC_REPLICAS, "1")
     assert broken_promises(SMALL_SPEC, actual) == ()
-    assert unheeded_advice(SMALL_SPEC, actual, 3) == (
+    assert advice_not_followed(SMALL_SPEC, actual, 3) == (
         "topic demo.log has segment.ms = 60; 50 is advised. Small files.",
         "topic demo.log has 2 replicas; 3 are advised on 3 brokers",
     )
@@ -151,7 +151,7 @@ def test_partitions_are_judged_by_their_own_rule() -> None:
     assert sentence == "topic demo.log has partitions = 2; it has to be 1. One order."
     few = dataclasses.replace(as_created(SPECS["heartbeats"], 3), partitions=2)
     assert broken_promises(SPECS["heartbeats"], few) == ()
-    assert unheeded_advice(SPECS["heartbeats"], few, 3) == (
+    assert advice_not_followed(SPECS["heartbeats"], few, 3) == (
         "topic demo.heartbeats has 2 partitions; 8 are advised, but none are added",
     )
 

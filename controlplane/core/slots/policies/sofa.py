@@ -24,7 +24,7 @@ from controlplane.errors import ConfigurationError
 
 POLICY_NAME: Final = "sofa"
 REFRESH: Final = "refresh"
-"""The prefix of a deed that an operator asked for. Every other deed begins with the tick's action."""
+"""The prefix of the evidence of what an operator asked for. Every other evidence begins with the tick's action."""
 _LEAST: Final = {"max_leader_moves": 1, "max_follower_moves": 1, "max_sync_gap_ms": 1}
 _MOST: Final = {"threshold_percent": 100}
 
@@ -120,7 +120,7 @@ class SofaPolicy(SlotPolicy):
         if tick.published:
             return _published(request, before, tick.table, tick.action.value)
         protects = tick.action is TickAction.PROTECT
-        return _left_alone(request, _idle_deed(tick, len(nodes), options.protected_nodes), protects=protects)
+        return _left_alone(request, _idle_evidence(tick, len(nodes), options.protected_nodes), protects=protects)
 
     def check_table(self, slots: tuple[Slot, ...], policy: ClusterPolicy) -> None:
         """See :class:`controlplane.core.slots.policy_contract.SlotPolicy`; it never takes surplus replicas away."""
@@ -182,20 +182,20 @@ def _published(request: SlotRequest, before: SofaTable, made: SofaTable, action:
     leaders = sum(1 for old, new in pairs if old.leader != new.leader)
     copies = sum(len({*new.replicas}.difference(old.replicas)) for old, new in pairs)
     base = sofa_memory.greatest_epoch(before)
-    deed = (
+    evidence = (
         f"{action}: {leaders} slots get another leader, {copies} replicas are new, "
         f"epochs {base + 1} to {sofa_memory.greatest_epoch(table)}"
     )
     rows = tuple(new for held, new in zip(request.held, new_rows, strict=True) if new != held)
-    return SlotAnswer(rows, None, remembered, deed)
+    return SlotAnswer(rows, None, remembered, evidence)
 
 
-def _left_alone(request: SlotRequest, deed: str, *, waits: bool = False, protects: bool = False) -> SlotAnswer:
+def _left_alone(request: SlotRequest, evidence: str, *, waits: bool = False, protects: bool = False) -> SlotAnswer:
     """The answer that leaves the table as it was, including dead and renewed nodes."""
-    return SlotAnswer(request.as_published(), deed=deed, waits=waits, protects=protects)
+    return SlotAnswer(request.as_published(), evidence=evidence, waits=waits, protects=protects)
 
 
-def _idle_deed(tick: Tick, node_count: int, protected_nodes: int) -> str:
+def _idle_evidence(tick: Tick, node_count: int, protected_nodes: int) -> str:
     match tick.action:
         case TickAction.EMPTY:
             why = "no node lives that may hold slots"

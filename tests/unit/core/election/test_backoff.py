@@ -11,8 +11,8 @@ LAST_DRAW = 1 - 2**-53
 @pytest.mark.parametrize(
     ("reason", "failures", "shortest_ms", "longest_ms"),
     [
-        (BackoffReason.FALLEN, 0, 500, 1_999),
-        (BackoffReason.FALLEN, 5, 500, 1_999),
+        (BackoffReason.STEPPED_DOWN, 0, 500, 1_999),
+        (BackoffReason.STEPPED_DOWN, 5, 500, 1_999),
         (BackoffReason.FAILED, 1, 2_000, 3_999),
         (BackoffReason.FAILED, 2, 4_000, 7_999),
         (BackoffReason.FAILED, 3, 8_000, 15_999),

@@ -6,10 +6,10 @@ import pytest
 
 from controlplane.core.election.backoff import BackOff, BackoffReason
 from controlplane.core.election.leading import (
-    NO_LEASE,
+    NOT_HELD,
     UNANSWERED_LIMIT_MS,
-    Hold,
-    Leading,
+    ControllerMachine,
+    HeldLease,
     LeadingAction,
     LeadingEvent,
     LeadingState,
@@ -29,8 +29,8 @@ from controlplane.core.values.machine import Output
 from controlplane.errors import InvariantViolationError
 
 LEASE_MS = 2_000
-HELD = Hold(Term(4))
-HANDED_OVER = Hold(None, is_handed_over=True)
+HELD = HeldLease(Term(4))
+HANDED_OVER = HeldLease(None, is_handed_over=True)
 LOOKED = RoundObserved(0, 0, 50)
 CUT_OFF = RoundObserved(LEASE_MS + 1, 0, 50)
 TAKE_OVER: tuple[LeadingEvent, ...] = (
@@ -45,11 +45,11 @@ TAKE_OVER: tuple[LeadingEvent, ...] = (
 )
 
 
-class Driven(Leading):
+class Driven(ControllerMachine):
     """The machine, told of a lease that is held under term 4, unless a test says something else."""
 
     def tell(
-        self, event: LeadingEvent, *, now_ms: int = 0, hold: Hold = HELD, draw: float = 0.0
+        self, event: LeadingEvent, *, now_ms: int = 0, hold: HeldLease = HELD, draw: float = 0.0
     ) -> tuple[LeadingAction, ...]:
         """The actions that it answers with."""
         output = self.on_event(now_ms, event, hold, draw)
@@ -105,14 +105,14 @@ def test_no_answer_about_the_lease_means_no(events: tuple[LeadingEvent, ...]) ->
     machine = _after(events)
     actions = machine.tell(LeaseChecked(confirmed=False))
     assert machine.state.phase is ControllerPhase.STEPPING_DOWN
-    assert actions[-1] == BackOff(BackoffReason.FALLEN, LEASE_MS // 4)
+    assert actions[-1] == BackOff(BackoffReason.STEPPED_DOWN, LEASE_MS // 4)
 
 
 @pytest.mark.parametrize("events", [TAKE_OVER[:1], TAKE_OVER[:6]])
 def test_a_lease_that_is_ours_under_another_term_is_another_take_over(events: tuple[LeadingEvent, ...]) -> None:
     """Nothing is given back: what we hold now is not what this take-over was about."""
     machine = _after(events)
-    actions = machine.tell(LeaseChecked(confirmed=False), hold=Hold(Term(5)))
+    actions = machine.tell(LeaseChecked(confirmed=False), hold=HeldLease(Term(5)))
     assert machine.state == LeadingState()
     assert actions[-1] is ControllerAction.FOLLOW
     assert not _back_offs(actions)
@@ -128,18 +128,18 @@ def _back_offs(actions: Iterable[LeadingAction]) -> list[BackOff]:
         (RoundObserved(LEASE_MS, 0, 50), HELD, ControllerPhase.LEADING, "lease held"),
         (RoundObserved(LEASE_MS + 1, 0, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
         (RoundObserved(LEASE_MS + 1, 0, LEASE_MS), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
-        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), HELD, ControllerPhase.STEPPING_DOWN, "stood still"),
+        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), HELD, ControllerPhase.STEPPING_DOWN, "stalled"),
         (RoundObserved(0, 0, LEASE_MS + 1), HELD, ControllerPhase.LEADING, "lease held"),
         (RoundObserved(0, 3 * LEASE_MS, 50), HELD, ControllerPhase.LEADING, "lease held"),
         (RoundObserved(0, 3 * LEASE_MS + 1, 50), HELD, ControllerPhase.STEPPING_DOWN, "cut off from Kafka"),
-        (LOOKED, NO_LEASE, ControllerPhase.FOLLOWING, "lease lost"),
-        (LOOKED, Hold(Term(5)), ControllerPhase.FOLLOWING, "lease lost"),
+        (LOOKED, NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
+        (LOOKED, HeldLease(Term(5)), ControllerPhase.FOLLOWING, "lease lost"),
         (LOOKED, HANDED_OVER, ControllerPhase.FOLLOWING, "lease handed over"),
-        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), NO_LEASE, ControllerPhase.FOLLOWING, "lease lost"),
+        (RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), NOT_HELD, ControllerPhase.FOLLOWING, "lease lost"),
     ],
 )
 def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
-    observed: RoundObserved, hold: Hold, phase: ControllerPhase, reason: str
+    observed: RoundObserved, hold: HeldLease, phase: ControllerPhase, reason: str
 ) -> None:
     """Losing the lease, also to itself under another term, ends it; so does silence of Kafka for a whole lease.
 
@@ -151,8 +151,8 @@ def test_a_leader_goes_on_as_long_as_its_term_is_held_and_kafka_answers(
 
 
 @pytest.mark.parametrize(("draw", "wait_ms"), [(0.0, 400), (0.5, 500)])
-@pytest.mark.parametrize("hold", [NO_LEASE, HELD])
-def test_a_standby_that_is_cut_off_does_not_stand(hold: Hold, draw: float, wait_ms: int) -> None:
+@pytest.mark.parametrize("hold", [NOT_HELD, HELD])
+def test_a_standby_that_is_cut_off_does_not_stand(hold: HeldLease, draw: float, wait_ms: int) -> None:
     """It would win a term that it could not open: during an outage of Kafka, several each second."""
     machine = _after([ControllerTrigger.DONE])
     actions = machine.tell(RoundObserved(LEASE_MS + 1, 0, LEASE_MS + 1), hold=hold, draw=draw)
@@ -162,12 +162,12 @@ def test_a_standby_that_is_cut_off_does_not_stand(hold: Hold, draw: float, wait_
 
 def test_only_a_holder_backs_off_from_a_failure() -> None:
     """A standby that cannot read the log has not failed at a take-over: it goes on asking, and stays preferred."""
-    assert _after([ControllerTrigger.DONE]).tell(ControllerTrigger.UNREACHABLE, hold=NO_LEASE) == (
+    assert _after([ControllerTrigger.DONE]).tell(ControllerTrigger.UNREACHABLE, hold=NOT_HELD) == (
         ControllerAction.PAUSE,
     )
     machine = _after([ControllerTrigger.DONE])
-    machine.tell(LOOKED, hold=NO_LEASE)
-    machine.tell(ControllerTrigger.UNREACHABLE, hold=NO_LEASE)
+    machine.tell(LOOKED, hold=NOT_HELD)
+    machine.tell(ControllerTrigger.UNREACHABLE, hold=NOT_HELD)
     assert machine.failures.in_a_row == 0
     assert machine.is_fit(0)
 
@@ -209,7 +209,7 @@ def test_a_standby_is_fit_to_lead_for_as_long_as_its_last_look_vouches_for_it(
     """Kafka has to acknowledge, its inputs have to be read, and its loop has to come round."""
     machine = _after([ControllerTrigger.DONE])
     if observed is not None:
-        machine.tell(observed, hold=NO_LEASE)
+        machine.tell(observed, hold=NOT_HELD)
     assert machine.is_fit(0) is (fit_for_ms >= 0)
     assert machine.is_fit(fit_for_ms) is (fit_for_ms >= 0)
     assert not machine.is_fit(fit_for_ms + 1)
@@ -227,7 +227,7 @@ def test_a_controller_that_fails_at_taking_over_is_not_fit_until_its_time_is_ove
     for failures in (1, 2, 3, 4):
         fail()
         for fit, at_ms in ((False, 2**failures * LEASE_MS - 1), (True, 2**failures * LEASE_MS)):
-            machine.tell(LOOKED, now_ms=now_ms + at_ms, hold=NO_LEASE)
+            machine.tell(LOOKED, now_ms=now_ms + at_ms, hold=NOT_HELD)
             assert machine.is_fit(now_ms + at_ms) is fit
         now_ms += at_ms
     fail()
@@ -254,7 +254,7 @@ def test_nothing_is_decided_while_a_commit_has_no_answer() -> None:
         assert machine.state == LeadingState(ControllerPhase.AWAITING_ANSWER, Term(4), 1_000)
     machine.tell(LOOKED, now_ms=1_001 + UNANSWERED_LIMIT_MS)
     actions = machine.tell(ControllerTrigger.UNANSWERED, now_ms=1_001 + UNANSWERED_LIMIT_MS)
-    assert actions == (ControllerAction.DISCARD, BackOff(BackoffReason.FALLEN, LEASE_MS // 4))
+    assert actions == (ControllerAction.DISCARD, BackOff(BackoffReason.STEPPED_DOWN, LEASE_MS // 4))
     assert machine.last_trigger is ControllerTrigger.UNANSWERED_FOR_LONG
 
 
@@ -306,7 +306,7 @@ def test_only_a_controller_that_has_led_asks_again_soon() -> None:
     }
     led = {ControllerPhase.LEADING, ControllerPhase.AWAITING_ANSWER}
     for (before, _), row in TRANSITIONS.items():
-        assert BackoffReason.FALLEN not in row.actions or before not in taking_over
+        assert BackoffReason.STEPPED_DOWN not in row.actions or before not in taking_over
         assert BackoffReason.FAILED not in row.actions or before not in led
 
 
@@ -323,5 +323,5 @@ def test_every_step_can_be_shut_down_and_every_step_is_reached() -> None:
 def test_a_controller_that_ends_only_discards(events: tuple[LeadingEvent, ...], ending: ControllerTrigger) -> None:
     """Its keeper gives the lease back when it is stopped; an error is told apart from what somebody asked for."""
     machine = _after(events)
-    assert machine.tell(ending, hold=NO_LEASE) == (ControllerAction.DISCARD,)
+    assert machine.tell(ending, hold=NOT_HELD) == (ControllerAction.DISCARD,)
     assert (machine.last_trigger in REQUESTED) is (ending is ControllerTrigger.SHUT_DOWN)

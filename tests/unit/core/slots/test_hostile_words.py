@@ -111,7 +111,7 @@ def _greater(request: SlotRequest) -> SlotAnswer:
 @pytest.mark.parametrize(
     "answer",
     [
-        lambda request: SlotAnswer(MINIMAL(request).slots, deed="\ud800"),
+        lambda request: SlotAnswer(MINIMAL(request).slots, evidence="\ud800"),
         lambda request: SlotAnswer(MINIMAL(request).slots, remembered={"a": "\ud800"}),
         _raises(ValueError("\udc80")),
         _raises(UnspeakableError()),

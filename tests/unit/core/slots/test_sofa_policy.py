@@ -101,7 +101,7 @@ def test_a_table_of_another_policy_is_taken_over() -> None:
     assert [slot.leader_epoch for slot in table.slots.values()] == [2, 3, 4, 5]
     assert sofa_table(EMPTY, {}, Epoch(7)) == INITIAL_TABLE
     answer = SofaPolicy().plan(request(slots, "bc"))
-    assert answer.deed == "assign: 4 slots get another leader, 4 replicas are new, epochs 8 to 12"
+    assert answer.evidence == "assign: 4 slots get another leader, 4 replicas are new, epochs 8 to 12"
     assert {slot.leader_epoch for slot in answer.slots} == {8}
 
 
@@ -111,12 +111,12 @@ def test_balancing_waits_for_reports_and_then_goes_on() -> None:
     slots, memory = with_answer(first, SofaPolicy().plan(first))
     second = replace(request(slots, "ab", replicas=1, memory=memory), epoch=Epoch(9))
     waiting = SofaPolicy().plan(second)
-    assert (waiting.slots, waiting.deed, waiting.waits) == ((), "none: not every slot is in sync", True)
+    assert (waiting.slots, waiting.evidence, waiting.waits) == ((), "none: not every slot is in sync", True)
     said = tuple(SlotStatus(slot_id, 8, True, ReplicaStatus.HEALTHY, 0) for slot_id in range(4))
     reported = replace(second, reports={"a": SlotReport(said, Epoch(8), 1, 0)})
     moving = SofaPolicy().plan(reported)
     assert [slot.leader for slot in moving.slots] == ["b"]
-    assert moving.deed == "balance: 1 slots get another leader, 1 replicas are new, epochs 6 to 6"
+    assert moving.evidence == "balance: 1 slots get another leader, 1 replicas are new, epochs 6 to 6"
 
 
 def test_a_lower_number_of_replicas_is_refused_as_there() -> None:
@@ -138,7 +138,7 @@ def test_a_new_process_keeps_its_place_only_where_nothing_may_change() -> None:
     assert with_answer(renewed, SofaPolicy().plan(renewed))[0] != slots
     assert all("a" not in slot.replicas for slot in with_answer(renewed, SofaPolicy().plan(renewed))[0])
     answer = SofaPolicy().plan(protected)
-    assert answer.deed == "protect: nothing changes with 1 nodes, protected are 1"
+    assert answer.evidence == "protect: nothing changes with 1 nodes, protected are 1"
     assert with_answer(protected, answer)[0] == slots
 
 
@@ -151,7 +151,7 @@ def test_a_refresh_deals_the_slots_out_in_turn() -> None:
         ("c", ("b",)),
         ("a", ("c",)),
     ]
-    assert answer.deed == "refresh: 4 slots get another leader, 8 replicas are new, epochs 1 to 5"
+    assert answer.evidence == "refresh: 4 slots get another leader, 8 replicas are new, epochs 1 to 5"
 
 
 @pytest.mark.parametrize(("names", "replicas"), [("", 1), ("a", 2), ("abcd", 3)])
