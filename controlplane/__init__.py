@@ -6,6 +6,7 @@ controlplane                a node's agent, a routing client, and every error th
 controlplane.node           the callbacks and values of a node's agent
 controlplane.routing        the answers of a routing client
 controlplane.slot_policies  the names with which users write a slot policy
+controlplane.testing        a cluster in memory, for tests of services that use this package
 
 Everything else may change without notice.
 """

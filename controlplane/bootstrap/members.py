@@ -64,9 +64,8 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
     """
     log_through_the_standard_library()
     config, kafka = ClusterConfig(cluster), KafkaConfig(bootstrap_servers, security or {})
-    named = tuple(_address(name, place) for name, place in sorted((addresses or {}).items()))
     # Before the clients are opened, because an invalid description must not leave connections behind.
-    node = NodeDescription(node_id, role, named, zone, weight, capacity, version)
+    node = describe_node(node_id, addresses, role, zone, weight=weight, capacity=capacity, version=version)
     return NodeAgent(
         writer=KafkaEventWriter(config, kafka),
         reader=KafkaLogReader(config, kafka),
@@ -80,6 +79,25 @@ def node_agent(  # noqa: PLR0913 - all but three by name and with defaults
         settings=settings,
         registry=registry,
     )
+
+
+def describe_node(
+    node_id: str,
+    addresses: Mapping[str, str | tuple[str, int]] | None,
+    role: NodeRole,
+    zone: str,
+    *,
+    weight: int,
+    capacity: int,
+    version: str,
+) -> NodeDescription:
+    """The properties of a node, from the arguments of :func:`node_agent` with these names.
+
+    Raises:
+        ConfigurationError: a name or a number is not usable.
+    """
+    named = tuple(_address(name, place) for name, place in sorted((addresses or {}).items()))
+    return NodeDescription(node_id, role, named, zone, weight, capacity, version)
 
 
 def _address(name: str, place: object) -> Address:

@@ -1,8 +1,10 @@
-"""In-memory counterparts of Kafka, the lease store and the lock, and a virtual clock, for tests and the simulator.
+"""A control plane in the process of a test: :class:`MemoryCluster`, for the tests of services that use this package.
 
-They implement the protocols of :mod:`controlplane.ports`, and pass the same contract suites as the real adapters
-(``tests/contracts``). Nothing happens by itself and nothing waits: time passes when a test advances the clock, and
-faults occur when a test requests them. A commit whose answer is lost, for example:
+The other names are internal and may change without notice. They are in-memory counterparts of Kafka, the lease store
+and the lock, and a virtual clock, for the tests and the simulator of this package. They implement the protocols of
+:mod:`controlplane.ports`, and pass the same contract suites as the real adapters (``tests/contracts``). Nothing happens
+by itself and nothing waits: time passes when a test advances the clock, and faults occur when a test requests them. A
+commit whose answer is lost, for example:
 
 >>> from controlplane.config import ClusterConfig
 >>> from controlplane.core.values.identifiers import TopicPartition
@@ -19,27 +21,37 @@ faults occur when a test requests them. A commit whose answer is lost, for examp
 >>> reader.assign({TopicPartition("decisions", 0): 0})
 >>> [record.value for record in reader.poll(max_records=10, timeout_ms=0).records]
 [b'first']
-
-This package is internal and may change without notice. Programs cannot use it to test an agent or a routing client with
-the public modules alone: both need a routing table, and so a controller, which only :mod:`controlplane.bootstrap`
-composes on these parts. Test such programs against the local servers of ``controlplane up`` instead.
 """
 
-from controlplane.testing.memory_broker import CommitFault, MemoryBroker
-from controlplane.testing.memory_lease import MemoryLeaseServer, MemoryLeaseStore
-from controlplane.testing.memory_lock import MemoryLockServer, MemoryLockStore
-from controlplane.testing.memory_log import MemoryEventWriter, MemoryLogReader, MemoryTransactionalWriter
-from controlplane.testing.virtual_clock import VirtualClock
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CommitFault",
-    "MemoryBroker",
-    "MemoryEventWriter",
-    "MemoryLeaseServer",
-    "MemoryLeaseStore",
-    "MemoryLockServer",
-    "MemoryLockStore",
-    "MemoryLogReader",
-    "MemoryTransactionalWriter",
-    "VirtualClock",
-]
+from controlplane.errors import MissingExtraError
+from controlplane.testing.memory_broker import CommitFault as CommitFault
+from controlplane.testing.memory_broker import MemoryBroker as MemoryBroker
+from controlplane.testing.memory_lease import MemoryLeaseServer as MemoryLeaseServer
+from controlplane.testing.memory_lease import MemoryLeaseStore as MemoryLeaseStore
+from controlplane.testing.memory_lock import MemoryLockServer as MemoryLockServer
+from controlplane.testing.memory_lock import MemoryLockStore as MemoryLockStore
+from controlplane.testing.memory_log import MemoryEventWriter as MemoryEventWriter
+from controlplane.testing.memory_log import MemoryLogReader as MemoryLogReader
+from controlplane.testing.memory_log import MemoryTransactionalWriter as MemoryTransactionalWriter
+from controlplane.testing.virtual_clock import VirtualClock as VirtualClock
+
+if TYPE_CHECKING:
+    from controlplane.testing.memory_cluster import MemoryCluster
+
+__all__ = ["MemoryCluster"]  # the public name; the others are internal
+
+if not TYPE_CHECKING:  # a type checker that saw this function would accept every name
+
+    def __getattr__(name: str) -> object:
+        """Import the controller, which needs the extra ``controller``, only for code that runs one."""
+        if name != "MemoryCluster":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            from controlplane.testing import memory_cluster
+        except ModuleNotFoundError as error:
+            if error.name not in {"numpy", "redis"}:
+                raise
+            raise MissingExtraError("controller", "a control plane in memory") from error
+        return memory_cluster.MemoryCluster

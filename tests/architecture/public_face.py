@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-PUBLIC_MODULES = ("controlplane", "controlplane.node", "controlplane.routing", "controlplane.slot_policies")
+PUBLIC_MODULES = (
+    "controlplane",
+    "controlplane.node",
+    "controlplane.routing",
+    "controlplane.slot_policies",
+    "controlplane.testing",
+)
 
 _BLOCK = re.compile(r"^ *```python[^\n]*\n(?P<text>.*?)^ *```", re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""Users import four modules and nothing else, and these are cheap to import and whole in the base install."""
+"""Users import five modules and nothing else, and these are cheap to import and whole in the base install."""
 
 import subprocess
 import sys
@@ -17,6 +17,7 @@ def test_examples_and_pages_import_public_names_only() -> None:
     code = user_code(ROOT)
     assert {name.partition(",")[0] for name in code} >= {
         "README.md",
+        "docs/how-to/test-your-service.md",
         "docs/how-to/write-a-slot-policy.md",
         "examples/kv/node.py",
         "examples/slot_policies/rendezvous.py",
@@ -38,6 +39,7 @@ def test_examples_and_pages_import_public_names_only() -> None:
         ("import controlplane.core.cluster.policy", ["controlplane.core.cluster.policy"]),
         ("from controlplane import errors", ["controlplane.errors"]),
         ("from controlplane.bootstrap.members import node_agent", ["controlplane.bootstrap.members.node_agent"]),
+        ("from controlplane.testing import MemoryCluster, MemoryBroker", ["controlplane.testing.MemoryBroker"]),
         ("from streaming.metrics import PipelineMetrics", ["streaming.metrics.PipelineMetrics"]),
     ],
 )
@@ -66,7 +68,10 @@ def test_public_names_need_no_extra(module: str) -> None:
             except MissingExtraError as error:
                 print(name, error.extra)
     """
-    expected = {"controlplane.slot_policies": "load_slot_policies controller\n"}
+    expected = {
+        "controlplane.slot_policies": "load_slot_policies controller\n",
+        "controlplane.testing": "MemoryCluster controller\n",
+    }
     assert _run(program) == expected.get(module, "")
 
 

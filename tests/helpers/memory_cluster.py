@@ -1,69 +1,34 @@
-"""Whole controllers in threads over the in-memory Kafka and lease store, in real time with short leases."""
+"""Controllers in threads over the in-memory Kafka and lease store, with nodes that only send records, for tests."""
 
 import itertools
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Self
 
-from prometheus_client import CollectorRegistry
-
-from controlplane.adapters.system_clock import SystemClock
-from controlplane.adapters.system_threads import SystemThreads
-from controlplane.bootstrap.controllers import compose_controller
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_dead_letter
-from controlplane.config import (
-    DEAD_LETTERS,
-    DECISIONS,
-    HEARTBEATS,
-    INTENTS,
-    MEMBERSHIP,
-    ROUTING_TABLE,
-    SNAPSHOTS,
-    ClusterConfig,
-    ControllerConfig,
-    KafkaConfig,
-    LeaseConfig,
-    SnapshotConfig,
-    SofaLeaseConfig,
-)
-from controlplane.core.cluster.policy import ClusterPolicy
+from controlplane.config import DEAD_LETTERS, DECISIONS, HEARTBEATS, INTENTS, MEMBERSHIP
 from controlplane.core.intents.intent import Intent
 from controlplane.core.log.decision import Decision
 from controlplane.core.membership.inputs import Heartbeat, NodeJoined
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.slots.policies import BUILT_IN_POLICIES
-from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.dead_letter import DeadLetter
 from controlplane.core.values.identifiers import Epoch
 from controlplane.errors import InvalidInputError
 from controlplane.inspection.readers import read_routing_table
-from controlplane.ports import EventWriter, LogReader, OutgoingRecord, PolledBatch, RawRecord
-from controlplane.service.controller import Controller
-from controlplane.service.metrics import ControllerMetrics
-from controlplane.testing import (
-    MemoryBroker,
-    MemoryEventWriter,
-    MemoryLeaseServer,
-    MemoryLeaseStore,
-    MemoryLockServer,
-    MemoryLockStore,
-    MemoryLogReader,
-    MemoryTransactionalWriter,
-)
+from controlplane.ports import LogReader, OutgoingRecord, PolledBatch, RawRecord
+from controlplane.testing import MemoryLogReader
+from controlplane.testing.memory_controllers import MemoryControllers
 from controlplane.topic_reading.decision_stream import DecisionStream
 from tests.helpers.sources import source_of
 
-HEARTBEAT_PARTITIONS = 2
 DEADLINE_S = 20.0
 
 
 class WaitingReader:
-    """A reader that waits a little when there is nothing, as Kafka's does."""
+    """Any reader, made to wait a little when there is nothing, as Kafka's does."""
 
     def __init__(self, reader: LogReader) -> None:
         """Wrap a reader."""
@@ -81,139 +46,28 @@ class WaitingReader:
         return batch
 
 
-class RunningController:
-    """A controller in a thread. It keeps the error that ended the thread."""
-
-    def __init__(self, controller: Controller, registry: CollectorRegistry) -> None:
-        """Start it; ``registry`` has its metrics."""
-        self._registry = registry
-        self.stop = threading.Event()
-        self.failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(controller,), daemon=True)
-        self._thread.start()
-
-    def _run(self, controller: Controller) -> None:
-        try:
-            controller.run(self.stop)
-        except Exception as failure:  # noqa: BLE001 - handed to the test
-            self.failure = failure
-
-    @property
-    def alive(self) -> bool:
-        """Whether it still runs."""
-        return self._thread.is_alive()
-
-    def metric(self, name: str, **labels: str) -> float | None:
-        """What one of its metrics shows; None if there is none of these labels."""
-        return self._registry.get_sample_value(name, labels)
-
-    def end(self) -> None:
-        """Stop it and wait."""
-        self.stop.set()
-        self._thread.join(DEADLINE_S)
-        assert not self._thread.is_alive()
-
-
-class MemoryCluster:
-    """The world of some controllers. Use it as a context manager: it ends them."""
+class MemoryCluster(MemoryControllers):
+    """Controllers, nodes that only send records, and everything that was written. A context manager."""
 
     def __init__(self, schema_ids: Mapping[int, str] | None = None, name: str = "test") -> None:
-        """A broker with the cluster's topics and a lease store, without running processes.
+        """A broker with the cluster's topics and a lease store, without running controllers.
 
         Args:
             schema_ids: what a registry's ids mean to the controllers.
             name: the cluster's.
         """
-        self.kafka = KafkaConfig("memory", schema_ids=schema_ids or {})
-        self.clock = SystemClock()
-        self.cluster = ClusterConfig(name)
-        self.broker = MemoryBroker(self.clock)
-        self.leases = MemoryLeaseServer(self.clock)
-        self.locks = MemoryLockServer(self.clock)
-        self.controllers: list[RunningController] = []
-        self.policy = ClusterPolicy(slot_count=8, join_linger_ms=50, silence_limit_ms=800)
-        for topic in (MEMBERSHIP, INTENTS, DECISIONS, ROUTING_TABLE, SNAPSHOTS, DEAD_LETTERS):
-            self.broker.create_topic(self.cluster.topic(topic))
-        self.broker.create_topic(self.cluster.topic(HEARTBEATS), HEARTBEAT_PARTITIONS)
-        self._writer = MemoryEventWriter(self.cluster, self.broker)
+        super().__init__(name, schema_ids=schema_ids)
+        self._writer = self.event_writer()
         self._stop_beating = threading.Event()
         self._beating: set[str] = set()
         self._beater = threading.Thread(target=self._beat, daemon=True)
         self._beater.start()
 
-    def __enter__(self) -> Self:
-        """The cluster itself."""
-        return self
-
     def __exit__(self, *_: object) -> None:
-        """End every controller."""
+        """End the nodes and every controller."""
         self._stop_beating.set()
-        for controller in self.controllers:
-            controller.end()
+        super().__exit__()
         self._beater.join(DEADLINE_S)
-
-    def start(
-        self,
-        controller_id: str,
-        tick_writer: EventWriter | None = None,
-        slot_policies: SlotPolicies = BUILT_IN_POLICIES,
-        *,
-        follow_only: bool = False,
-        stop_when_lease_store_is_lost: bool = False,
-        sofa_lease: SofaLeaseConfig | None = None,
-        priority: int = 0,
-        handover_after_ms: int = 60_000,
-        snapshots: SnapshotConfig = SnapshotConfig(),  # noqa: B008 - it never changes
-        snapshot_writer: EventWriter | None = None,
-        transactions: type[MemoryTransactionalWriter] = MemoryTransactionalWriter,
-    ) -> RunningController:
-        """A controller that runs until the end of the test; it ticks through ``tick_writer`` if one is given."""
-        config = ControllerConfig(
-            self.cluster,
-            self.kafka,
-            "memory",
-            controller_id,
-            LeaseConfig(300, 80, 50, priority, handover_after_ms),
-            tick_interval_ms=20,
-            follow_only=follow_only,
-            stop_when_lease_store_is_lost=stop_when_lease_store_is_lost,
-            sofa_lease=sofa_lease,
-            snapshots=snapshots,
-        )
-        lock_store = (
-            None if sofa_lease is None else MemoryLockStore(self.locks, sofa_lease.data_center, sofa_lease.lock_name)
-        )
-        process = f"process {len(self.controllers)}"
-        registry = CollectorRegistry()
-        controller = compose_controller(
-            config,
-            self.policy,
-            slot_policies=slot_policies,
-            clock=self.clock,
-            threads=SystemThreads(),
-            metrics=ControllerMetrics(registry),
-            lease_stores=(MemoryLeaseStore(self.leases, process), MemoryLeaseStore(self.leases, process)),
-            lock_store=lock_store,
-            open_reader=self.reader,
-            open_transactions=lambda: transactions(self.cluster, self.broker),
-            event_writers=(
-                tick_writer or self.event_writer(),
-                self.event_writer(),
-                snapshot_writer or self.event_writer(),
-            ),
-            random_source=random.Random(controller_id),
-        )
-        running = RunningController(controller, registry)
-        self.controllers.append(running)
-        return running
-
-    def event_writer(self) -> MemoryEventWriter:
-        """A writer of single records."""
-        return MemoryEventWriter(self.cluster, self.broker)
-
-    def reader(self) -> LogReader:
-        """A reader of the cluster's topics."""
-        return WaitingReader(MemoryLogReader(self.cluster, self.broker))  # type: ignore[return-value]
 
     def join(self, *node_ids: str, incarnation: int = 1) -> None:
         """Nodes join and send heartbeats from now on."""
@@ -269,13 +123,7 @@ class MemoryCluster:
 
     def wait_until(self, condition: Callable[[], object]) -> None:
         """Poll a condition; a controller that failed ends the waiting."""
-        deadline_s = time.monotonic() + DEADLINE_S
-        while not condition():
-            for controller in self.controllers:
-                if controller.failure is not None:
-                    raise controller.failure
-            assert time.monotonic() < deadline_s, "the condition did not come true in time"
-            time.sleep(0.02)
+        assert self.becomes_true(condition, int(DEADLINE_S * 1_000)), "the condition did not come true in time"
 
     def _beat(self) -> None:
         while not self._stop_beating.wait(0.1):

@@ -118,7 +118,6 @@ class Fleet:
 def fleet() -> Iterator[Fleet]:
     """A cluster with one controller."""
     with MemoryCluster() as world, ExitStack() as stack:
-        world.broker.create_topic(world.cluster.topic(LOAD_REPORTS))
         world.start("c1")
         yield Fleet(world, stack)
 

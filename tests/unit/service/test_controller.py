@@ -16,7 +16,8 @@ from controlplane.errors import LogUnavailableError
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.testing import MemoryEventWriter, MemoryLeaseStore
-from tests.helpers.memory_cluster import MemoryCluster, RunningController, assert_log_is_whole
+from controlplane.testing.memory_controllers import RunningController
+from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
 
 
 def test_the_first_leader_creates_the_log_and_an_empty_table() -> None:

@@ -8,7 +8,8 @@ from controlplane.config import DECISIONS, ROUTING_TABLE
 from controlplane.core.log.decision import CauseKind
 from controlplane.errors import LogContinuityError
 from controlplane.testing import CommitFault, MemoryTransactionalWriter
-from tests.helpers.memory_cluster import MemoryCluster, RunningController, assert_log_is_whole
+from controlplane.testing.memory_controllers import RunningController
+from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
 from tests.helpers.polling import poll_until
 
 

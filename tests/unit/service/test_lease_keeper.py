@@ -16,7 +16,8 @@ from controlplane.service.lease_keeper import LeaseKeeper
 from controlplane.service.lease_profiles import OwnLease
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
-from tests.helpers.memory_cluster import MemoryCluster, RunningController
+from controlplane.testing.memory_controllers import RunningController
+from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until
 
 LEASE = LeaseConfig()

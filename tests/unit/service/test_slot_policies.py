@@ -12,8 +12,9 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policies.minimal import MinimalPolicy
 from controlplane.core.slots.policy_contract import SlotAnswer, SlotRequest
 from controlplane.errors import ConfigurationError, StopError, UnknownSlotPolicyError
+from controlplane.testing.memory_controllers import RunningController
 from tests.helpers.logs import complaints_of
-from tests.helpers.memory_cluster import MemoryCluster, RunningController
+from tests.helpers.memory_cluster import MemoryCluster
 from tests.helpers.polling import poll_until
 
 
