@@ -22,7 +22,7 @@ from controlplane.core.values.identifiers import Epoch
 from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from tests.helpers.logs import complaints_of
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.readme import ROOT, blocks, commands, console_commands, run
 from tests.helpers.real_cluster import RealCluster
 from tests.helpers.world import World
@@ -118,7 +118,7 @@ def chosen(folder: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> t
 def test_the_pages_command_leads_a_cluster_by_the_policy(chosen: tuple[SlotPolicies, ClusterPolicy]) -> None:
     """In memory: nodes join, one dies, and the log verifies."""
     policies, policy = chosen
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.policy = replace(policy, slot_count=8, join_linger_ms=50, silence_limit_ms=800)
         world.start("c1", slot_policies=policies)
         world.join("n1", "n2", "n3")

@@ -46,7 +46,7 @@ class WaitingReader:
         return batch
 
 
-class MemoryCluster(MemoryControllers):
+class ObservedCluster(MemoryControllers):
     """Controllers, nodes that only send records, and everything that was written. A context manager."""
 
     def __init__(self, schema_ids: Mapping[int, str] | None = None, name: str = "test") -> None:
@@ -132,7 +132,7 @@ class MemoryCluster(MemoryControllers):
                 self.send(HEARTBEATS, node_id, encode_input(beat))
 
 
-def assert_log_is_whole(world: MemoryCluster) -> None:
+def assert_log_is_whole(world: ObservedCluster) -> None:
     """No seq is missing or doubled, no epoch is skipped, no term falls, and the table is the last epoch's."""
     decisions = world.decisions()
     assert [decision.seq for decision in decisions] == list(range(1, len(decisions) + 1))

@@ -17,7 +17,7 @@ from controlplane.node.description import NodeDescription
 from controlplane.node.metrics import NodeMetrics
 from controlplane.routing import RoutingClient
 from controlplane.routing.metrics import RoutingMetrics
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
 
 CLUSTERS = ("blue", "green")
@@ -25,10 +25,10 @@ SETTINGS = SessionSettings(heartbeat_interval_ms=100, join_retry_ms=200, self_fe
 
 
 @pytest.fixture
-def clusters() -> Iterator[dict[str, MemoryCluster]]:
+def clusters() -> Iterator[dict[str, ObservedCluster]]:
     """Two clusters with a controller each."""
     with ExitStack() as stack:
-        worlds = {name: stack.enter_context(MemoryCluster(name=name)) for name in CLUSTERS}
+        worlds = {name: stack.enter_context(ObservedCluster(name=name)) for name in CLUSTERS}
         for world in worlds.values():
             world.start("c1")
         yield worlds
@@ -40,12 +40,12 @@ def registry() -> CollectorRegistry:
     return CollectorRegistry()
 
 
-def client_of(world: MemoryCluster, registry: CollectorRegistry) -> RoutingClient:
+def client_of(world: ObservedCluster, registry: CollectorRegistry) -> RoutingClient:
     """A client that was not started yet."""
     return RoutingClient(world.reader(), SystemThreads(), cluster=world.cluster.name, registry=registry)
 
 
-def agent_of(world: MemoryCluster, node_id: str, registry: CollectorRegistry) -> NodeAgent:
+def agent_of(world: ObservedCluster, node_id: str, registry: CollectorRegistry) -> NodeAgent:
     """An agent that was not started yet."""
     return NodeAgent(
         writer=world.event_writer(),
@@ -76,7 +76,7 @@ def labels_in(registry: CollectorRegistry) -> set[tuple[str, ...]]:
 
 
 def test_agents_and_clients_of_two_clusters_share_a_process(
-    clusters: dict[str, MemoryCluster], registry: CollectorRegistry
+    clusters: dict[str, ObservedCluster], registry: CollectorRegistry
 ) -> None:
     """Each cluster's agents serve and its clients route; the metrics tell them apart, and none are left at the end."""
     names = [(cluster, node_id) for cluster in CLUSTERS for node_id in ("n1", "n2")]
@@ -95,7 +95,7 @@ def test_agents_and_clients_of_two_clusters_share_a_process(
     assert labels_in(registry) == set()
 
 
-def test_a_client_can_be_opened_again(clusters: dict[str, MemoryCluster], registry: CollectorRegistry) -> None:
+def test_a_client_can_be_opened_again(clusters: dict[str, ObservedCluster], registry: CollectorRegistry) -> None:
     """It bears the same number again, and begins to count anew."""
     clusters["blue"].join("n1")
     clusters["blue"].wait_until(lambda: set(clusters["blue"].owners().values()) == {"n1"})
@@ -109,7 +109,7 @@ def test_a_client_can_be_opened_again(clusters: dict[str, MemoryCluster], regist
         assert labels_in(registry) == set()
 
 
-def test_an_agent_can_be_started_again(clusters: dict[str, MemoryCluster], registry: CollectorRegistry) -> None:
+def test_an_agent_can_be_started_again(clusters: dict[str, ObservedCluster], registry: CollectorRegistry) -> None:
     """A new one of the same node, after the former has stopped."""
     for _ in range(2):
         with agent_of(clusters["blue"], "n1", registry) as agent:

@@ -24,7 +24,7 @@ from controlplane.node import (
 from controlplane.node.description import NodeDescription
 from controlplane.ports import LogReader, PolledBatch
 from controlplane.testing import MemoryEventWriter
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
 
 SETTINGS = SessionSettings(heartbeat_interval_ms=100, join_retry_ms=200, self_fencing_margin_ms=200)
@@ -82,7 +82,7 @@ class LateEnds:
 class Fleet:
     """Agents of one in-memory cluster with a running controller."""
 
-    def __init__(self, world: MemoryCluster, stack: ExitStack) -> None:
+    def __init__(self, world: ObservedCluster, stack: ExitStack) -> None:
         self.world = world
         self._stack = stack
 
@@ -117,7 +117,7 @@ class Fleet:
 @pytest.fixture
 def fleet() -> Iterator[Fleet]:
     """A cluster with one controller."""
-    with MemoryCluster() as world, ExitStack() as stack:
+    with ObservedCluster() as world, ExitStack() as stack:
         world.start("c1")
         yield Fleet(world, stack)
 

@@ -8,12 +8,12 @@ from controlplane.adapters.system_threads import SystemThreads
 from controlplane.core.session.node_session import SessionSettings
 from controlplane.node import NodeAgent
 from controlplane.node.description import NodeDescription
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 
 
 def test_a_node_that_is_not_admitted_says_so_again_and_again() -> None:
     """Without a leader, or refused as an older incarnation, it repeats its join; the operator has to see that."""
-    with MemoryCluster() as world, capture_logs() as lines:
+    with ObservedCluster() as world, capture_logs() as lines:
         agent = NodeAgent(
             writer=world.event_writer(),
             reader=world.reader(),

@@ -14,7 +14,7 @@ from controlplane.errors import InvariantViolationError, LogContinuityError
 from controlplane.node import Access, NodeAgent, SessionState
 from controlplane.node.description import NodeDescription
 from controlplane.node.session_log import STATE_EVENTS
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
 from tests.helpers.readme import ROOT
 
@@ -23,20 +23,20 @@ Line = MutableMapping[str, object]
 
 
 @pytest.fixture
-def world() -> Iterator[MemoryCluster]:
+def world() -> Iterator[ObservedCluster]:
     """A cluster without a controller."""
-    with MemoryCluster() as made:
+    with ObservedCluster() as made:
         yield made
 
 
 @pytest.fixture
-def lines(world: MemoryCluster) -> Iterator[list[Line]]:
+def lines(world: ObservedCluster) -> Iterator[list[Line]]:
     """Everything that is logged, also by the agents that this test makes."""
     with capture_logs() as captured:
         yield captured
 
 
-def agent_of(world: MemoryCluster, node_id: str = "n1") -> NodeAgent:
+def agent_of(world: ObservedCluster, node_id: str = "n1") -> NodeAgent:
     """A started agent."""
     agent = NodeAgent(
         writer=world.event_writer(),
@@ -50,7 +50,7 @@ def agent_of(world: MemoryCluster, node_id: str = "n1") -> NodeAgent:
     return agent.start()
 
 
-def serving(world: MemoryCluster, node_id: str = "n1") -> NodeAgent:
+def serving(world: ObservedCluster, node_id: str = "n1") -> NodeAgent:
     """An agent that serves a slot."""
     agent = agent_of(world, node_id)
     poll_until(lambda: serves(agent))
@@ -67,7 +67,7 @@ def told(lines: list[Line], node_id: str = "n1") -> list[tuple[str, str]]:
     return [(str(line["log_level"]), str(line["event"])) for line in lines if line.get("node") == node_id]
 
 
-def test_every_change_of_state_is_logged_and_that_it_serves_again(world: MemoryCluster, lines: list[Line]) -> None:
+def test_every_change_of_state_is_logged_and_that_it_serves_again(world: ObservedCluster, lines: list[Line]) -> None:
     """One who reads only this log knows at each moment whether the node serves."""
     world.start("c1")
     agent = serving(world)
@@ -97,7 +97,7 @@ def test_every_change_of_state_is_logged_and_that_it_serves_again(world: MemoryC
     assert back["epoch"] == 2
 
 
-def test_a_fenced_node_says_so(world: MemoryCluster, lines: list[Line]) -> None:
+def test_a_fenced_node_says_so(world: ObservedCluster, lines: list[Line]) -> None:
     """Its slots go to others while it lives: a partition between it and Kafka that is over by now."""
     world.start("c1")
     world.join("n2")
@@ -115,7 +115,7 @@ def test_a_fenced_node_says_so(world: MemoryCluster, lines: list[Line]) -> None:
     ]
 
 
-def test_handing_over_is_told(world: MemoryCluster, lines: list[Line]) -> None:
+def test_handing_over_is_told(world: ObservedCluster, lines: list[Line]) -> None:
     """First that it begins and how long it may take, then that it is done."""
     world.start("c1")
     world.join("n2")
@@ -127,14 +127,14 @@ def test_handing_over_is_told(world: MemoryCluster, lines: list[Line]) -> None:
     ]
 
 
-def test_the_last_node_says_that_nothing_is_handed_over(world: MemoryCluster, lines: list[Line]) -> None:
+def test_the_last_node_says_that_nothing_is_handed_over(world: ObservedCluster, lines: list[Line]) -> None:
     """There is no other node."""
     world.start("c1")
     serving(world).stop()
     assert ("warning", "nothing was handed over: no other node can take it") in told(lines)
 
 
-def test_without_a_controller_it_says_that_nothing_was_handed_over(world: MemoryCluster, lines: list[Line]) -> None:
+def test_without_a_controller_it_says_that_nothing_was_handed_over(world: ObservedCluster, lines: list[Line]) -> None:
     """The operator has pressed Ctrl-C, and has to learn why it takes so long and what it led to."""
     controller = world.start("c1")
     world.join("n2")
@@ -150,7 +150,7 @@ def test_without_a_controller_it_says_that_nothing_was_handed_over(world: Memory
     assert events[1]["slots_and_bundles"] == events[0]["slots_and_bundles"] == 8
 
 
-def test_a_node_that_is_no_member_hands_nothing_over_and_says_so(world: MemoryCluster, lines: list[Line]) -> None:
+def test_a_node_that_is_no_member_hands_nothing_over_and_says_so(world: ObservedCluster, lines: list[Line]) -> None:
     """It was never admitted: there is no leader."""
     agent = agent_of(world)
     poll_until(lambda: agent.state is SessionState.JOINING)
@@ -159,7 +159,7 @@ def test_a_node_that_is_no_member_hands_nothing_over_and_says_so(world: MemoryCl
 
 
 def test_a_superseded_process_ends_with_one_line(
-    world: MemoryCluster, lines: list[Line], monkeypatch: pytest.MonkeyPatch
+    world: ObservedCluster, lines: list[Line], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what happened and what to do, without a stack, and its main thread returns; the newer one warns first."""
     monkeypatch.setattr(signal, "signal", lambda *_: None)
@@ -190,7 +190,7 @@ def test_a_superseded_process_ends_with_one_line(
     ids=lambda value: type(value).__name__,
 )
 def test_only_defects_are_logged_with_a_stack(
-    world: MemoryCluster, lines: list[Line], failure: Exception, *, with_stack: bool
+    world: ObservedCluster, lines: list[Line], failure: Exception, *, with_stack: bool
 ) -> None:
     """An error that says what to do needs no stack; a defect, of ours or of a callback, does."""
     agent = agent_of(world)
@@ -211,7 +211,7 @@ def test_the_page_explains_every_state() -> None:
     assert STATE_EVENTS.keys() == {*SessionState} - {SessionState.STARTING, SessionState.SUPERSEDED}
 
 
-def _status(world: MemoryCluster, node_id: str) -> NodeStatus | None:
+def _status(world: ObservedCluster, node_id: str) -> NodeStatus | None:
     table = world.table()
     row = table.nodes.get(node_id) if table else None
     return row.status if row else None

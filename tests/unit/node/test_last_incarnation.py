@@ -23,7 +23,7 @@ from controlplane.node.last_incarnation import last_incarnation
 from controlplane.ports import OutgoingRecord, PolledBatch
 from controlplane.testing import MemoryBroker, MemoryEventWriter, MemoryLogReader
 from tests.helpers.crowded import CrowdedReader
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
 
 CLUSTER = ClusterConfig("test")
@@ -131,7 +131,7 @@ def test_an_agent_that_is_stopped_meanwhile_does_not_wait(membership: Membership
 
 def test_an_agent_that_left_is_admitted_again_where_the_clock_is_behind() -> None:
     """Its row is gone from the table, and the controllers would refuse an older incarnation for an hour."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         former = 0
         for clock in (SystemClock(), SlowClock()):
@@ -152,7 +152,7 @@ def test_an_agent_that_left_is_admitted_again_where_the_clock_is_behind() -> Non
             poll_until(lambda: "n1" not in nodes_of(world))
 
 
-def nodes_of(world: MemoryCluster) -> Mapping[str, NodeRow]:
+def nodes_of(world: ObservedCluster) -> Mapping[str, NodeRow]:
     """The rows of nodes in the table."""
     table = world.table()
     return table.nodes if table is not None else {}

@@ -11,13 +11,13 @@ from controlplane.core.values.identifiers import TopicPartition
 from controlplane.node import Access, NodeAgent
 from controlplane.node.description import NodeDescription
 from controlplane.testing import MemoryLogReader
-from tests.helpers.memory_cluster import MemoryCluster, WaitingReader
+from tests.helpers.memory_cluster import ObservedCluster, WaitingReader
 
 
 def test_a_node_that_cannot_read_the_table_refuses_and_says_why_once() -> None:
     """It stays a member, for its heartbeats arrive; it serves again as soon as it can read."""
     registry = CollectorRegistry()
-    with MemoryCluster() as world, capture_logs() as lines:
+    with ObservedCluster() as world, capture_logs() as lines:
         world.start("c1")
         reader = MemoryLogReader(world.cluster, world.broker)
         agent = NodeAgent(

@@ -17,12 +17,12 @@ from controlplane.ports import LogReader, PolledBatch
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.testing import MemoryEventWriter, MemoryLeaseStore
 from controlplane.testing.memory_controllers import RunningController
-from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
+from tests.helpers.memory_cluster import ObservedCluster, assert_log_is_whole
 
 
 def test_the_first_leader_creates_the_log_and_an_empty_table() -> None:
     """A new cluster has a log with a name, a term, and a table that routes to nobody yet."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.wait_until(world.table)
         (first,) = world.decisions()
@@ -36,7 +36,7 @@ def test_the_first_leader_creates_the_log_and_an_empty_table() -> None:
 
 def test_nodes_join_and_a_silent_one_loses_its_slots() -> None:
     """The main job, end to end: join, heartbeat, silence, fencing, new table."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.join("n1", "n2", "n3")
         world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2", "n3"})
@@ -50,7 +50,7 @@ def test_nodes_join_and_a_silent_one_loses_its_slots() -> None:
 
 def test_a_second_controller_takes_over_with_everything_the_first_knew() -> None:
     """Whoever is stopped gives the lease back at once; the epoch goes on without a gap and no node is disturbed."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1")
         world.join("n1", "n2")
         world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
@@ -69,7 +69,7 @@ def test_a_second_controller_takes_over_with_everything_the_first_knew() -> None
 
 def test_a_leader_that_is_asked_to_resign_hands_over_at_once() -> None:
     """An operator moves leading away from a machine without waiting for a lease, and gets his answer first."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.wait_until(world.table)
         world.start("c2")
@@ -93,7 +93,7 @@ def test_a_leader_that_is_asked_to_resign_hands_over_at_once() -> None:
 
 def test_a_leader_that_resigns_alone_leads_again() -> None:
     """A resignation must not end the control plane."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.wait_until(world.table)
         world.intent("i1", "resign_leader", controller="c1")
@@ -105,7 +105,7 @@ def test_a_leader_that_resigns_alone_leads_again() -> None:
 
 def test_a_leader_that_was_asked_to_go_does_not_warn_of_it() -> None:
     """By an operator's intent or by the signal that ends its process: nobody has to look into that."""
-    with MemoryCluster() as world, capture_logs() as logs:
+    with ObservedCluster() as world, capture_logs() as logs:
         controller = world.start("c1")
         world.wait_until(world.table)
         world.intent("i1", "resign_leader", controller="c1")
@@ -120,7 +120,7 @@ def test_a_leader_that_was_asked_to_go_does_not_warn_of_it() -> None:
 
 def test_a_preferred_controller_that_lasts_is_handed_the_lease() -> None:
     """It comes later and leads in the end; nobody has to be killed, and the log shows one more term."""
-    with MemoryCluster() as world, capture_logs() as logs:
+    with ObservedCluster() as world, capture_logs() as logs:
         world.start("c1", handover_after_ms=1_000)
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -146,7 +146,7 @@ def test_a_standby_that_cannot_read_the_log_listens_as_well() -> None:
             polled["letters"] += 1
             super().poll(timeout_ms)
 
-    with MemoryCluster() as world, capture_logs() as logs:
+    with ObservedCluster() as world, capture_logs() as logs:
         open_reader, letters = world.reader, Watched(world.cluster, world.broker)
 
         def reader() -> LogReader:
@@ -181,7 +181,7 @@ def test_a_standby_that_cannot_read_the_log_listens_as_well() -> None:
 
 def test_leader_and_standby_show_the_state_in_their_metrics() -> None:
     """Alerts on a gauge that nobody sets would never come."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         controllers = [world.start("c1"), world.start("c2")]
         world.join("n1", "n2")
         world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
@@ -225,7 +225,7 @@ def test_a_standby_listens_to_every_client() -> None:
             polled[id(self)] += 1
             super().poll(timeout_ms)
 
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         ticks, letters, snapshots = writers = [Watched(world.cluster, world.broker) for _ in range(3)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(world, "event_writer", lambda: letters)

@@ -9,13 +9,13 @@ from controlplane.core.log.decision import CauseKind
 from controlplane.errors import LogContinuityError
 from controlplane.testing import CommitFault, MemoryTransactionalWriter
 from controlplane.testing.memory_controllers import RunningController
-from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
+from tests.helpers.memory_cluster import ObservedCluster, assert_log_is_whole
 from tests.helpers.polling import poll_until
 
 
 def test_a_lease_store_that_lost_its_data_never_lets_the_term_fall() -> None:
     """The floor comes from the log: a store that came back empty grants term 1, which the log holds already."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1")
         world.wait_until(world.table)
         world.leases.lose_data()
@@ -29,7 +29,7 @@ def test_a_lease_store_that_lost_its_data_never_lets_the_term_fall() -> None:
 
 def test_a_leader_goes_on_without_its_lease_store() -> None:
     """Losing the lease store stops elections, never routing: commits are fenced by Kafka."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.wait_until(world.table)
         world.leases.available = False
@@ -41,7 +41,7 @@ def test_a_leader_goes_on_without_its_lease_store() -> None:
 
 def test_an_outage_of_kafka_burns_no_terms() -> None:
     """Nobody could open one: controllers that went on to stand would win the lease in turns, several times a second."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.start("c2")
         world.wait_until(world.table)
@@ -57,7 +57,7 @@ def test_an_outage_of_kafka_burns_no_terms() -> None:
 def test_a_commit_without_an_answer_is_resolved_and_never_doubled() -> None:
     """Unknown means: ask for this commit's outcome, decide nothing meanwhile."""
     for fault in CommitFault:
-        with MemoryCluster() as world:
+        with ObservedCluster() as world:
             world.start("c1")
             world.wait_until(world.table)
             world.broker.fail_next_commit(fault)
@@ -68,7 +68,7 @@ def test_a_commit_without_an_answer_is_resolved_and_never_doubled() -> None:
 
 def test_a_leader_that_is_fenced_discards_everything_and_stands_again() -> None:
     """A rival's initialisation ends this leadership; a new term begins and the log stays whole."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -81,7 +81,7 @@ def test_a_leader_that_is_fenced_discards_everything_and_stands_again() -> None:
 
 def test_an_empty_log_beside_a_table_stops_every_controller() -> None:
     """A decision log that was deleted must never be led on in silence."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -97,7 +97,7 @@ def test_an_empty_log_beside_a_table_stops_every_controller() -> None:
 
 def test_a_log_recreated_under_a_running_leader_is_noticed() -> None:
     """Kafka accepts its commits, so the leader reads its own decisions back."""
-    with MemoryCluster() as world, capture_logs() as logs:
+    with ObservedCluster() as world, capture_logs() as logs:
         leader = world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -112,7 +112,7 @@ def test_a_log_recreated_under_a_running_leader_is_noticed() -> None:
 
 def test_a_table_topic_that_lost_its_rows_is_written_again() -> None:
     """The table follows from the log, so a new leader mends it under a new epoch."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})

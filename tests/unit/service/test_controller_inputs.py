@@ -5,12 +5,12 @@ from controlplane.codec.inputs import encode_input
 from controlplane.config import HEARTBEATS, MEMBERSHIP
 from controlplane.core.membership.inputs import NodeJoined
 from controlplane.core.membership.node import NodeRole
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 
 
 def test_bad_records_become_dead_letters_and_harm_no_neighbour() -> None:
     """Each bad record is named by topic, partition and offset; the good ones around it count."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.send(MEMBERSHIP, "x", b"no avro at all")
         world.join("n1")
@@ -27,7 +27,7 @@ def test_bad_records_become_dead_letters_and_harm_no_neighbour() -> None:
 def test_records_in_confluents_framing_count_where_their_ids_are_named() -> None:
     """A node whose producer uses a schema registry takes part; an id that nobody named is a dead letter."""
     joined = encode_input(NodeJoined("n1", 1, NodeRole.DATA, (), "", 1, 0, "1", 0))[SINGLE_OBJECT_HEADER_BYTES:]
-    with MemoryCluster(schema_ids={17: "NodeJoined.v1"}) as world:
+    with ObservedCluster(schema_ids={17: "NodeJoined.v1"}) as world:
         world.start("c1")
         world.send(MEMBERSHIP, "n1", b"\x00\x00\x00\x00\x12" + joined)
         world.send(MEMBERSHIP, "n1", b"\x00\x00\x00\x00\x11" + joined)
@@ -38,7 +38,7 @@ def test_records_in_confluents_framing_count_where_their_ids_are_named() -> None
 
 def test_refusals_that_a_dead_leader_did_not_write_are_written_by_its_successor() -> None:
     """At least once: positions are committed only after the dead letters, and standbys keep what is not passed."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.send(MEMBERSHIP, "x", b"garbage")
         world.start("c1")
         world.wait_until(world.dead_letters)

@@ -12,7 +12,7 @@ from controlplane.core.values.identifiers import Seq, Term, TopicPartition
 from controlplane.errors import UnsupportedFeatureLevelError
 from controlplane.ports import CommitOutcome, LeaseGranted, LogReader, OutgoingRecord, PolledBatch
 from controlplane.testing import MemoryLeaseStore, MemoryTransactionalWriter
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
 
 LEASE_MS = 60_000
@@ -37,11 +37,11 @@ class SlowReader:
         return PolledBatch(records, batch.ended)
 
 
-class SlowCluster(MemoryCluster):
+class SlowCluster(ObservedCluster):
     """A cluster whose controllers get new decisions from new readers only."""
 
     def reader(self) -> LogReader:
-        """See :meth:`MemoryCluster.reader`."""
+        """See :meth:`ObservedCluster.reader`."""
         return SlowReader(super().reader())  # type: ignore[return-value]
 
 

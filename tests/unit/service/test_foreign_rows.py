@@ -20,14 +20,14 @@ from controlplane.inspection.auditing import Auditor
 from controlplane.ports import OutgoingRecord
 from controlplane.service import publisher, table_watch
 from controlplane.testing import MemoryEventWriter, MemoryLogReader
-from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
+from tests.helpers.memory_cluster import ObservedCluster, assert_log_is_whole
 from tests.helpers.polling import poll_until
 from tests.helpers.sources import source_of
 
 
 def test_foreign_rows_are_written_over_by_a_new_leader() -> None:
     """Garbage, a row that looks right, a nonsense marker, a key that is no text: the table is whole again."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -43,7 +43,7 @@ def test_foreign_rows_are_written_over_by_a_new_leader() -> None:
 
 def test_foreign_rows_are_written_over_by_the_leader_that_runs() -> None:
     """It needs no new term for it; the decision says why, and the audit takes it again."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -68,7 +68,7 @@ def test_foreign_rows_are_written_over_by_the_leader_that_runs() -> None:
 
 def test_an_epoch_of_a_damaged_table_is_shown_before_the_next_repair() -> None:
     """Repairs are paced; what is decided meanwhile comes with the whole table, or readers would wait for that long."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -86,7 +86,7 @@ def test_an_epoch_of_a_damaged_table_is_shown_before_the_next_repair() -> None:
 def test_foreign_rows_beyond_one_transaction_keep_no_term_shut(monkeypatch: pytest.MonkeyPatch) -> None:
     """An opening that removed them all would be aborted for ever; the leader removes them in parts once it leads."""
     monkeypatch.setattr(publisher, "_MOST_FOREIGN_KEYS", 5)
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -108,7 +108,7 @@ def test_a_term_opened_without_republishing_is_repaired_beside_a_writer_that_goe
     """The topic was made again and has no marker of the leader's; a foreign writer never lets it come to rest."""
     monkeypatch.setattr(publisher, "_MOST_FOREIGN_KEYS", 5)
     monkeypatch.setattr(table_watch, "STALL_LIMIT_MS", 300)
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1")
         world.join("n1")
         world.wait_until(lambda: set(world.owners().values()) == {"n1"})
@@ -131,7 +131,7 @@ def test_a_first_leader_begins_among_more_foreign_rows_than_one_transaction_can_
 ) -> None:
     """Its first marker counts its own rows alone, so that no reader takes the foreign ones for rows of the table."""
     monkeypatch.setattr(publisher, "_MOST_FOREIGN_KEYS", 5)
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         for number in range(8):
             world.send(ROUTING_TABLE, f"foreign {number}", b"garbage")
         world.start("c1")
@@ -142,7 +142,7 @@ def test_a_first_leader_begins_among_more_foreign_rows_than_one_transaction_can_
 
 def test_a_first_leader_finds_garbage_in_its_table() -> None:
     """Somebody wrote there before the cluster had a log; what nobody committed is no row of its table."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         throw_garbage(world)
         world.start("c1")
         world.join("n1")
@@ -152,7 +152,7 @@ def test_a_first_leader_finds_garbage_in_its_table() -> None:
 
 def test_a_forged_marker_of_the_log_ends_the_leader_with_what_to_do() -> None:
     """No leader wrote it, and readers would follow it: only people can keep its writer out."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         leader = world.start("c1")
         world.wait_until(world.table)
         marker = decode_row(MARKER_KEY.encode(), world.records(ROUTING_TABLE)[-1].value or b"")
@@ -163,7 +163,7 @@ def test_a_forged_marker_of_the_log_ends_the_leader_with_what_to_do() -> None:
         assert "'controlplane topics apply'" in str(leader.failure)
 
 
-def throw_garbage(world: MemoryCluster) -> None:
+def throw_garbage(world: ObservedCluster) -> None:
     """Write what no leader writes into the table's topic."""
     writer = MemoryEventWriter(world.cluster, world.broker)
     for key, value in (
@@ -177,13 +177,13 @@ def throw_garbage(world: MemoryCluster) -> None:
         writer.send(OutgoingRecord(ROUTING_TABLE, key, value, 0))
 
 
-def throw_row(world: MemoryCluster) -> None:
+def throw_row(world: ObservedCluster) -> None:
     """Write a row of a kind that no leader knows."""
     record = OutgoingRecord(ROUTING_TABLE, b"main/ring/1", b"garbage", 0)
     MemoryEventWriter(world.cluster, world.broker).send(record)
 
 
-def table_repairs(world: MemoryCluster) -> list[Decision]:
+def table_repairs(world: ObservedCluster) -> list[Decision]:
     """The decisions that did nothing but write the table again."""
     return [
         decision
@@ -192,7 +192,7 @@ def table_repairs(world: MemoryCluster) -> list[Decision]:
     ]
 
 
-def removed_at_once(world: MemoryCluster) -> list[int]:
+def removed_at_once(world: ObservedCluster) -> list[int]:
     """How many foreign rows each epoch removed."""
     counts = [0]
     for record in world.records(ROUTING_TABLE):
@@ -203,12 +203,12 @@ def removed_at_once(world: MemoryCluster) -> list[int]:
     return counts
 
 
-def has_repaired(world: MemoryCluster, times: int) -> bool:
+def has_repaired(world: ObservedCluster, times: int) -> bool:
     """Whether the table was repaired so often."""
     return len(table_repairs(world)) == times
 
 
-def is_clean(world: MemoryCluster) -> bool:
+def is_clean(world: ObservedCluster) -> bool:
     """Whether the topic holds the rows of the last table and no other."""
     live = {record.key: record.value for record in world.records(ROUTING_TABLE)}
     table = world.table()
@@ -216,7 +216,7 @@ def is_clean(world: MemoryCluster) -> bool:
     return table is not None and held == {key.encode() for key in rows_in(table)}
 
 
-def assert_table_is_clean(world: MemoryCluster) -> None:
+def assert_table_is_clean(world: ObservedCluster) -> None:
     """The topic holds the rows of the last table and no other."""
     world.wait_until(lambda: is_clean(world))
 

@@ -17,7 +17,7 @@ from controlplane.service.lease_profiles import OwnLease
 from controlplane.service.metrics import ControllerMetrics
 from controlplane.testing import MemoryLeaseServer, MemoryLeaseStore, VirtualClock
 from controlplane.testing.memory_controllers import RunningController
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
 
 LEASE = LeaseConfig()
@@ -26,7 +26,7 @@ ROTATED = "Redis refuses the credentials of user 'controller'"
 
 def test_a_controller_that_is_refused_from_the_beginning_ends() -> None:
     """Nobody has to look for the reason in a log: the process says it and is gone."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.leases.refusal = ROTATED
         refused = world.start("c1")
         _wait_for_end(refused)
@@ -36,7 +36,7 @@ def test_a_controller_that_is_refused_from_the_beginning_ends() -> None:
 
 def test_a_store_that_begins_to_refuse_ends_nobody() -> None:
     """A password that was changed, or rights for a moment: the leader leads on, and elections go on afterwards."""
-    with MemoryCluster() as world, capture_logs() as logs:
+    with ObservedCluster() as world, capture_logs() as logs:
         leader = world.start("c1")
         world.wait_until(world.table)
         standby = world.start("c2")
@@ -122,7 +122,7 @@ def test_a_take_over_that_is_refused_the_logs_name_is_tried_again(monkeypatch: p
         asked.append("log id")
         raise ConfigurationError(ROTATED)
 
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1")
         world.wait_until(world.table)
         second = world.start("c2")

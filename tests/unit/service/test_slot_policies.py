@@ -14,7 +14,7 @@ from controlplane.core.slots.policy_contract import SlotAnswer, SlotRequest
 from controlplane.errors import ConfigurationError, StopError, UnknownSlotPolicyError
 from controlplane.testing.memory_controllers import RunningController
 from tests.helpers.logs import complaints_of
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.polling import poll_until
 
 
@@ -36,9 +36,9 @@ KNOWING = {**BUILT_IN_POLICIES, "mine": Mine()}
 
 
 @pytest.fixture
-def world() -> MemoryCluster:
+def world() -> ObservedCluster:
     """A cluster whose first controller chooses the policy ``mine``; nobody runs yet."""
-    world = MemoryCluster()
+    world = ObservedCluster()
     world.policy = ClusterPolicy(slot_count=8, join_linger_ms=50, silence_limit_ms=800, slot_policy="mine")
     return world
 
@@ -50,7 +50,7 @@ def failure_of(controller: RunningController, kind: type[Exception]) -> str:
     return str(controller.failure)
 
 
-def test_a_controller_that_does_not_know_the_policy_ends_and_disturbs_nobody(world: MemoryCluster) -> None:
+def test_a_controller_that_does_not_know_the_policy_ends_and_disturbs_nobody(world: ObservedCluster) -> None:
     """It would fence a leader that can decide, for nothing; an observer needs no policy."""
     with world:
         world.start("knowing", slot_policies=KNOWING)
@@ -67,7 +67,7 @@ def test_a_controller_that_does_not_know_the_policy_ends_and_disturbs_nobody(wor
         assert complaints_of(world.decisions()) == []
 
 
-def test_a_controller_that_does_not_know_the_policy_never_opens_a_term(world: MemoryCluster) -> None:
+def test_a_controller_that_does_not_know_the_policy_never_opens_a_term(world: ObservedCluster) -> None:
     """Also where nobody else could: the lease is free, the log is whole, and it ends."""
     with world:
         first = world.start("knowing", slot_policies=KNOWING)
@@ -86,7 +86,7 @@ def test_a_controller_that_does_not_know_the_policy_never_opens_a_term(world: Me
     ],
 )
 def test_no_cluster_is_created_that_its_creator_could_not_lead(
-    world: MemoryCluster, policy: ClusterPolicy, kind: type[Exception]
+    world: ObservedCluster, policy: ClusterPolicy, kind: type[Exception]
 ) -> None:
     """A name or an option that is mistyped is found before anything is written."""
     world.policy = policy
@@ -95,7 +95,7 @@ def test_no_cluster_is_created_that_its_creator_could_not_lead(
         assert world.decisions() == []
 
 
-def test_a_leader_goes_on_under_a_policy_that_fails(world: MemoryCluster) -> None:
+def test_a_leader_goes_on_under_a_policy_that_fails(world: ObservedCluster) -> None:
     """A death is decided all the same, the log and the log lines say why the table is so, and nobody is fenced."""
     failing: list[bool] = []
     with world, capture_logs() as lines:
@@ -122,7 +122,7 @@ def test_a_leader_goes_on_under_a_policy_that_fails(world: MemoryCluster) -> Non
         assert complaints_of(world.decisions()) == []
 
 
-def test_moves_are_counted_also_without_a_certificate(world: MemoryCluster) -> None:
+def test_moves_are_counted_also_without_a_certificate(world: ObservedCluster) -> None:
     """The line of a decision says how much it moved, whoever planned it."""
     with world, capture_logs() as lines:
         world.start("c1", slot_policies=KNOWING)

@@ -16,23 +16,23 @@ from controlplane.errors import ConfigurationError
 from controlplane.ports import LogReader, OutgoingRecord, PolledBatch
 from controlplane.testing import MemoryEventWriter
 from controlplane.topic_reading.start_point import read_catalog
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 
 EVERY_DECISION = SnapshotConfig(after_decisions=1)
 
 
-def stored(world: MemoryCluster) -> list[StoredSnapshot]:
+def stored(world: ObservedCluster) -> list[StoredSnapshot]:
     """What the topic of snapshots holds, newest first."""
     return read_catalog(world.reader(), world.clock).newest_first()
 
 
-def whole(world: MemoryCluster) -> list[int]:
+def whole(world: ObservedCluster) -> list[int]:
     """The seqs of the sound snapshots, newest first."""
     log_id = world.decisions()[0].log_id
     return [each.header.seq for each in sound(stored(world), log_id, Seq(1 << 40)) if each.header]
 
 
-def grow(world: MemoryCluster, count: int) -> None:
+def grow(world: ObservedCluster, count: int) -> None:
     """So many decisions more, one after the other."""
     for _ in range(count):
         seq = world.decisions()[-1].seq
@@ -42,7 +42,7 @@ def grow(world: MemoryCluster, count: int) -> None:
 
 def test_a_leader_writes_snapshots_and_keeps_two() -> None:
     """A third one replaces the first; nothing is left of it but tombstones."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1", snapshots=EVERY_DECISION)
         world.wait_until(lambda: world.decisions() and whole(world) == [1])
         for _ in range(3):
@@ -55,7 +55,7 @@ def test_a_leader_writes_snapshots_and_keeps_two() -> None:
 
 def test_an_operator_gets_a_snapshot_when_asking_for_one() -> None:
     """The answer stands in the log, and the snapshot is of that decision or a later one."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1")
         world.wait_until(world.decisions)
         world.intent("i1", "take_snapshot")
@@ -68,7 +68,7 @@ def test_an_operator_gets_a_snapshot_when_asking_for_one() -> None:
 
 def test_a_wish_that_a_dead_leader_left_is_granted_by_the_next_one() -> None:
     """The log knows of it, so nobody has to ask twice."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         deaf = MemoryEventWriter(world.cluster, world.broker)
         deaf.connected = False
         first = world.start("c1", snapshot_writer=deaf)
@@ -100,7 +100,7 @@ class Counting:
         return batch
 
 
-class CountingCluster(MemoryCluster):
+class CountingCluster(ObservedCluster):
     """A cluster that knows which decisions its controllers have read."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class CountingCluster(MemoryCluster):
         super().__init__()
 
     def reader(self) -> LogReader:
-        """See :meth:`MemoryCluster.reader`."""
+        """See :meth:`ObservedCluster.reader`."""
         return Counting(super().reader(), self.seen)  # type: ignore[return-value]
 
 
@@ -148,7 +148,7 @@ def test_a_producer_that_fails_is_heard_of_and_stops_nobody(capsys: pytest.Captu
                 raise ConfigurationError("the disk is full")
             super().send(record, on_delivery)  # type: ignore[arg-type]
 
-    with MemoryCluster() as world, pytest.MonkeyPatch.context() as patch:
+    with ObservedCluster() as world, pytest.MonkeyPatch.context() as patch:
         patch.setattr("controlplane.service.snapshots._RETRY_MS", 300)
         writer = Refusing(world.cluster, world.broker)
         world.start("c1", snapshots=EVERY_DECISION, snapshot_writer=writer)
@@ -175,7 +175,7 @@ def test_a_snapshot_that_was_not_delivered_whole_is_not_counted() -> None:
                 self.connected = False
             super().send(record, on_delivery)  # type: ignore[arg-type]
 
-    with MemoryCluster() as world, pytest.MonkeyPatch.context() as patch:
+    with ObservedCluster() as world, pytest.MonkeyPatch.context() as patch:
         patch.setattr("controlplane.service.snapshots._RETRY_MS", 100)
         writer = Losing(world.cluster, world.broker, message_timeout_ms=50)
         world.start("c1", snapshots=EVERY_DECISION, snapshot_writer=writer)
@@ -188,7 +188,7 @@ def test_a_snapshot_that_was_not_delivered_whole_is_not_counted() -> None:
 
 def test_observers_and_standbys_write_nothing() -> None:
     """Only one controller at a time pays for snapshots."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1", snapshots=EVERY_DECISION)
         world.wait_until(lambda: world.decisions() and whole(world) == [1])
         silent = MemoryEventWriter(world.cluster, world.broker)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.config import SofaLeaseConfig, SofaRenewal
-from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
+from tests.helpers.memory_cluster import ObservedCluster, assert_log_is_whole
 
 LOCK = SofaLeaseConfig("dc1", "META-MASTER", duration_ms=1_600, loop_interval_ms=40)
 
@@ -15,7 +15,7 @@ LOCK = SofaLeaseConfig("dc1", "META-MASTER", duration_ms=1_600, loop_interval_ms
 def test_the_lock_passes_on_and_the_log_goes_on(renewal: SofaRenewal) -> None:
     """The whole of the job, and the terms of an untouched row are those of the log."""
     lock = replace(LOCK, renewal=renewal)
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1", sofa_lease=lock)
         world.join("n1", "n2")
         world.wait_until(lambda: set(world.owners().values()) == {"n1", "n2"})
@@ -32,7 +32,7 @@ def test_the_lock_passes_on_and_the_log_goes_on(renewal: SofaRenewal) -> None:
 
 def test_a_lost_lock_never_lets_the_term_fall() -> None:
     """The row begins anew, the log's terms go on."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1", sofa_lease=LOCK)
         world.wait_until(world.table)
         key = LOCK.data_center, LOCK.lock_name
@@ -47,7 +47,7 @@ def test_a_lost_lock_never_lets_the_term_fall() -> None:
 
 def test_a_leader_without_its_store_stops_after_half_the_lock() -> None:
     """As SOFARegistry's does; and leads again, in a new term, when the store is back."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1", sofa_lease=LOCK)
         world.wait_until(world.table)
         world.locks.available = False
@@ -64,7 +64,7 @@ def test_a_leader_without_its_store_stops_after_half_the_lock() -> None:
 @pytest.mark.parametrize("stops", [False, True])
 def test_the_default_stops_without_its_store_only_if_it_is_told_to(*, stops: bool) -> None:
     """Commits are fenced by Kafka, so leading on is safe; who prefers to stop can say so."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("c1", stop_when_lease_store_is_lost=stops)
         world.wait_until(world.table)
         world.leases.available = False

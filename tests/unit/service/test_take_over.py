@@ -24,7 +24,7 @@ from controlplane.testing import (
     VirtualClock,
 )
 from tests.helpers.crowded import CrowdedReader
-from tests.helpers.memory_cluster import MemoryCluster
+from tests.helpers.memory_cluster import ObservedCluster
 from tests.helpers.published_world import PublishedWorld
 
 
@@ -69,11 +69,11 @@ class NoTransactions(MemoryTransactionalWriter):
         raise LogUnavailableError("no answer from the coordinator")
 
 
-class LateCluster(MemoryCluster):
+class LateCluster(ObservedCluster):
     """A cluster whose controllers read heartbeats late."""
 
     def reader(self) -> LogReader:
-        """See :meth:`MemoryCluster.reader`."""
+        """See :meth:`ObservedCluster.reader`."""
         return LateHeartbeats(super().reader(), super().reader())  # type: ignore[return-value]
 
 
@@ -98,7 +98,7 @@ def test_a_node_that_a_cold_leader_admits_is_not_fenced_for_the_time_before() ->
 
 def test_a_heartbeat_that_still_waited_for_its_join_is_refused_by_the_next_leader() -> None:
     """A decision's positions may pass it before its time is over, and its leader may end before then."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         first = world.start("c1")
         world.start("c2")
         world.wait_until(world.decisions)
@@ -119,7 +119,7 @@ def test_a_heartbeat_that_still_waited_for_its_join_is_refused_by_the_next_leade
 
 def test_a_controller_that_is_cut_off_from_kafka_leaves_the_lease_to_others() -> None:
     """It could not lead, and while it tried nobody else would."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         ticks = world.event_writer()
         ticks.connected = False
         world.start("cut off", ticks)
@@ -137,7 +137,7 @@ def test_a_controller_that_is_cut_off_from_kafka_leaves_the_lease_to_others() ->
 
 def test_preferred_controllers_that_cannot_lead_leave_it_to_one_that_can() -> None:
     """Two: the one would be waited for while the other tries, and the third would never have its turn."""
-    with MemoryCluster() as world, capture_logs() as logs:
+    with ObservedCluster() as world, capture_logs() as logs:
         for name in ("preferred 1", "preferred 2"):
             world.start(name, priority=5, transactions=NoTransactions)
         world.wait_until(lambda: world.leases.lease.term >= 3)
@@ -153,7 +153,7 @@ def test_preferred_controllers_that_cannot_lead_leave_it_to_one_that_can() -> No
 
 def test_a_standby_whose_ticks_have_ended_for_good_ends_with_them() -> None:
     """Nobody would notice before it leads, and the cluster's time hangs on the ticks."""
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.start("leader")
         world.wait_until(world.decisions)
         broken = BrokenTicks(world.cluster, world.broker)
@@ -198,7 +198,7 @@ def test_a_foreign_writer_that_never_pauses_starves_no_take_over() -> None:
     assert follower.state == world.state
 
 
-def has(world: MemoryCluster, kind: type[NodeAdmitted | NodeFenced], node_id: str) -> bool:
+def has(world: ObservedCluster, kind: type[NodeAdmitted | NodeFenced], node_id: str) -> bool:
     """Whether any decision holds such an event about the node."""
     for decision in world.decisions():
         for event in decision.events:
