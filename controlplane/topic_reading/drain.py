@@ -39,6 +39,7 @@ def drain(
     """Assign partitions, and read each until an offset is reached or the broker reports an earlier end.
 
     The end is defined in :class:`controlplane.topic_reading.unread.Unread`.
+    If nothing is to be read, nothing is assigned.
 
     Args:
         reader: is assigned these partitions, and no others.
@@ -57,8 +58,10 @@ def drain(
             it was recreated.
     """
     ends = present_ends(reader, begin) if until is None else until
-    reader.assign(begin)
     unread = Unread(begin, {place: max(offset, ends[place]) for place, offset in begin.items()})
+    if not unread.places:
+        return  # assigned and never polled, a Kafka client takes a second until it fetches what is assigned next
+    reader.assign(begin)
     deadline = ReadDeadline(limits.clock, "", limits.total_ms, limits.stall_ms)
     while unread.places:
         batch = reader.poll(max_records, _POLL_MS)

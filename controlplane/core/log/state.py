@@ -61,16 +61,16 @@ class State:
 
         ``last_digest`` is left out, because that decision already contains the digest of this state.
         """
-        return (
-            b"{" + b",".join(b'"%s":%s' % (name.encode(), _summary(getattr(self, name))) for name in _SUMMARIZED) + b"}"
-        )
+        values = ((prefix, getattr(self, name)) for prefix, name in _SUMMARIZED)
+        parts = [
+            prefix + (value.summary if isinstance(value, Image) else canonical_bytes(value)) for prefix, value in values
+        ]
+        return b"{" + b",".join(parts) + b"}"
 
 
-_SUMMARIZED: Final = sorted(each.name for each in fields(State) if each.name != "last_digest")
-
-
-def _summary(value: object) -> bytes:
-    return value.summary if isinstance(value, Image) else canonical_bytes(value)
+_NAMES: Final = sorted({each.name for each in fields(State)} - {"last_digest"})
+_SUMMARIZED: Final = tuple((canonical_bytes(name) + b":", name) for name in _NAMES)
+"""Key and field of each part of a summary, in the order of keys."""
 
 
 def all_entries(state: State) -> Iterator[tuple[str, Entries[Any, Any]]]:

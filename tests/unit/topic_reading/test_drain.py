@@ -1,6 +1,6 @@
 """Reading partitions to an end: which one, and when it is given up."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -29,6 +29,12 @@ class TickingReader(MemoryLogReader):
     clock: VirtualClock
     poll_takes_ms = 50
     polls = 0
+    assignments = 0
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """As the reader does, counted."""
+        self.assignments += 1
+        super().assign(positions)
 
     def poll(self, max_records: int, timeout_ms: int) -> PolledBatch:
         """As the reader does, later."""
@@ -97,12 +103,12 @@ def test_everything_up_to_the_present_end_comes_once_and_in_order(
 
 
 def test_nothing_to_read_asks_for_nothing() -> None:
-    """An empty topic costs no poll, whose answer a broker may keep for a while."""
+    """An empty topic costs no poll, whose answer may take a while, and no assignment, which would delay the next."""
     topic = Topic()
     assert offsets(drain(topic.reader, {FIRST: 0, SECOND: 0}, topic.limits())) == []
     topic.append(0, 3)
     assert offsets(drain(topic.reader, {FIRST: 3}, topic.limits())) == []
-    assert topic.reader.polls == 0
+    assert (topic.reader.polls, topic.reader.assignments) == (0, 0)
 
 
 def test_a_wanted_end_before_the_last_record_is_enough() -> None:
