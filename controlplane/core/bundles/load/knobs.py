@@ -1,0 +1,38 @@
+"""Settings that correspond to Pulsar's: each field of a settings class names the knob of ``broker.conf`` that it is.
+
+A settings class is a frozen dataclass, one for each rule. The profiles, the operators' page and the conformance tests
+read the names from here, so a knob is declared once.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field, fields, replace
+from typing import Any, TypeVar
+
+from controlplane.errors import ConfigurationError
+
+S = TypeVar("S")
+_KNOB = "pulsar_knob"
+
+
+def knob(name: str, default: Any) -> Any:  # noqa: ANN401 - the type is that of the field
+    """A field of a settings class with the default of Pulsar's knob ``name``."""
+    return field(default=default, metadata={_KNOB: name})
+
+
+def knobs_of(kind: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - a settings class, or one of its values
+    """The pairs of knob and field of a settings class, in the order of the fields."""
+    return ((each.metadata[_KNOB], each.name) for each in fields(kind) if _KNOB in each.metadata)
+
+
+def with_knobs(settings: S, values: Mapping[str, object]) -> S:
+    """The settings with the values of those knobs that they have. Other knobs belong to other rules.
+
+    Raises:
+        ConfigurationError: the settings class refuses a value.
+    """
+    given = {name: values[pulsar] for pulsar, name in knobs_of(settings) if pulsar in values}
+    try:
+        return replace(settings, **given)  # type: ignore[type-var]  # every settings class is a dataclass
+    except TypeError as error:
+        message = f"{type(settings).__name__} does not take {given}: {error}"
+        raise ConfigurationError(message) from error
