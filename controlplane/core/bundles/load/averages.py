@@ -39,7 +39,8 @@ class MessageLoad(NamedTuple):
 
     def plus(self, other: "MessageLoad") -> "MessageLoad":
         """The sum, field by field."""
-        return MessageLoad(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+        bytes_in, bytes_out, rate_in, rate_out = self
+        return MessageLoad(bytes_in + other[0], bytes_out + other[1], rate_in + other[2], rate_out + other[3])
 
 
 NO_LOAD: Final = MessageLoad(0.0, 0.0, 0.0, 0.0)
@@ -109,8 +110,16 @@ class TimeAverage:
         computes the same, and the results have to be equal to the bit.
         """
         count = min(self.sample_count + 1, self.max_samples)
-        mean = (((count - 1) * old + new) / count for old, new in zip(self.load, sample, strict=True))
-        return TimeAverage(self.max_samples, count, MessageLoad(*mean))
+        before = count - 1
+        old_in, old_out, old_rate_in, old_rate_out = self.load
+        new_in, new_out, new_rate_in, new_rate_out = sample
+        mean = MessageLoad(
+            (before * old_in + new_in) / count,
+            (before * old_out + new_out) / count,
+            (before * old_rate_in + new_rate_in) / count,
+            (before * old_rate_out + new_rate_out) / count,
+        )
+        return TimeAverage(self.max_samples, count, mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +158,11 @@ def broker_averages(bundle_ids: Iterable[str], averages: Mapping[str, BundleAver
         short_term = short_term.plus(bundle.short_term.load)
         long_term = long_term.plus(bundle.long_term.load)
     return BrokerAverages(short_term, long_term)
+
+
+def full_averages(load: MessageLoad) -> BundleAverages:
+    """Averages that start at ``load`` and weigh it like a whole history (Pulsar's use of a bundle's ResourceQuota)."""
+    return BundleAverages(
+        TimeAverage(SHORT_TERM_SAMPLES, SHORT_TERM_SAMPLES, load),
+        TimeAverage(LONG_TERM_SAMPLES, LONG_TERM_SAMPLES, load),
+    )

@@ -5,7 +5,7 @@ read the names from here, so a knob is declared once.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from controlplane.errors import ConfigurationError
@@ -24,13 +24,29 @@ def knobs_of(kind: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - a settin
     return ((each.metadata[_KNOB], each.name) for each in fields(kind) if _KNOB in each.metadata)
 
 
+def values_of_knobs(settings: object) -> Iterator[tuple[str, object]]:
+    """The pairs of knob and value of settings and of the settings within them."""
+    for each in fields(settings):  # type: ignore[arg-type]  # every settings class is a dataclass
+        value = getattr(settings, each.name)
+        if _KNOB in each.metadata:
+            yield each.metadata[_KNOB], value
+        elif is_dataclass(value):
+            yield from values_of_knobs(value)
+
+
 def with_knobs(settings: S, values: Mapping[str, object]) -> S:
-    """The settings with the values of those knobs that they have. Other knobs belong to other rules.
+    """The settings, and the settings within them, with the values of those knobs that they have.
+
+    Other knobs belong to other rules.
 
     Raises:
         ConfigurationError: the settings class refuses a value.
     """
-    given = {name: values[pulsar] for pulsar, name in knobs_of(settings) if pulsar in values}
+    given: dict[str, object] = {name: values[pulsar] for pulsar, name in knobs_of(settings) if pulsar in values}
+    for each in fields(settings):  # type: ignore[arg-type]  # every settings class is a dataclass
+        value = getattr(settings, each.name)
+        if is_dataclass(value):
+            given[each.name] = with_knobs(value, values)
     try:
         return replace(settings, **given)  # type: ignore[type-var]  # every settings class is a dataclass
     except TypeError as error:

@@ -1,9 +1,13 @@
 """The weighted usage of a node's resources (Pulsar's ResourceUsage and LocalBrokerData)."""
 
 import ctypes
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from controlplane.core.bundles.load.ieee import divide
+from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.errors import ConfigurationError
 
@@ -35,56 +39,138 @@ class NodeResources(Protocol):
         ...
 
 
+class NodeMemory(NodeResources, Protocol):
+    """The resources that count in the extensible manager: the heap as well."""
+
+    @property
+    def memory(self) -> ResourceUsage:
+        """MiB of the heap."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceWeights:
     """Weights of the resources. The defaults are Pulsar's.
 
     Attributes:
-        cpu: loadBalancerCPUResourceWeight.
-        direct_memory: loadBalancerDirectMemoryResourceWeight; 0 excludes it.
-        bandwidth_in: loadBalancerBandwidthInResourceWeight.
-        bandwidth_out: loadBalancerBandwidthOutResourceWeight.
+        cpu: weight of the processors.
+        direct_memory: weight of the memory outside the heap; 0 excludes it.
+        bandwidth_in: weight of inbound traffic.
+        bandwidth_out: weight of outbound traffic.
+        memory: weight of the heap, in the extensible manager only. It is 0, because a garbage-collected heap is always
+            full.
+        former_bandwidth_in, former_bandwidth_out: the same weights under the misspelt names of old configurations; they
+            count where the new name has its default, 1.
+        keeps_infinite_usage: a usage that is too great for a 32-bit float is infinite, as in Pulsar, and stays in a
+            smoothed usage forever. Off, it is the greatest 32-bit float.
     """
 
-    cpu: float = 1.0
-    direct_memory: float = 0.0
-    bandwidth_in: float = 1.0
-    bandwidth_out: float = 1.0
+    cpu: float = knob("loadBalancerCPUResourceWeight", 1.0)
+    direct_memory: float = knob("loadBalancerDirectMemoryResourceWeight", 0.0)
+    bandwidth_in: float = knob("loadBalancerBandwidthInResourceWeight", 1.0)
+    bandwidth_out: float = knob("loadBalancerBandwidthOutResourceWeight", 1.0)
+    memory: float = knob("loadBalancerMemoryResourceWeight", 0.0)
+    former_bandwidth_in: float = knob("loadBalancerBandwithInResourceWeight", 1.0)
+    former_bandwidth_out: float = knob("loadBalancerBandwithOutResourceWeight", 1.0)
+    keeps_infinite_usage: bool = False
 
     def __post_init__(self) -> None:
         """Refuse negative weights: with them the busiest node would count as idle."""
-        if not all(weight >= 0 for weight in (self.cpu, self.direct_memory, self.bandwidth_in, self.bandwidth_out)):
+        weights = (self.cpu, self.direct_memory, self.memory, self.bandwidth_in, self.bandwidth_out)
+        if not all(weight >= 0 for weight in (*weights, self.former_bandwidth_in, self.former_bandwidth_out)):
             message = f"resource weights have to be 0 or greater, not {self}"
             raise ConfigurationError(message)
 
+    @property
+    def inbound(self) -> float:
+        """The weight of inbound traffic that counts."""
+        return self.bandwidth_in if self.bandwidth_in != 1 else self.former_bandwidth_in
+
+    @property
+    def outbound(self) -> float:
+        """The weight of outbound traffic that counts."""
+        return self.bandwidth_out if self.bandwidth_out != 1 else self.former_bandwidth_out
+
+
+DEFAULT_WEIGHTS: Final = ResourceWeights()
+
 
 def _to_float32(value: float) -> float:
-    # Saturates instead of returning infinity, because an infinite usage would stay in a node's smoothed usage forever.
-    return max(-_GREATEST_FLOAT32, min(ctypes.c_float(value).value, _GREATEST_FLOAT32))
+    return ctypes.c_float(value).value
 
 
-def percent_usage(resource: ResourceUsage) -> float:
+def _saturated(value: float) -> float:
+    return max(-_GREATEST_FLOAT32, min(_to_float32(value), _GREATEST_FLOAT32))
+
+
+def percent_usage(resource: ResourceUsage, *, keeps_infinite: bool = False) -> float:
     """Usage in percent of the limit, with the precision of a 32-bit float; 0 if the limit is unknown.
 
     Pulsar computes this figure in 32 bits, and the difference to 64 bits can change a comparison with a threshold.
+
+    Args:
+        resource: usage and limit, in the same unit.
+        keeps_infinite: answer with infinity or NaN where Pulsar does. Otherwise such a figure is the greatest 32-bit
+            float, and a limit that is smaller than every 32-bit float counts as unknown.
     """
-    limit = _to_float32(resource.limit)
-    if limit <= 0:  # also where the limit is smaller than every 32-bit number
+    if keeps_infinite:
+        share = _to_float32(divide(_to_float32(resource.usage), _to_float32(resource.limit)))
+        return _to_float32(share * 100) if resource.limit > 0 else 0.0
+    limit = _saturated(resource.limit)
+    if limit <= 0:
         return 0.0
     # A quotient or product of two 32-bit values, taken in 64 bits and rounded once, is the 32-bit result.
-    return _to_float32(_to_float32(_to_float32(resource.usage) / limit) * 100)
+    return _saturated(_saturated(_saturated(resource.usage) / limit) * 100)
+
+
+def _greatest(values: Iterable[float]) -> float:
+    greatest = -math.inf
+    for value in values:
+        greatest = max(greatest, value)  # in this order: NaN is not greater than anything, as in Pulsar
+    return greatest
+
+
+def _percentages(node: NodeResources, *, keeps_infinite: bool) -> tuple[float, float, float, float]:
+    resources = (node.cpu, node.direct_memory, node.bandwidth_in, node.bandwidth_out)
+    cpu, direct_memory, bandwidth_in, bandwidth_out = (
+        percent_usage(each, keeps_infinite=keeps_infinite) for each in resources
+    )
+    return cpu, direct_memory, bandwidth_in, bandwidth_out
+
+
+def _weighted(node: NodeResources, weights: ResourceWeights) -> tuple[float, float, float, float]:
+    cpu, direct_memory, bandwidth_in, bandwidth_out = _percentages(node, keeps_infinite=weights.keeps_infinite_usage)
+    return (
+        cpu * weights.cpu,
+        direct_memory * weights.direct_memory,
+        bandwidth_in * weights.inbound,
+        bandwidth_out * weights.outbound,
+    )
 
 
 def weighted_usage(node: NodeResources, weights: ResourceWeights) -> float:
     """The greatest weighted usage of a node's resources; 1.0 means 100 percent.
 
-    It is Pulsar's ``getMaxResourceUsageWithWeight``. Heap memory does not count, because a garbage-collected heap is
-    always full.
+    It is Pulsar's ``LocalBrokerData.getMaxResourceUsageWithWeight``. Heap memory does not count, because a
+    garbage-collected heap is always full.
     """
-    weighted = (
-        percent_usage(node.cpu) * weights.cpu,
-        percent_usage(node.direct_memory) * weights.direct_memory,
-        percent_usage(node.bandwidth_in) * weights.bandwidth_in,
-        percent_usage(node.bandwidth_out) * weights.bandwidth_out,
-    )
-    return max(weighted) / 100
+    return _greatest(_weighted(node, weights)) / 100
+
+
+def weighted_usage_with_memory(node: NodeMemory, weights: ResourceWeights) -> float:
+    """The same with the heap and its weight: the extensible ``BrokerLoadData.getMaxResourceUsageWithWeight``."""
+    memory = percent_usage(node.memory, keeps_infinite=weights.keeps_infinite_usage) * weights.memory
+    return _greatest((*_weighted(node, weights), memory)) / 100
+
+
+def greatest_usage(node: NodeResources, weights: ResourceWeights = DEFAULT_WEIGHTS) -> float:
+    """The greatest usage of a node's resources without weights, a 32-bit float; 1.0 means 100 percent.
+
+    It is Pulsar's ``LocalBrokerData.getMaxResourceUsage``. Of ``weights`` only the rule for infinite figures counts.
+    """
+    return _to_float32(_greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100)
+
+
+def greatest_usage_in_64_bits(node: NodeResources, weights: ResourceWeights = DEFAULT_WEIGHTS) -> float:
+    """The same, divided in 64 bits: the extensible manager's ``BrokerLoadData.getMaxResourceUsage``."""
+    return _greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100

@@ -40,8 +40,9 @@ class NodeLoad:
         traffic: the sums over all bundles.
         bundles: the ids of the bundles that the node serves, in the order of its report.
         stats: the latest sample of each bundle, in the order of the report.
-        topic_count, bundle_count: totals as the node counts them.
-        bundle_gains, bundle_losses: bundles gained and lost since the last written report.
+        topic_count, bundle_count, consumer_count, producer_count: totals as the node counts them.
+        bundle_gains, bundle_losses: bundles gained and lost since the last written report; a bundle that came and went
+            is in both.
         updated_at_ms: when the report was made; the caller's clock.
         takes_persistent_topics, takes_non_persistent_topics: what the node serves.
         version: version of the node's software; empty if it reports none.
@@ -59,6 +60,8 @@ class NodeLoad:
     stats: Mapping[str, BundleLoad] = field(default_factory=dict)
     topic_count: int = 0
     bundle_count: int = 0
+    consumer_count: int = 0
+    producer_count: int = 0
     bundle_gains: tuple[str, ...] = ()
     bundle_losses: tuple[str, ...] = ()
     updated_at_ms: int = 0

@@ -1,0 +1,145 @@
+"""The registry of rules for bundles: which names a configuration may use, and what stands behind them.
+
+A profile composes settings and rules from a registry. A rule of another package is added with
+:meth:`Registry.with_rules`, its settings with :meth:`Registry.with_parts`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final, Protocol, TypeVar
+
+from controlplane.core.bundles.load.view import MODULAR_MANAGER
+from controlplane.errors import ConfigurationError
+
+S = TypeVar("S")
+EXTENSIBLE_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+
+
+class Manager(Enum):
+    """The two load managers, by their class names."""
+
+    MODULAR = MODULAR_MANAGER
+    EXTENSIBLE = EXTENSIBLE_MANAGER
+
+
+class RuleKind(Enum):
+    """What a rule decides."""
+
+    SHEDDER = "shedder"
+    PLACEMENT = "placement"
+
+
+class SettingsSource(Protocol):
+    """Gives out the composed settings, to the function that makes a rule."""
+
+    def settings(self, kind: type[S]) -> S:
+        """The settings of a class."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule that a configuration may name.
+
+    Attributes:
+        kind: what it decides.
+        class_name: its full name, that of Pulsar's class for Pulsar's rules. The part after the last dot is enough
+            where it is unambiguous.
+        manager: the manager whose view of loads it takes.
+        make: makes the rule from the composed settings; None for a rule whose name is known only.
+        needs_partner: it shares its memory with the rule of the other kind and the same name: both have to be chosen.
+    """
+
+    kind: RuleKind
+    class_name: str
+    manager: Manager
+    make: Callable[[SettingsSource], object] | None = None
+    needs_partner: bool = False
+
+    @property
+    def short_name(self) -> str:
+        """The name without its package."""
+        return self.class_name.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A settings class that profiles set.
+
+    Attributes:
+        settings: the class. Its defaults are those of our own policy.
+        values: by profile, the fields that differ from the defaults or from the profile that it is based on.
+    """
+
+    settings: type
+    values: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The known rules and settings."""
+
+    rules: tuple[Rule, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    def with_rules(self, *rules: Rule) -> "Registry":
+        """The registry with more rules. One with a known name and kind replaces the known one."""
+        new = {(rule.kind, rule.class_name) for rule in rules}
+        kept = (rule for rule in self.rules if (rule.kind, rule.class_name) not in new)
+        return replace(self, rules=(*kept, *rules))
+
+    def with_parts(self, *parts: Part) -> "Registry":
+        """The registry with more settings classes."""
+        return replace(self, parts=(*self.parts, *parts))
+
+    def rule(self, kind: RuleKind, name: str, manager: Manager) -> Rule:
+        """The rule with a full or short name.
+
+        Raises:
+            ConfigurationError: no rule of the manager has the name. Nothing is chosen in its place.
+        """
+        named = [rule for rule in self.rules if rule.kind is kind and name in {rule.class_name, rule.short_name}]
+        fitting = [rule for rule in named if rule.manager is manager]
+        if fitting:
+            return fitting[0]
+        known = ", ".join(
+            sorted(rule.short_name for rule in self.rules if (rule.kind, rule.manager) == (kind, manager))
+        )
+        problem = "belongs to the other load manager" if named else "is unknown"
+        message = f"{kind.value} {name!r} {problem}; {_short(manager)} has {known or 'none'}"
+        raise ConfigurationError(message)
+
+    def pair(self, shedder: str, placement: str, manager: Manager) -> tuple[Rule, Rule]:
+        """The rules for shedding and for placement.
+
+        Raises:
+            ConfigurationError: a name is unknown, or the rules do not go together.
+        """
+        rules = self.rule(RuleKind.SHEDDER, shedder, manager), self.rule(RuleKind.PLACEMENT, placement, manager)
+        if any(rule.needs_partner for rule in rules) and rules[0].class_name != rules[1].class_name:
+            message = (
+                f"shedder {shedder!r} and placement {placement!r} do not go together: "
+                f"{next(rule.short_name for rule in rules if rule.needs_partner)} has to be both"
+            )
+            raise ConfigurationError(message)
+        return rules
+
+
+def manager_named(name: str) -> Manager:
+    """The manager with a full or short class name.
+
+    Raises:
+        ConfigurationError: there is none, or it is not offered.
+    """
+    for manager in Manager:
+        if name in {manager.value, _short(manager)}:
+            return manager
+    message = (
+        f"load manager {name!r} is unknown or not offered; there are {', '.join(_short(each) for each in Manager)}"
+    )
+    raise ConfigurationError(message)
+
+
+def _short(manager: Manager) -> str:
+    return manager.value.rpartition(".")[2]
