@@ -31,6 +31,7 @@ class ManagerSettings:
         placement: class name of the rule for placement.
         is_enabled: the leader's tasks run.
         sheds: the leader sheds bundles.
+        serves_persistent_topics, serves_non_persistent_topics: what a node takes.
     """
 
     manager: str = knob("loadManagerClassName", MODULAR_MANAGER)
@@ -38,6 +39,8 @@ class ManagerSettings:
     placement: str = knob("loadBalancerLoadPlacementStrategy", f"{_IMPLEMENTATIONS}.LeastLongTermMessageRate")
     is_enabled: bool = knob("loadBalancerEnabled", default=True)
     sheds: bool = knob("loadBalancerSheddingEnabled", default=True)
+    serves_persistent_topics: bool = knob("enablePersistentTopics", default=True)
+    serves_non_persistent_topics: bool = knob("enableNonPersistentTopics", default=True)
 
 
 @dataclass(frozen=True, slots=True)
