@@ -1,0 +1,189 @@
+"""Profiles: what each sets, and what is refused by name."""
+
+from dataclasses import dataclass, field, fields
+
+import pytest
+
+from controlplane.core.bundles.load.knobs import knob, knobs_of, values_of_knobs
+from controlplane.core.bundles.load.leader_fold import FoldSettings, PreallocationEnd
+from controlplane.core.bundles.load.load_order import NearTies
+from controlplane.core.bundles.load.manager_settings import ManagerSettings, NamespaceSettings, OwnershipSettings
+from controlplane.core.bundles.load.report_rule import ReportSettings
+from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.smoothed_node import SmoothingSettings
+from controlplane.core.bundles.load.top_bundles import TopBundlesSettings
+from controlplane.core.bundles.profiles import (
+    KNOBS_WITHOUT_EFFECT,
+    OWN,
+    PROFILES,
+    PULSAR_2_MODULAR,
+    PULSAR_4_0_MODULAR,
+    PULSAR_4_2_EXTENSIBLE,
+    PULSAR_4_2_MODULAR,
+    PULSAR_4_X_AVG,
+    REGISTRY,
+    compose,
+)
+from controlplane.core.bundles.rule_registry import Manager, Part, Rule, RuleKind, SettingsSource
+from controlplane.errors import ConfigurationError
+
+SHEDDER = "loadBalancerLoadSheddingStrategy"
+PLACEMENT = "loadBalancerLoadPlacementStrategy"
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleSettings:
+    """Settings of a rule of somebody else, with the weights that all rules share."""
+
+    threshold: float = knob("exampleThreshold", 1.0)
+    weights: ResourceWeights = field(default_factory=ResourceWeights)
+    is_quirky: bool = False
+
+
+def make_example(source: SettingsSource) -> ExampleSettings:
+    """A rule that is its settings."""
+    return source.settings(ExampleSettings)
+
+
+EXAMPLE = REGISTRY.with_rules(Rule(RuleKind.SHEDDER, "example.Shedder", Manager.MODULAR, make_example)).with_parts(
+    Part(ExampleSettings, {PULSAR_4_2_MODULAR: {"is_quirky": True}})
+)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_profile_composes(name: str) -> None:
+    """Each has a class for every part, and rules that go together."""
+    composition = compose(name)
+    assert composition.by_class.keys() == {part.settings for part in REGISTRY.parts}
+    assert composition.profile.description.endswith(".")
+    assert composition.shedder_rule.manager is composition.placement_rule.manager is composition.manager
+
+
+def test_no_knob_is_declared_twice_without_need_nor_with_two_defaults() -> None:
+    """A knob that two rules read has one default."""
+    defaults: dict[str, object] = {}
+    for part in REGISTRY.parts:
+        for name, value in values_of_knobs(part.settings()):
+            assert defaults.setdefault(name, value) == value, name
+        declared = [name for name, _ in knobs_of(part.settings)]
+        assert len(set(declared)) == len(declared)
+    assert not defaults.keys() & KNOBS_WITHOUT_EFFECT.keys()
+
+
+def test_own_profile_has_the_defaults_and_no_quirk() -> None:
+    """The defaults of the settings classes are our own policy."""
+    composition = compose(OWN)
+    for kind, settings in composition.by_class.items():
+        assert settings == kind()
+
+
+def test_profiles_differ_where_the_versions_do() -> None:
+    """One by one, those that are not the profile of 4.2."""
+    assert compose(PULSAR_4_2_MODULAR).settings(FoldSettings) == FoldSettings(
+        samples_unchanged_reports=True, preallocation_end=PreallocationEnd.REPORTED_OR_NOT_OWNED_BY_LEADER
+    )
+    weights = ResourceWeights(keeps_infinite_usage=True)
+    assert compose(PULSAR_4_2_MODULAR).settings(ReportSettings).weights == weights
+    assert compose(PULSAR_4_2_EXTENSIBLE).settings(SmoothingSettings).weights == weights
+    assert compose(PULSAR_4_0_MODULAR).settings(FoldSettings).near_ties is NearTies.THRESHOLD
+    assert compose(PULSAR_4_0_MODULAR).settings(FoldSettings).samples_unchanged_reports
+    assert compose(PULSAR_4_0_MODULAR).settings(TopBundlesSettings).includes_idle_bundles
+    pulsar_2 = compose(PULSAR_2_MODULAR)
+    assert pulsar_2.shedder_rule.short_name == "OverloadShedder"
+    assert pulsar_2.settings(ReportSettings).compares_unweighted_usage
+    assert pulsar_2.settings(FoldSettings) == FoldSettings(
+        samples_unchanged_reports=True,
+        preallocation_end=PreallocationEnd.ANY_REPORTED,
+        keeps_unreported_bundles=True,
+        near_ties=NearTies.THRESHOLD,
+    )
+    extensible = compose(PULSAR_4_2_EXTENSIBLE)
+    assert (extensible.manager, extensible.shedder_rule.short_name) == (Manager.EXTENSIBLE, "TransferShedder")
+    average = compose(PULSAR_4_X_AVG)
+    assert average.shedder_rule.class_name == average.placement_rule.class_name
+    assert "maxUnloadPercentage" in average.profile.assumed
+
+
+@pytest.mark.parametrize(
+    ("name", "knobs", "message"),
+    [
+        ("pulsar-9", {}, "profile 'pulsar-9' is unknown; there are controlplane, pulsar-4.2-modular"),
+        (OWN, {"loadBalancerTypo": 1}, "unknown knobs: loadBalancerTypo"),
+        (
+            OWN,
+            {SHEDDER: "NoShedder"},
+            "shedder 'NoShedder' is unknown; ModularLoadManagerImpl has AvgShedder, Overload",
+        ),
+        (OWN, {PLACEMENT: "x.LeastLongTermMessageRate"}, "placement 'x.LeastLongTermMessageRate' is unknown"),
+        (OWN, {SHEDDER: "TransferShedder"}, "shedder 'TransferShedder' belongs to the other load manager"),
+        (OWN, {SHEDDER: "AvgShedder"}, "do not go together: AvgShedder has to be both"),
+        (OWN, {PLACEMENT: "AvgShedder"}, "do not go together: AvgShedder has to be both"),
+        (PULSAR_4_X_AVG, {SHEDDER: "ThresholdShedder"}, "do not go together"),
+        (PULSAR_4_2_EXTENSIBLE, {SHEDDER: "ThresholdShedder"}, "belongs to the other load manager"),
+        (OWN, {"loadManagerClassName": "SimpleLoadManagerImpl"}, "'SimpleLoadManagerImpl' is unknown or not offered"),
+        (OWN, {"loadManagerClassName": "ExtensibleLoadManagerImpl"}, "belongs to the other load manager"),
+        (OWN, {"defaultNamespaceBundleSplitAlgorithm": "halves"}, "unknown split algorithm 'halves'"),
+        (OWN, {"loadBalancerSheddingIntervalMinutes": 0}, "periods have to be greater than 0"),
+        (OWN, {"loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 29}, "in flight"),
+    ],
+)
+def test_what_is_unknown_or_contradicts_itself_is_refused_by_name(
+    name: str, knobs: dict[str, object], message: str
+) -> None:
+    """Pulsar ran with another load manager instead, and its operators found out later (#26031)."""
+    with pytest.raises(ConfigurationError) as refused:
+        compose(name, knobs)
+    assert message in str(refused.value)
+
+
+def test_single_knobs_are_overridden_everywhere() -> None:
+    """Also in the settings within others, by full and by short names of rules."""
+    knobs = {
+        "loadBalancerCPUResourceWeight": 0.5,
+        "loadBalancerHistoryResourcePercentage": 0.25,
+        "loadBalancerPlacementStrategy": "weightedRandomSelection",
+        SHEDDER: "UniformLoadShedder",
+        PLACEMENT: "org.apache.pulsar.broker.loadbalance.impl.RoundRobinBrokerSelector",
+    }
+    composition = compose(PULSAR_4_2_MODULAR, knobs)
+    assert composition.settings(ResourceWeights).cpu == composition.settings(SmoothingSettings).weights.cpu == 0.5
+    assert composition.settings(SmoothingSettings).history_weight == 0.25
+    assert composition.shedder_rule.short_name == "UniformLoadShedder"
+    assert composition.placement_rule.short_name == "RoundRobinBrokerSelector"
+    assert {name: composition.knobs()[name] for name in knobs} == knobs
+    both = compose(OWN, {SHEDDER: "AvgShedder", PLACEMENT: "AvgShedder"})
+    assert both.shedder_rule.class_name == both.placement_rule.class_name
+
+
+def test_rules_and_settings_of_others_plug_in() -> None:
+    """A rule in a user's file gets its knobs, its switches by profile, and the shared weights."""
+    knobs = {SHEDDER: "example.Shedder", "exampleThreshold": 3.0, "loadBalancerCPUResourceWeight": 2.0}
+    composition = compose(PULSAR_4_0_MODULAR, knobs, EXAMPLE)
+    made = composition.make(composition.shedder_rule)
+    assert made == ExampleSettings(3.0, ResourceWeights(cpu=2.0, keeps_infinite_usage=True), is_quirky=True)
+    assert not compose(OWN, {SHEDDER: "Shedder"}, EXAMPLE).settings(ExampleSettings).is_quirky
+    replaced = EXAMPLE.with_rules(Rule(RuleKind.SHEDDER, "example.Shedder", Manager.EXTENSIBLE))
+    with pytest.raises(ConfigurationError, match="other load manager"):
+        compose(OWN, {SHEDDER: "Shedder"}, replaced)
+
+
+def test_missing_parts_and_rules_are_named() -> None:
+    """A rule that is known by name only does not turn into another one."""
+    composition = compose(OWN)
+    with pytest.raises(ConfigurationError, match="ExampleSettings"):
+        composition.settings(ExampleSettings)
+    unmade = Rule(RuleKind.SHEDDER, "example.Unmade", Manager.MODULAR)
+    with pytest.raises(ConfigurationError, match="known by name only"):
+        composition.make(unmade)
+
+
+def test_values_of_a_profile_name_fields_and_profiles_that_exist() -> None:
+    """A switch under a wrong name would be on in no profile."""
+    for part in REGISTRY.parts:
+        names = {each.name for each in fields(part.settings)}
+        assert part.values.keys() <= PROFILES.keys()
+        for values in part.values.values():
+            assert values.keys() <= names
+    assert ManagerSettings().is_enabled
+    assert OwnershipSettings().tombstone_delay_s == 3_600
+    assert NamespaceSettings().bundle_count == 4
