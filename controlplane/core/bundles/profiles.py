@@ -124,7 +124,7 @@ PARTS: Final = (
     Part(OwnershipSettings),
     Part(NamespaceSettings),
     Part(ResourceWeights, {PULSAR_4_2_MODULAR: {"keeps_infinite_usage": True}}),
-    Part(SmoothingSettings),
+    Part(SmoothingSettings, {PULSAR_4_2_MODULAR: {"averages_implausible_loads": True}}),
     Part(
         ReportSettings,
         {
@@ -137,6 +137,7 @@ PARTS: Final = (
         {
             PULSAR_4_2_MODULAR: {
                 "samples_unchanged_reports": True,
+                "samples_implausible_loads": True,
                 "preallocation_end": PreallocationEnd.REPORTED_OR_NOT_OWNED_BY_LEADER,
             },
             PULSAR_4_0_MODULAR: {"near_ties": NearTies.THRESHOLD},

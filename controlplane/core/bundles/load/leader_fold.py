@@ -4,7 +4,7 @@ A fold goes through all nodes: each bundle in a node's latest report is a sample
 node's averages are the sums over its bundles. The order of nodes is that in which they appeared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -18,6 +18,7 @@ from controlplane.core.bundles.load.averages import (
     message_load,
 )
 from controlplane.core.bundles.load.load_order import NearTies, by_history
+from controlplane.core.bundles.load.plausible import Implausible, implausible_load
 from controlplane.core.bundles.load.top_bundles import partition_sort
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 
@@ -43,12 +44,16 @@ class FoldSettings:
         samples_unchanged_reports: quirk A: every fold samples the latest report of every node, also of those that have
             not reported since the last fold. So the number of samples follows the number of notifications. Off, a
             report is sampled once.
+        samples_implausible_loads: average whatever is reported, as Pulsar does; a figure that is not a number stays in a
+            bundle's averages. Off, a sample that no working node reports is passed over, see
+            :mod:`controlplane.core.bundles.load.plausible`.
         preallocation_end: when preallocations end.
         keeps_unreported_bundles: keep the history of bundles that no node reports, as Pulsar 2 does.
         near_ties: how nearly equal loads compare, when the busiest bundles are stored.
     """
 
     samples_unchanged_reports: bool = False
+    samples_implausible_loads: bool = False
     preallocation_end: PreallocationEnd = PreallocationEnd.REPORTED
     keeps_unreported_bundles: bool = False
     near_ties: NearTies = NearTies.GRID
@@ -115,11 +120,13 @@ class Folded(NamedTuple):
         dropped_bundles: bundles that no node reports any more; their stored histories are to be deleted.
         dropped_nodes: nodes that are gone; their stored averages are to be deleted, and the rules for shedding and
             placement forget them.
+        implausible: the figures for which samples were passed over.
     """
 
     loads: LeaderLoads
     dropped_bundles: tuple[str, ...]
     dropped_nodes: tuple[str, ...]
+    implausible: tuple[Implausible, ...] = ()
 
 
 def fold(
@@ -144,11 +151,12 @@ def fold(
     bundles = dict(loads.bundles)
     nodes: dict[str, NodeView] = {}
     reported: set[str] = set()
+    implausible: list[Implausible] = []
     for node_id in (*known, *(each for each in reports if each not in known)):
         before, load = known.get(node_id), reports[node_id]
         reported.update(load.stats)
         if settings.samples_unchanged_reports or before is None or _is_new(load, before.load):
-            _sample(bundles, load, seeds)
+            implausible += _sample(bundles, load, settings, seeds)
         preallocated = before.preallocated if before is not None else {}
         kept = _kept(preallocated, load, bundles, owned_by_leader, settings.preallocation_end)
         for bundle_id in preallocated:
@@ -159,7 +167,7 @@ def fold(
     unreported = () if settings.keeps_unreported_bundles else tuple(each for each in bundles if each not in reported)
     for bundle_id in unreported:
         del bundles[bundle_id]
-    return Folded(LeaderLoads(nodes, bundles, to_nodes), unreported, tuple(gone))
+    return Folded(LeaderLoads(nodes, bundles, to_nodes), unreported, tuple(gone), tuple(implausible))
 
 
 def bundles_to_store(loads: LeaderLoads, max_bundles_per_node: int, settings: FoldSettings) -> tuple[str, ...]:
@@ -184,10 +192,18 @@ def _is_new(load: NodeLoad, before: NodeLoad) -> bool:
     return load.updated_at_ms != before.updated_at_ms
 
 
-def _sample(bundles: dict[str, BundleHistory], load: NodeLoad, seeds: Seeds) -> None:
+def _sample(
+    bundles: dict[str, BundleHistory], load: NodeLoad, settings: FoldSettings, seeds: Seeds
+) -> Iterator[Implausible]:
+    """Add a report's samples to ``bundles``, and give out the figures for which one is passed over."""
     for bundle_id, stats in load.stats.items():
+        sample = message_load(stats)
+        wrong = None if settings.samples_implausible_loads else implausible_load(sample)
+        if wrong is not None:
+            yield Implausible(load.node_id, bundle_id, *wrong)
+            continue
         history = bundles[bundle_id] if bundle_id in bundles else seeds.history(bundle_id)
-        bundles[bundle_id] = BundleHistory(history.averages.add(message_load(stats)), stats.topic_count)
+        bundles[bundle_id] = BundleHistory(history.averages.add(sample), stats.topic_count)
 
 
 def _kept(

@@ -111,13 +111,13 @@ def percent_usage(resource: ResourceUsage, *, keeps_infinite: bool = False) -> f
     Args:
         resource: usage and limit, in the same unit.
         keeps_infinite: answer with infinity or NaN where Pulsar does. Otherwise such a figure is the greatest 32-bit
-            float, and a limit that is smaller than every 32-bit float counts as unknown.
+            float, a usage that is not a number counts as 0, and so small a limit that it is 0 in 32 bits as unknown.
     """
     if keeps_infinite:
         share = _to_float32(divide(_to_float32(resource.usage), _to_float32(resource.limit)))
         return _to_float32(share * 100) if resource.limit > 0 else 0.0
     limit = _saturated(resource.limit)
-    if limit <= 0:
+    if limit <= 0 or math.isnan(resource.usage):
         return 0.0
     # A quotient or product of two 32-bit values, taken in 64 bits and rounded once, is the 32-bit result.
     return _saturated(_saturated(_saturated(resource.usage) / limit) * 100)

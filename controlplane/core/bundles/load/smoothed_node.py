@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from controlplane.core.bundles.load.averages import NO_LOAD, MessageLoad
 from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.measured_node import Resources
+from controlplane.core.bundles.load.plausible import is_plausible_amount
 from controlplane.core.bundles.load.resource_usage import (
     ResourceWeights,
     greatest_usage_in_64_bits,
@@ -24,10 +25,13 @@ class SmoothingSettings:
     Attributes:
         history_weight: weight of the former average, 0 to 1. With 1 the first measurement counts forever.
         weights: weights of the resources, the heap included.
+        averages_implausible_loads: average whatever is measured, as Pulsar does. Off, a throughput that no working node
+            has is passed over, and the former average stays.
     """
 
     history_weight: float = knob("loadBalancerHistoryResourcePercentage", 0.9)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
+    averages_implausible_loads: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a weight with which an average would leave the range of its samples."""
@@ -89,6 +93,8 @@ def smoothed(
     """
     usage = weighted_usage_with_memory(resources, settings.weights)
     throughput = traffic.throughput_bytes_per_s
+    if not settings.averages_implausible_loads and not is_plausible_amount(throughput):
+        throughput = node.smoothed_bytes_per_s
     weight = settings.history_weight
     if node.updated_at_ms != 0:
         usage = node.smoothed_usage * weight + (1 - weight) * usage

@@ -1,7 +1,10 @@
 """What the leader makes of reports: samples, sums, preallocations, and what it forgets."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+
+import pytest
 
 from controlplane.core.bundles.load.averages import (
     UNSEEN_BUNDLE,
@@ -24,7 +27,9 @@ from controlplane.core.bundles.reports import BundleLoad
 
 OURS = FoldSettings()
 PULSAR_4 = FoldSettings(
-    samples_unchanged_reports=True, preallocation_end=PreallocationEnd.REPORTED_OR_NOT_OWNED_BY_LEADER
+    samples_unchanged_reports=True,
+    samples_implausible_loads=True,
+    preallocation_end=PreallocationEnd.REPORTED_OR_NOT_OWNED_BY_LEADER,
 )
 PULSAR_2 = FoldSettings(
     samples_unchanged_reports=True, preallocation_end=PreallocationEnd.ANY_REPORTED, keeps_unreported_bundles=True
@@ -161,3 +166,20 @@ def test_busiest_bundles_are_stored_for_each_node() -> None:
     assert bundles_to_store(loads, 2, OURS)[2:] in {("a1", "b1"), ("b1", "a1")}
     assert bundles_to_store(loads, 0, OURS) == ("a0", "a1", "a2", "b0", "b1", "b2")
     assert len(bundles_to_store(loads, 99, OURS)) == 6
+
+
+@pytest.mark.parametrize("figure", [math.nan, math.inf, -1.0, 1e16])
+def test_sample_that_no_node_can_have_measured_is_passed_over_and_named(figure: float) -> None:
+    """Averaged, it would stay; Pulsar averages it."""
+    good = fold(LeaderLoads(), reports(report("a", "x")), OURS).loads
+    bad = replace(measured(NodeLoad("a"), Resources(), [sample("x", figure), sample("y")]), updated_at_ms=2)
+    folded = fold(good, reports(bad), OURS)
+    assert folded.loads.bundles["x"] == good.bundles["x"]
+    assert [each[:3] for each in folded.implausible] == [("a", "x", "throughput_in_bytes_per_s")]
+    assert folded.dropped_bundles == ()
+    assert counts(folded.loads) == {"x": 1, "y": 1}
+    unknown = fold(LeaderLoads(), reports(bad), OURS).loads
+    assert unknown.bundles.keys() == {"y"}
+    assert unknown.nodes["a"].averages.long_term.throughput_in_bytes_per_s == 1e6 + 50_000
+    assert fold(good, reports(bad), PULSAR_4).implausible == ()
+    assert counts(fold(good, reports(bad), PULSAR_4).loads) == {"x": 2, "y": 1}

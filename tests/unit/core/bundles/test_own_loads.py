@@ -71,30 +71,38 @@ def test_maxima_differ_in_precision_and_in_the_heap() -> None:
         (1.0, 0.0, 0.0, 0.0),
         (1.0, -1.0, 0.0, 0.0),
         (-1.0, 2.0, -50.0, -50.0),
-        (1.0, math.nan, None, 0.0),
+        (math.nan, 2.0, 0.0, math.nan),
+        (1.0, math.nan, 0.0, 0.0),
     ],
 )
 def test_absurd_usage_is_finite_for_us_and_as_it_is_for_pulsar(
-    usage: float, limit: float, ours: float | None, original: float
+    usage: float, limit: float, ours: float, original: float
 ) -> None:
     """An infinite usage never leaves a smoothed one; the profiles of Pulsar keep it for its own sake."""
     resource = ResourceUsage(usage, limit)
     found = percent_usage(resource, keeps_infinite=True)
     assert found == original or (math.isnan(found) and math.isnan(original))
-    if ours is not None:
-        assert percent_usage(resource) == ours
+    assert percent_usage(resource) == ours
 
 
 def test_maximum_passes_over_what_is_no_number() -> None:
     """Nothing is less than NaN, and it is greater than nothing: the position of the resource must not matter."""
-    for node in (Resources(cpu=ResourceUsage(math.nan, 1), bandwidth_in=ResourceUsage(1, 4)),):
-        assert weighted_usage(node, PULSAR) == 0.25
-        assert weighted_usage(replace_cpu(node), PULSAR) == 0.25
+    node = Resources(cpu=ResourceUsage(math.nan, 1), bandwidth_in=ResourceUsage(1, 4))
+    for weights in (PULSAR, ResourceWeights()):
+        assert weighted_usage(node, weights) == 0.25
+        assert weighted_usage(node._replace(cpu=node.bandwidth_in, bandwidth_in=node.cpu), weights) == 0.25
 
 
-def replace_cpu(node: Resources) -> Resources:
-    """The same figures in other places."""
-    return node._replace(cpu=node.bandwidth_in, bandwidth_in=node.cpu)
+def test_throughput_that_no_node_has_does_not_enter_its_average() -> None:
+    """Averaged, it would stay; Pulsar averages it."""
+    settings = SmoothingSettings()
+    node = smoothed(NO_MEASUREMENT, BUSY, MessageLoad(8.0, 0.0, 0.0, 0.0), (1, 1), settings, 1)
+    broken = MessageLoad(math.nan, 0.0, 0.0, 0.0)
+    kept = smoothed(node, BUSY, broken, (1, 1), settings, 2).smoothed_bytes_per_s
+    assert kept == pytest.approx(8.0)
+    assert smoothed(NO_MEASUREMENT, BUSY, broken, (1, 1), settings, 1).smoothed_bytes_per_s == 0.0
+    original = replace(settings, averages_implausible_loads=True)
+    assert math.isnan(smoothed(node, BUSY, broken, (1, 1), original, 2).smoothed_bytes_per_s)
 
 
 def test_misspelt_weight_counts_where_the_new_name_has_its_default() -> None:

@@ -80,7 +80,9 @@ def test_own_profile_has_the_defaults_and_no_quirk() -> None:
 def test_profiles_differ_where_the_versions_do() -> None:
     """One by one, those that are not the profile of 4.2."""
     assert compose(PULSAR_4_2_MODULAR).settings(FoldSettings) == FoldSettings(
-        samples_unchanged_reports=True, preallocation_end=PreallocationEnd.REPORTED_OR_NOT_OWNED_BY_LEADER
+        samples_unchanged_reports=True,
+        samples_implausible_loads=True,
+        preallocation_end=PreallocationEnd.REPORTED_OR_NOT_OWNED_BY_LEADER,
     )
     weights = ResourceWeights(keeps_infinite_usage=True)
     assert compose(PULSAR_4_2_MODULAR).settings(ReportSettings).weights == weights
@@ -93,6 +95,7 @@ def test_profiles_differ_where_the_versions_do() -> None:
     assert pulsar_2.settings(ReportSettings).compares_unweighted_usage
     assert pulsar_2.settings(FoldSettings) == FoldSettings(
         samples_unchanged_reports=True,
+        samples_implausible_loads=True,
         preallocation_end=PreallocationEnd.ANY_REPORTED,
         keeps_unreported_bundles=True,
         near_ties=NearTies.THRESHOLD,

@@ -1,0 +1,93 @@
+"""Loads that a working node can report; others are kept away from the rules.
+
+Pulsar's rules calculate with whatever is reported: one value that is not a number makes its threshold shedder unload a
+bundle of every node, and stays in the averages. A node with an implausible report is left out instead, as if it had
+not reported, and a bundle with implausible averages stays where it is. The profiles that follow Pulsar use views as
+they are.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad
+from controlplane.core.bundles.reports import ResourceUsage
+
+GREATEST_AMOUNT: Final = 1e15
+"""Bytes or messages per second, Kbit/s or MiB: no node has a thousandth of it."""
+GREATEST_USAGE: Final = 100.0
+"""Usage divided by its limit: a limit may be wrong, but not by so much."""
+
+
+class Implausible(NamedTuple):
+    """A value that no working node reports: of a node, or of a bundle (the other id is empty)."""
+
+    node_id: str
+    bundle_id: str
+    name: str
+    value: float
+
+
+def is_plausible_amount(value: float) -> bool:
+    """Whether a rate, a throughput or an amount can be true: a number from 0 to :data:`GREATEST_AMOUNT`."""
+    return 0 <= value <= GREATEST_AMOUNT
+
+
+def implausible_load(load: MessageLoad) -> tuple[str, float] | None:
+    """The first field that cannot be true, and its value."""
+    return next((pair for pair in load._asdict().items() if not is_plausible_amount(pair[1])), None)
+
+
+def implausible_resource(resource: ResourceUsage) -> float | None:
+    """The usage or the limit that cannot be true. Without a limit, which 0 or less means, the usage does not count."""
+    if math.isnan(resource.limit) or resource.limit > GREATEST_AMOUNT:
+        return resource.limit
+    if resource.limit <= 0 or 0 <= resource.usage <= resource.limit * GREATEST_USAGE:
+        return None
+    return resource.usage
+
+
+def implausible_node(node: NodeLoad) -> tuple[str, float] | None:
+    """The first field of a report that cannot be true, and its value."""
+    resources = {
+        "cpu": node.cpu,
+        "memory": node.memory,
+        "direct_memory": node.direct_memory,
+        "bandwidth_in": node.bandwidth_in,
+        "bandwidth_out": node.bandwidth_out,
+    }
+    for name, resource in resources.items():
+        value = implausible_resource(resource)
+        if value is not None:
+            return name, value
+    return implausible_load(node.traffic)
+
+
+def _implausible_history(history: BundleHistory) -> tuple[str, float] | None:
+    return implausible_load(history.averages.short_term.load) or implausible_load(history.averages.long_term.load)
+
+
+def plausible(view: LoadView) -> tuple[LoadView, tuple[Implausible, ...]]:
+    """The view without nodes and bundles whose values cannot be true, and those values."""
+    nodes = {node_id: implausible_node(node.load) for node_id, node in view.nodes.items()}
+    bundles = {bundle_id: _implausible_history(history) for bundle_id, history in view.bundles.items()}
+    found = (
+        *(Implausible(node_id, "", *wrong) for node_id, wrong in _wrong(nodes.items())),
+        *(Implausible("", bundle_id, *wrong) for bundle_id, wrong in _wrong(bundles.items())),
+    )
+    if not found:
+        return view, ()
+    kept = replace(
+        view,
+        nodes={node_id: node for node_id, node in view.nodes.items() if nodes[node_id] is None},
+        bundles={bundle_id: history for bundle_id, history in view.bundles.items() if bundles[bundle_id] is None},
+    )
+    return kept, found
+
+
+def _wrong(
+    judged: Iterable[tuple[str, tuple[str, float] | None]],
+) -> Iterable[tuple[str, tuple[str, float]]]:
+    return ((name, wrong) for name, wrong in judged if wrong is not None)
