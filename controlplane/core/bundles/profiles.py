@@ -178,7 +178,8 @@ class Composition:
         profile: the profile.
         manager: the load manager whose rules it uses.
         shedder_rule, placement_rule: the chosen rules, by name.
-        by_class: the settings by their class.
+        by_class: the settings by their class, in the order of the registry's parts.
+        ineffective: the values of :data:`KNOBS_WITHOUT_EFFECT`.
     """
 
     profile: Profile
@@ -211,10 +212,11 @@ class Composition:
         return rule.make(self)
 
     def knobs(self) -> dict[str, object]:
-        """Every knob and its value, those without effect included."""
+        """Every knob and its value, those without effect included. Of several values that of the first part counts."""
         values: dict[str, object] = dict(self.ineffective)
         for settings in self.by_class.values():
-            values.update(values_of_knobs(settings))
+            for knob, value in values_of_knobs(settings):
+                values.setdefault(knob, value)
         return values
 
 
@@ -286,4 +288,4 @@ def _composed(profile: Profile, registry: Registry) -> dict[type, object]:
 
     for kind in parts:
         settings_of(kind)
-    return by_class
+    return {kind: by_class[kind] for kind in parts}

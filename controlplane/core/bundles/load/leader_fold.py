@@ -44,8 +44,8 @@ class FoldSettings:
         samples_unchanged_reports: quirk A: every fold samples the latest report of every node, also of those that have
             not reported since the last fold. So the number of samples follows the number of notifications. Off, a
             report is sampled once.
-        samples_implausible_loads: average whatever is reported, as Pulsar does; a figure that is not a number stays in a
-            bundle's averages. Off, a sample that no working node reports is passed over, see
+        samples_implausible_loads: average whatever is reported, as Pulsar does; a figure that is not a number then
+            stays in a bundle's averages. Off, a sample that no working node reports is passed over, see
             :mod:`controlplane.core.bundles.load.plausible`.
         preallocation_end: when preallocations end.
         keeps_unreported_bundles: keep the history of bundles that no node reports, as Pulsar 2 does.

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.ieee import greater
 from controlplane.core.bundles.load.knobs import knob
-from controlplane.core.bundles.load.resource_usage import ResourceWeights, greatest_usage, weighted_usage
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, greatest_usage_with_memory, weighted_usage
 from controlplane.core.bundles.load.smoothed_node import SmoothedNode
 from controlplane.core.bundles.load.view import NodeLoad
 from controlplane.errors import ConfigurationError
@@ -33,7 +33,7 @@ class ReportSettings:
         interval_ms: time between two evaluations of the rule.
         max_interval_min: after this time a node reports without a change.
         weights: weights of the resources; in the modular manager only.
-        compares_unweighted_usage: compare the greatest usage without weights, as Pulsar 2 does.
+        compares_unweighted_usage: compare the greatest usage without weights, the heap included, as Pulsar 2 does.
         ignores_unmeasurable_change: a change that is not a number hides the others, as in Pulsar. Off, it counts as
             infinite, and the node reports.
     """
@@ -150,7 +150,7 @@ def need_smoothed_report(
 
 def _usage(settings: ReportSettings) -> Callable[[NodeLoad], float]:
     if settings.compares_unweighted_usage:
-        return lambda load: greatest_usage(load, settings.weights)
+        return lambda load: greatest_usage_with_memory(load, settings.weights)
     return lambda load: weighted_usage(load, settings.weights)
 
 

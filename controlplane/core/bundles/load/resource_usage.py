@@ -171,6 +171,13 @@ def greatest_usage(node: NodeResources, weights: ResourceWeights = DEFAULT_WEIGH
     return _to_float32(_greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100)
 
 
+def greatest_usage_with_memory(node: NodeMemory, weights: ResourceWeights = DEFAULT_WEIGHTS) -> float:
+    """The same with the heap, as Pulsar 2 has it."""
+    keeps_infinite = weights.keeps_infinite_usage
+    memory = percent_usage(node.memory, keeps_infinite=keeps_infinite)
+    return _to_float32(_greatest((*_percentages(node, keeps_infinite=keeps_infinite), memory)) / 100)
+
+
 def greatest_usage_in_64_bits(node: NodeResources, weights: ResourceWeights = DEFAULT_WEIGHTS) -> float:
-    """The same, divided in 64 bits: the extensible manager's ``BrokerLoadData.getMaxResourceUsage``."""
+    """Like :func:`greatest_usage`, but divided in 64 bits: the extensible manager's ``BrokerLoadData.getMaxResourceUsage``."""
     return _greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100

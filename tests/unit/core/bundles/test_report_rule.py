@@ -79,6 +79,8 @@ def test_weights_decide_which_change_counts_and_pulsar_2_has_none() -> None:
     local = replace(local, cpu=ResourceUsage(0, 100))
     assert not need_report(last, local, 0, SETTINGS).needed
     assert need_report(last, local, 0, replace(SETTINGS, compares_unweighted_usage=True)).needed
+    heap = replace(LAST, memory=ResourceUsage(80, 100))
+    assert need_report(LAST, heap, 0, replace(SETTINGS, compares_unweighted_usage=True)).needed
     assert need_report(last, local, 0, replace(SETTINGS, weights=ResourceWeights(direct_memory=1.0))).needed
 
 
