@@ -179,5 +179,5 @@ def greatest_usage_with_memory(node: NodeMemory, weights: ResourceWeights = DEFA
 
 
 def greatest_usage_in_64_bits(node: NodeResources, weights: ResourceWeights = DEFAULT_WEIGHTS) -> float:
-    """Like :func:`greatest_usage`, but divided in 64 bits: the extensible manager's ``BrokerLoadData.getMaxResourceUsage``."""
+    """Like :func:`greatest_usage`, divided in 64 bits: the extensible ``BrokerLoadData.getMaxResourceUsage``."""
     return _greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100
