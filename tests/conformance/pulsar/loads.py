@@ -79,7 +79,8 @@ def usage(given: Document) -> Document:
 
 def local_update(given: Document) -> list[Document]:
     """LocalBrokerData.update and cleanDeltas."""
-    load, out = NodeLoad(""), []
+    load = NodeLoad("")
+    out: list[Document] = []
     for step in given["steps"]:
         if step.get("clean"):
             load = reported(load, 0)

@@ -123,7 +123,11 @@ def partition_sort(length: int, count: int, compare: Compare) -> list[int]:
 
 def _sorted(positions: Iterable[int], compare: Compare) -> list[int]:
     """The greatest first; equal ones keep their order."""
-    return sorted(positions, key=cmp_to_key(lambda first, second: compare(second, first)))
+
+    def falling(first: int, second: int) -> int:
+        return compare(second, first)
+
+    return sorted(positions, key=cmp_to_key(falling))
 
 
 def _partition(positions: MutableSequence[int], start: int, end: int, compare: Compare) -> tuple[int, int]:
