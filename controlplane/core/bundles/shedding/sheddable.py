@@ -1,0 +1,105 @@
+"""The bundles that a rule may shed, and the choice of the busiest ones among them."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
+
+from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.ieee import total_order
+from controlplane.core.bundles.load.view import BundleHistory, LoadView
+from controlplane.core.bundles.shedding.contract import M, Shedding, Skip, SkipReason
+
+_INTERNAL_NAMESPACE: Final = re.compile(r"(?:pulsar|sla-monitor)/[^:/]+:[0-9]+")
+
+
+def namespace_of(bundle_id: str) -> str:
+    """The namespace of a bundle: its id without the range."""
+    return bundle_id.rpartition("/")[0]
+
+
+def is_internal(namespace: str) -> bool:
+    """Whether a namespace belongs to a node's own health checks: ``pulsar/host:port`` or ``sla-monitor/host:port``.
+
+    Such a bundle cannot leave its node. A host with a colon does not match, nor does a name of three parts: Pulsar 4
+    treats their bundles like others. ``pulsar/system`` is not internal in this sense.
+    """
+    return _INTERNAL_NAMESPACE.fullmatch(namespace) is not None
+
+
+class TrafficBundle(NamedTuple):
+    """A bundle that may be shed, its averages and the traffic that a rule compares."""
+
+    bundle_id: str
+    history: BundleHistory
+    traffic: float
+
+
+def throughput(load: MessageLoad) -> float:
+    """In plus out, bytes per second."""
+    return load.throughput_bytes_per_s
+
+
+def message_rate(load: MessageLoad) -> float:
+    """In plus out, messages per second."""
+    return load.message_rate_per_s
+
+
+class SheddableBundles:
+    """The bundles of a view that may be shed, found by node without a scan of all bundles for each node.
+
+    They are the known bundles without those of internal namespaces (Pulsar's getBundleDataForLoadShedding) and without
+    those that were unloaded recently.
+    """
+
+    def __init__(self, view: LoadView) -> None:
+        """Number the bundles in the order of the view."""
+        self._bundles = view.bundles
+        self._positions = {
+            bundle_id: position
+            for position, bundle_id in enumerate(view.bundles)
+            if bundle_id not in view.recently_unloaded and not is_internal(namespace_of(bundle_id))
+        }
+
+    def of(self, bundle_ids: Iterable[str], measure: Callable[[MessageLoad], float]) -> list[TrafficBundle]:
+        """The bundles among ``bundle_ids``, the busiest in the short term first; ties have the order of the view."""
+        known = sorted({each for each in bundle_ids if each in self._positions}, key=self._positions.__getitem__)
+        return busiest_first(((each, self._bundles[each]) for each in known), measure)
+
+
+def busiest_first(
+    bundles: Iterable[tuple[str, BundleHistory]], measure: Callable[[MessageLoad], float]
+) -> list[TrafficBundle]:
+    """Bundles with their short-term traffic, the busiest first; ties keep their order."""
+    measured = [TrafficBundle(name, each, measure(each.averages.short_term.load)) for name, each in bundles]
+    # A reversed sort is stable too: equal elements keep their order.
+    measured.sort(key=lambda each: total_order(each.traffic), reverse=True)
+    return measured
+
+
+def until_target(bundles: Sequence[TrafficBundle], target: float) -> list[TrafficBundle]:
+    """The first bundle, and the next ones while the traffic chosen so far is less than ``target``."""
+    chosen: list[TrafficBundle] = []
+    marked = 0.0
+    for bundle in bundles:
+        # Not `marked >= target`: a target that is not a number chooses one bundle.
+        if chosen and not marked < target:
+            break
+        chosen.append(bundle)
+        marked += bundle.traffic
+    return chosen
+
+
+def without_namespaces(shedding: Shedding[M], excluded: AbstractSet[str]) -> Shedding[M]:
+    """The result without the bundles of excluded namespaces, each of which is a skip.
+
+    They are removed after the rule has run, as in Pulsar's modular manager (PIP-380): the traffic of an excluded bundle
+    counts towards its node's target, and no other bundle replaces it.
+    """
+    kept = tuple(choice for choice in shedding.choices if namespace_of(choice.bundle_id) not in excluded)
+    removed = tuple(
+        Skip(SkipReason.EXCLUDED_NAMESPACE, choice.node_id, choice.bundle_id)
+        for choice in shedding.choices
+        if namespace_of(choice.bundle_id) in excluded
+    )
+    return Shedding(kept, shedding.memory, shedding.skips + removed, shedding.figures)

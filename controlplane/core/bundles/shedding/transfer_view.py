@@ -1,0 +1,92 @@
+"""What the transfer shedder sees: averages that the nodes compute, and the busiest bundles that they report.
+
+A node of Pulsar's extensible load manager reports its smoothed load and its busiest bundles. The leader keeps no
+averages.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
+
+from controlplane.core.bundles.load.plausible import GREATEST_USAGE, is_plausible_amount
+
+
+class SmoothedLoad(NamedTuple):
+    """The load that a node reports (Pulsar's BrokerLoadData, as far as shedding reads it).
+
+    Attributes:
+        usage: smoothed weighted usage; 1.0 means 100 percent.
+        smoothed_bytes_per_s: smoothed throughput, in plus out.
+        bytes_per_s: throughput in the latest sample, in plus out.
+        updated_at_ms: when the sample was taken; the clock of the node.
+    """
+
+    usage: float
+    smoothed_bytes_per_s: float
+    bytes_per_s: float
+    updated_at_ms: int
+
+
+class ReportedBundle(NamedTuple):
+    """A bundle among the busiest ones of a node, and its throughput in the latest sample, in plus out."""
+
+    bundle_id: str
+    bytes_per_s: float
+
+
+class TransferChecks(Protocol):
+    """What only others know: owners, policies and the filters for nodes."""
+
+    def owns(self, node_id: str, bundle_id: str) -> bool:
+        """Whether the node is the bundle's owner."""
+        ...
+
+    def has_policies(self, namespace: str) -> bool:
+        """Whether an isolation policy or an anti-affinity group applies to the namespace."""
+        ...
+
+    def allowed_nodes(self, bundle_id: str, nodes: AbstractSet[str]) -> AbstractSet[str] | None:
+        """The nodes that all filters leave for the bundle; None if a filter failed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TransferView:
+    """The input of one cycle.
+
+    Attributes:
+        loads: the stored load of each node, outdated ones included, in the order of sums and ties.
+        registered: the living nodes.
+        top_bundles: each node's busiest bundles, the least loaded first, as they are reported.
+        now_ms: the present time, to be compared with ``updated_at_ms``.
+        recently_unloaded: ids of bundles that were unloaded within the grace period.
+        checks: owners, policies and filters; None means that every bundle may go to every node.
+    """
+
+    loads: Mapping[str, SmoothedLoad]
+    registered: AbstractSet[str]
+    top_bundles: Mapping[str, tuple[ReportedBundle, ...]] = field(default_factory=dict)
+    now_ms: int = 0
+    recently_unloaded: AbstractSet[str] = frozenset()
+    checks: TransferChecks | None = None
+
+
+def plausible_transfers(view: TransferView) -> TransferView:
+    """The view without loads and bundles that no working node reports; a missing load of a registered node is a skip.
+
+    See :mod:`controlplane.core.bundles.load.plausible`.
+    """
+    return replace(
+        view,
+        loads={node_id: load for node_id, load in view.loads.items() if _is_plausible(load)},
+        top_bundles={
+            node_id: tuple(each for each in bundles if is_plausible_amount(each.bytes_per_s))
+            for node_id, bundles in view.top_bundles.items()
+        },
+    )
+
+
+def _is_plausible(load: SmoothedLoad) -> bool:
+    amounts = (load.smoothed_bytes_per_s, load.bytes_per_s)
+    return 0 <= load.usage <= GREATEST_USAGE and all(map(is_plausible_amount, amounts))
