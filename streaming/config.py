@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.bundles.load.shed_rule import ShedSettings
 from controlplane.core.bundles.load.split_rule import SplitSettings
+from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.errors import ConfigurationError
 
 
@@ -51,7 +51,7 @@ class LoadRuleConfig:
     """
 
     split: SplitSettings = field(default_factory=SplitSettings)
-    shed: ShedSettings = field(default_factory=ShedSettings)
+    shed: ThresholdSettings = field(default_factory=lambda: ThresholdSettings(smooths_again_for_lower_boundary=True))
     evaluation_interval_ms: int = 60_000
     grace_period_ms: int = 1_800_000
     report_lifetime_ms: int = 1_800_000

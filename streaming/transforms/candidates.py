@@ -1,14 +1,17 @@
 """From the current averages to candidates, by the core's rules for the nodes and bundles that count."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.candidate import Candidate
-from controlplane.core.bundles.load import shed_rule, split_rule
-from controlplane.core.bundles.load.shed_rule import LoadedNode, ShedBundle, ShedChoice, plan_shedding
+from controlplane.core.bundles.load import split_rule
 from controlplane.core.bundles.load.split_rule import MeasuredBundle, SplitChoice, choose_splits
+from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
+from controlplane.core.bundles.shedding.contract import ShedChoice
+from controlplane.core.bundles.shedding.threshold import MEAN_USAGE, SMOOTHED_USAGE, ThresholdMemory, ThresholdShedder
 from streaming.config import LoadRuleConfig
 from streaming.load_state import BundleState, LoadState, NodeState
 
@@ -105,7 +108,13 @@ def evaluate(state: LoadState, evaluated_ms: int, now_ms: int, rules: LoadRuleCo
         for bundle in known.values()
         if bundle.moved_at_ms is not None and now_ms - bundle.moved_at_ms < rules.grace_period_ms
     }
-    plan = plan_shedding([_loaded(node, owned[node.node_id]) for node in alive], former, resting, rules.shed)
+    shedder = ThresholdShedder(rules.shed)
+    shedding = shedder.shed_by_usage(
+        _view(alive, owned, known, resting),
+        {node.node_id: node.weighted_usage for node in alive},
+        ThresholdMemory(former),
+    )
+    mean_usage = shedding.figures[MEAN_USAGE]
     counts: dict[str, int] = {}
     for bundle in (each for mine in owned.values() for each in mine):
         counts[bundle.namespace] = counts.get(bundle.namespace, 0) + 1
@@ -114,8 +123,10 @@ def evaluate(state: LoadState, evaluated_ms: int, now_ms: int, rules: LoadRuleCo
     return Evaluation(
         evaluated_ms,
         tuple(_split_row(choice, known[choice.bundle.bundle_id], evaluated_ms) for choice in splits),
-        tuple(_shed_row(choice, known[choice.bundle.bundle_id], evaluated_ms, rules) for choice in plan.choices),
-        plan.smoothed_usages,
+        tuple(
+            _shed_row(choice, known[choice.bundle_id], evaluated_ms, mean_usage, shedder) for choice in shedding.choices
+        ),
+        shedding.memory.smoothed_usages,
     )
 
 
@@ -124,12 +135,33 @@ def _owned(node: NodeState, known: Mapping[str, BundleState]) -> list[BundleStat
     return [bundle for bundle in mine if bundle.node_id == node.node_id]
 
 
-def _loaded(node: NodeState, owned: Iterable[BundleState]) -> LoadedNode:
-    bundles = tuple(
-        ShedBundle(bundle.bundle_id, bundle.averages.short_term.load.throughput_bytes_per_s) for bundle in owned
-    )
-    throughput = node.reported.throughput_bytes_per_s
-    return LoadedNode(node.node_id, node.weighted_usage, throughput, len(node.bundle_ids), bundles)
+def _view(
+    alive: Sequence[NodeState],
+    owned: Mapping[str, Sequence[BundleState]],
+    known: Mapping[str, BundleState],
+    resting: AbstractSet[str],
+) -> LoadView:
+    """The nodes without bundles that another node has reported since."""
+    nodes = {
+        node.node_id: NodeView(
+            NodeLoad(
+                node.node_id,
+                traffic=node.reported,
+                bundles=tuple(
+                    bundle_id
+                    for bundle_id in node.bundle_ids
+                    if bundle_id not in known or known[bundle_id].node_id == node.node_id
+                ),
+            )
+        )
+        for node in alive
+    }
+    bundles = {
+        bundle.bundle_id: BundleHistory(bundle.averages, bundle.newest.topic_count)
+        for mine in owned.values()
+        for bundle in mine
+    }
+    return LoadView(nodes, bundles, resting)
 
 
 def _measured(bundle: BundleState) -> MeasuredBundle:
@@ -176,7 +208,10 @@ def _split_row(choice: SplitChoice, bundle: BundleState, evaluated_ms: int) -> S
     )
 
 
-def _shed_row(choice: ShedChoice, bundle: BundleState, evaluated_ms: int, rules: LoadRuleConfig) -> ShedRow:
+def _shed_row(
+    choice: ShedChoice, bundle: BundleState, evaluated_ms: int, mean_usage: float, shedder: ThresholdShedder
+) -> ShedRow:
+    smoothed_usage = next(each.measured for each in choice.evidence if each.name == SMOOTHED_USAGE)
     return ShedRow(
         candidate_id=_candidate_id("shed", bundle),
         bundle_id=bundle.bundle_id,
@@ -184,17 +219,17 @@ def _shed_row(choice: ShedChoice, bundle: BundleState, evaluated_ms: int, rules:
         day=_day(evaluated_ms),
         namespace=bundle.namespace,
         node_id=choice.node_id,
-        rule=shed_rule.RULE_NAME,
-        throughput_bytes_per_s=choice.bundle.throughput_bytes_per_s,
-        smoothed_usage=choice.smoothed_usage,
-        mean_usage=choice.mean_usage,
-        target_bytes_per_s=choice.target_bytes_per_s,
+        rule=shedder.name,
+        throughput_bytes_per_s=choice.traffic,
+        smoothed_usage=smoothed_usage,
+        mean_usage=mean_usage,
+        target_bytes_per_s=choice.target,
         evidence={
-            "mean_usage": repr(choice.mean_usage),
-            "smoothed_usage": repr(choice.smoothed_usage),
-            "target_bytes_per_s": repr(choice.target_bytes_per_s),
-            "threshold_percent": repr(rules.shed.threshold_percent),
-            "throughput_bytes_per_s": repr(choice.bundle.throughput_bytes_per_s),
+            "mean_usage": repr(mean_usage),
+            "smoothed_usage": repr(smoothed_usage),
+            "target_bytes_per_s": repr(choice.target),
+            "threshold_percent": repr(shedder.settings.threshold_percent),
+            "throughput_bytes_per_s": repr(choice.traffic),
         },
         window_start_ms=bundle.first_report_time_ms,
         window_end_ms=bundle.position.append_time_ms,

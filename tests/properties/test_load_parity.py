@@ -6,7 +6,6 @@ order in which the broker walked its maps, so every sum and every tie has to com
 
 import gzip
 import json
-import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +14,12 @@ import pytest
 
 from controlplane.core.bundles.load.averages import NO_LOAD, BundleAverages, MessageLoad, TimeAverage, broker_averages
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, percent_usage, weighted_usage
-from controlplane.core.bundles.load.shed_rule import LoadedNode, ShedBundle, ShedSettings, plan_shedding
 from controlplane.core.bundles.load.split_rule import MeasuredBundle, SplitSettings, choose_splits
 from controlplane.core.bundles.reports import ResourceUsage
+from tests.conformance.pulsar.numbers import same
+from tests.conformance.pulsar.shedding import threshold_shed
 
 VECTORS = Path(__file__).parents[1] / "golden" / "pulsar" / "load.jsonl.gz"
-INTERNAL_BUNDLE = re.compile(r"(pulsar|sla-monitor)/[^:/]+:\d+/")
 RESOURCES = {
     "cpu": "cpu",
     "mem": "memory",
@@ -144,51 +143,7 @@ def test_split(given: dict[str, Any], expected: dict[str, Any]) -> None:
     assert {choice.bundle.bundle_id: choice.bundle.node_id for choice in choices} == expected["split"]
 
 
-def loaded_nodes(brokers: list[Any], bundles: list[Any], weights: ResourceWeights) -> list[LoadedNode]:
-    """The recorded brokers as the rule wants them, each with its bundles in the order of the recorded map."""
-    return [
-        LoadedNode(
-            node_id=broker["name"],
-            usage=weighted_usage(resources_of(broker), weights),
-            throughput_bytes_per_s=float(broker.get("ti", 0)) + float(broker.get("to", 0)),
-            bundle_count=len(broker.get("bundles", ())),
-            bundles=tuple(
-                ShedBundle(bundle["name"], load_of(bundle["short"]).throughput_bytes_per_s)
-                for bundle in bundles
-                if bundle["name"] in broker.get("bundles", ()) and not INTERNAL_BUNDLE.match(bundle["name"])
-            ),
-        )
-        for broker in brokers
-    ]
-
-
 @pytest.mark.parametrize(("given", "expected"), cases("threshold_shed"))
 def test_threshold_shed(given: dict[str, Any], expected: dict[str, Any]) -> None:
     """Tick by tick the same bundles are given away in the same order, and the smoothed usages have the same bits."""
-    conf = given["conf"]
-    settings = ShedSettings(
-        threshold_percent=conf.get("loadBalancerBrokerThresholdShedderPercentage", 10),
-        history_weight=conf.get("loadBalancerHistoryResourcePercentage", 0.9),
-        min_throughput_mib_per_s=conf.get("loadBalancerBundleUnloadMinThroughputThreshold", 10.0),
-        lower_boundary_enabled=conf.get("lowerBoundarySheddingEnabled", False),
-        weights=weights_of(conf),
-    )
-    usages: dict[str, float] = {}
-    brokers: list[Any] = []
-    bundles: list[Any] = []
-    calls = iter(expected["calls"])
-    for tick in given["ticks"]:
-        brokers = tick.get("brokers", brokers)
-        bundles = tick.get("bundles", bundles)
-        if "active" in tick:
-            usages = {name: usage for name, usage in usages.items() if name in tick["active"]}
-        for _ in range(tick.get("times", 1)):
-            plan = plan_shedding(
-                loaded_nodes(brokers, bundles, settings.weights), usages, set(tick["recent"]), settings
-            )
-            usages = {**usages, **plan.smoothed_usages}
-            unload: dict[str, list[str]] = {}
-            for choice in plan.choices:
-                unload.setdefault(choice.node_id, []).append(choice.bundle.bundle_id)
-            assert {"unload": unload, "ema": usages} == next(calls)
-    assert next(calls, None) is None
+    assert same(threshold_shed(given), expected)

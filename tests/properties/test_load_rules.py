@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -20,7 +19,6 @@ from controlplane.core.bundles.load.averages import (
     message_load,
 )
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB, ResourceWeights, percent_usage, weighted_usage
-from controlplane.core.bundles.load.shed_rule import LoadedNode, ShedBundle, ShedSettings, plan_shedding
 from controlplane.core.bundles.load.split_rule import (
     MeasuredBundle,
     SplitLimit,
@@ -229,151 +227,3 @@ def test_negative_split_limit_is_refused() -> None:
     """A negative limit would split everything."""
     with pytest.raises(ConfigurationError, match="split limits"):
         SplitSettings(max_topics=-1)
-
-
-# Shedding
-
-
-@st.composite
-def clusters(draw: st.DrawFn) -> list[LoadedNode]:
-    """One to five nodes by name, with whole throughputs, so that sums are exact and order cannot matter."""
-    nodes = []
-    for index in range(draw(st.integers(1, 5))):
-        throughputs = draw(st.lists(st.integers(0, 60).map(lambda mib: float(mib * BYTES_PER_MIB)), max_size=5))
-        bundles = tuple(ShedBundle(f"{index}-{place}", each) for place, each in enumerate(throughputs))
-        unknown = draw(st.integers(0, 1))
-        usage = draw(st.integers(0, 128)) / 128
-        nodes.append(LoadedNode(f"n{index}", usage, sum(throughputs), len(bundles) + unknown, bundles))
-    return nodes
-
-
-def shed_settings_with(
-    history_weights: tuple[float, ...] = (0.0, 0.5, 0.9, 1.0), boundaries: tuple[bool, ...] = (False, True)
-) -> st.SearchStrategy[ShedSettings]:
-    """Settings of the shedder, with these choices of two of them."""
-    return st.builds(
-        ShedSettings,
-        threshold_percent=st.sampled_from([0, 5, 10, 25]),
-        history_weight=st.sampled_from(history_weights),
-        min_throughput_mib_per_s=st.sampled_from([0.0, 1.0, 10.0]),
-        lower_boundary_enabled=st.sampled_from(boundaries),
-    )
-
-
-shed_settings = shed_settings_with()
-former_usages = st.dictionaries(st.sampled_from(["n0", "n1", "n2", "gone"]), st.integers(0, 64).map(lambda n: n / 64))
-bundle_names = st.frozensets(
-    st.sampled_from([f"{node}-{place}" for node in range(5) for place in range(5)]), max_size=8
-)
-
-
-@given(clusters(), former_usages, bundle_names, shed_settings)
-def test_shedding_takes_the_busiest_free_bundles_until_the_target(
-    nodes: list[LoadedNode], former: dict[str, float], recent: frozenset[str], settings: ShedSettings
-) -> None:
-    """A node's choices are its busiest bundles that are not resting, at least one, none more than the target needs."""
-    plan = plan_shedding(nodes, former, recent, settings)
-    for node in nodes:
-        chosen = [choice for choice in plan.choices if choice.node_id == node.node_id]
-        if not chosen:
-            continue
-        assert node.bundle_count > 1
-        free = sorted(
-            (bundle for bundle in node.bundles if bundle.bundle_id not in recent),
-            key=lambda bundle: (-bundle.throughput_bytes_per_s, node.bundles.index(bundle)),
-        )
-        assert [choice.bundle for choice in chosen] == free[: len(chosen)]
-        target = chosen[0].target_bytes_per_s
-        assert target >= settings.min_throughput_mib_per_s * BYTES_PER_MIB
-        before_last = sum(choice.bundle.throughput_bytes_per_s for choice in chosen[:-1])
-        assert len(chosen) == 1 or before_last < target
-
-
-@given(clusters(), former_usages, shed_settings_with(boundaries=(False,)))
-def test_only_nodes_above_the_band_shed(
-    nodes: list[LoadedNode], former: dict[str, float], settings: ShedSettings
-) -> None:
-    """Without the lower boundary only nodes at or above mean + threshold give away, and the evidence says so."""
-    plan = plan_shedding(nodes, former, frozenset(), settings)
-    assert set(plan.smoothed_usages) == {node.node_id for node in nodes}
-    for choice in plan.choices:
-        assert choice.smoothed_usage == plan.smoothed_usages[choice.node_id]
-        assert choice.mean_usage == plan.mean_usage
-        assert choice.smoothed_usage >= choice.mean_usage + settings.threshold_percent / 100
-
-
-@given(clusters(), former_usages, shed_settings)
-def test_smoothing_mixes_former_and_present_usage(
-    nodes: list[LoadedNode], former: dict[str, float], settings: ShedSettings
-) -> None:
-    """The smoothed usage lies between the former one and the report's, and is the report's for a node that is new."""
-    plan = plan_shedding(nodes, former, frozenset(), settings)
-    for node in nodes:
-        old = former.get(node.node_id, node.usage)
-        smoothed = plan.smoothed_usages[node.node_id]
-        assert min(old, node.usage) - 1e-12 <= smoothed <= max(old, node.usage) + 1e-12
-        if node.node_id not in former:
-            assert smoothed == pytest.approx(node.usage, rel=1e-12)
-
-
-@given(
-    clusters(),
-    former_usages,
-    bundle_names,
-    shed_settings_with(history_weights=(0.0, 0.5), boundaries=(False,)),
-    st.randoms(use_true_random=False),
-)
-def test_shedding_does_not_depend_on_the_order_of_nodes(
-    nodes: list[LoadedNode],
-    former: dict[str, float],
-    recent: frozenset[str],
-    settings: ShedSettings,
-    random: st.DataObject,
-) -> None:
-    """The same nodes in another order give the same choices where floating-point sums do not depend on the order."""
-    shuffled = list(nodes)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]  # Hypothesis gives a random.Random
-    plan, other = (plan_shedding(order, former, recent, settings) for order in (nodes, shuffled))
-    assert sorted(plan.choices) == sorted(other.choices)
-
-
-@example(boundary=True)
-@example(boundary=False)
-@given(st.booleans())
-def test_lower_boundary_uses_an_idle_node(boundary: bool) -> None:
-    """Two nodes at 50 and one new at 0: the published default leaves the new node idle, the lower boundary does not."""
-    bundles = tuple(ShedBundle(f"b{index}", 300.0 * BYTES_PER_MIB) for index in range(2))
-    busy = [LoadedNode(name, 0.34, 600.0 * BYTES_PER_MIB, 2, bundles) for name in ("n0", "n1", "n2", "n3", "n4")]
-    nodes = [*busy, LoadedNode("new", 0.16, 0.0, 0, ())]
-    settings = ShedSettings(lower_boundary_enabled=boundary)
-    plan = plan_shedding(nodes, {}, frozenset(), settings)
-    assert [choice.node_id for choice in plan.choices] == (["n0"] if boundary else [])
-
-
-def test_reaching_the_target_exactly_is_enough() -> None:
-    """A node that has given away exactly its target gives away no further bundle: each move costs somebody."""
-    bundles = tuple(ShedBundle(f"b{index}", 20.0 * BYTES_PER_MIB) for index in range(2))
-    busy = [LoadedNode(name, 2.0, 40.0 * BYTES_PER_MIB, 2, bundles) for name in ("n0", "n1")]
-    # The lower boundary gives away half of the threshold, here half of the throughput: one of two equal bundles.
-    settings = ShedSettings(threshold_percent=100, lower_boundary_enabled=True)
-    plan = plan_shedding([*busy, LoadedNode("new", 0.0, 0.0, 0, ())], {}, frozenset(), settings)
-    assert [(choice.bundle.bundle_id, choice.target_bytes_per_s) for choice in plan.choices] == [
-        ("b0", 20.0 * BYTES_PER_MIB)
-    ]
-
-
-def test_published_shed_defaults() -> None:
-    """Shedding starts with the published numbers: 10 points, 0.9, 10 MiB, weights 1, 0, 1, 1."""
-    settings = ShedSettings()
-    assert (settings.threshold_percent, settings.history_weight, settings.min_throughput_mib_per_s) == (10, 0.9, 10.0)
-    assert not settings.lower_boundary_enabled
-    assert settings.weights == ResourceWeights(cpu=1.0, direct_memory=0.0, bandwidth_in=1.0, bandwidth_out=1.0)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"threshold_percent": -1}, {"history_weight": 1.5}, {"min_throughput_mib_per_s": -1}]
-)
-def test_impossible_shed_settings_are_refused(wrong: dict[str, Any]) -> None:
-    """Settings that would turn the rule upside down must not start."""
-    with pytest.raises(ConfigurationError, match="history_weight"):
-        ShedSettings(**wrong)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad, message_load
-from controlplane.core.bundles.load.shed_rule import ShedSettings
 from controlplane.core.bundles.load.split_rule import SplitSettings
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from streaming.config import LoadRuleConfig
 from streaming.load_state import BundleState, LoadState, NodeState, Position, Resources
 from streaming.table_contracts import SHED_CANDIDATES_TABLE, SPLIT_CANDIDATES_TABLE
@@ -27,7 +27,7 @@ NOW_MS = 10_000_000
 NEWEST = Position(NOW_MS, 3, 17)
 RULES = LoadRuleConfig(
     split=SplitSettings(max_message_rate_per_s=100),
-    shed=ShedSettings(min_throughput_mib_per_s=1),
+    shed=ThresholdSettings(min_throughput_mib_per_s=1),
     grace_period_ms=1_000_000,
     report_lifetime_ms=2_000_000,
 )

@@ -7,8 +7,8 @@ from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_candidate, decode_dead_letter
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
-from controlplane.core.bundles.load.shed_rule import ShedSettings
 from controlplane.core.bundles.load.split_rule import SplitSettings
+from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from streaming.config import LoadRuleConfig
 from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
@@ -27,7 +27,7 @@ from tests.helpers.pipeline_world import PipelineWorld, bundle_load, load_report
 MIB = 1_048_576
 EAGER = LoadRuleConfig(
     split=SplitSettings(max_message_rate_per_s=100),
-    shed=ShedSettings(min_throughput_mib_per_s=1),
+    shed=ThresholdSettings(min_throughput_mib_per_s=1),
     evaluation_interval_ms=1,
 )
 

@@ -90,6 +90,12 @@ class ThresholdShedder:
     def shed(self, view: LoadView, memory: ThresholdMemory) -> Shedding[ThresholdMemory]:
         """The result of one cycle. Sums and choices have the order of the nodes in the view."""
         usages = {node_id: weighted_usage(node.load, self.settings.weights) for node_id, node in view.nodes.items()}
+        return self.shed_by_usage(view, usages, memory)
+
+    def shed_by_usage(
+        self, view: LoadView, usages: Mapping[str, float], memory: ThresholdMemory
+    ) -> Shedding[ThresholdMemory]:
+        """The result of one cycle for weighted usages that are known already, one for each node of the view."""
         memory, mean = self._smooth(usages, memory)
         if mean == 0:
             return Shedding((), memory, (Skip(SkipReason.NO_LOAD),), {MEAN_USAGE: mean})
