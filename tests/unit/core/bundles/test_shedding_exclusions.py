@@ -1,0 +1,111 @@
+"""Bundles and nodes that shedding leaves alone: internal and excluded namespaces, and loads that cannot be true."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.plausible import Implausible, plausible
+from controlplane.core.bundles.load.view import UNKNOWN_USAGE, NodeView
+from controlplane.core.bundles.reports import ResourceUsage
+from controlplane.core.bundles.shedding.contract import Skip, SkipReason
+from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
+from controlplane.core.bundles.shedding.sheddable import SheddableBundles, is_internal, throughput, without_namespaces
+from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
+
+
+@pytest.mark.parametrize(
+    ("namespace", "internal"),
+    [
+        ("pulsar/broker-1.example:8080", True),
+        ("sla-monitor/10.0.0.1:8443", True),
+        ("pulsar/standalone/broker:8080", False),
+        ("sla-monitor/c1/broker:8080", False),
+        ("pulsar/::1:8080", False),
+        ("pulsar/system", False),
+        ("pulsar/broker:", False),
+        ("pulsar/broker:80a", False),
+        ("pulsar/broker:８０", False),
+        ("my-pulsar/broker:8080", False),
+        ("", False),
+    ],
+)
+def test_internal_namespaces(namespace: str, *, internal: bool) -> None:
+    """Only the names of two parts, with a host without a colon and a port of digits."""
+    assert is_internal(namespace) is internal
+
+
+def test_sheddable_bundles_are_known_rested_and_not_internal() -> None:
+    """The busiest first; ties in the order of the view; a bundle that a node names twice counts once."""
+    bundles = {
+        "t/n/c": bundle_history(5),
+        "t/n/a": bundle_history(5),
+        "t/n/b": bundle_history(9),
+        "t/n/recent": bundle_history(9),
+        "pulsar/h:1/x": bundle_history(9),
+        "t/n/elsewhere": bundle_history(9),
+    }
+    sheddable = SheddableBundles(view_of(bundles=bundles, recent=frozenset({"t/n/recent"})))
+    mine = ["t/n/a", "t/n/unknown", "t/n/b", "pulsar/h:1/x", "t/n/recent", "t/n/c", "t/n/a"]
+    assert [each.bundle_id for each in sheddable.of(mine, throughput)] == ["t/n/b", "t/n/c", "t/n/a"]
+
+
+def test_excluded_namespaces_lose_their_choices_only() -> None:
+    """The excluded bundle counts towards the target, and no other one takes its place."""
+    bundles = {"t/out/a": bundle_history(50), "t/in/b": bundle_history(50), "t/in/c": bundle_history(50)}
+    view = view_of(loaded_node("n1", 95, traffic(150), *bundles), bundles=bundles)
+    shedding = OverloadShedder(OverloadSettings(threshold_percent=40)).shed(view, None)
+    assert shedding.bundles_by_node() == {"n1": ["t/out/a", "t/in/b"]}
+    kept = without_namespaces(shedding, frozenset({"t/out"}))
+    assert kept.bundles_by_node() == {"n1": ["t/in/b"]}
+    assert kept.skips == (Skip(SkipReason.EXCLUDED_NAMESPACE, "n1", "t/out/a"),)
+    assert without_namespaces(shedding, frozenset()).choices == shedding.choices
+
+
+GOOD = loaded_node("good", 50, traffic(10), "t/n/a", "t/n/b")
+
+
+def broken(**fields: object) -> NodeView:
+    """The node with other fields."""
+    return NodeView(replace(loaded_node("bad", 50, traffic(10), "t/n/a").load, **fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("node", "name"),
+    [
+        (broken(cpu=ResourceUsage(math.nan, 100.0)), "cpu"),
+        (broken(memory=ResourceUsage(-1.0, 100.0)), "memory"),
+        (broken(direct_memory=ResourceUsage(1.0, math.nan)), "direct_memory"),
+        (broken(bandwidth_in=ResourceUsage(math.inf, 100.0)), "bandwidth_in"),
+        (broken(bandwidth_out=ResourceUsage(10_001.0, 100.0)), "bandwidth_out"),
+        (broken(bandwidth_out=ResourceUsage(1.0, math.inf)), "bandwidth_out"),
+        (broken(traffic=MessageLoad(math.nan, 0.0, 0.0, 0.0)), "throughput_in_bytes_per_s"),
+        (broken(traffic=MessageLoad(0.0, -1.0, 0.0, 0.0)), "throughput_out_bytes_per_s"),
+        (broken(traffic=MessageLoad(0.0, 0.0, math.inf, 0.0)), "message_rate_in_per_s"),
+        (broken(traffic=MessageLoad(0.0, 0.0, 0.0, 1e300)), "message_rate_out_per_s"),
+    ],
+)
+def test_a_node_that_reports_the_impossible_is_left_out(node: NodeView, name: str) -> None:
+    """It neither sheds nor counts in a mean; the value is named."""
+    view, found = plausible(view_of(GOOD, node, bundles={}))
+    assert list(view.nodes) == ["good"]
+    assert [(each.node_id, each.bundle_id, each.name) for each in found] == [("bad", "", name)]
+
+
+def test_unknown_resources_are_plausible() -> None:
+    """A resource without a limit is one that the node does not measure."""
+    view = view_of(GOOD, broken(cpu=UNKNOWN_USAGE, memory=ResourceUsage(math.nan, 0.0)), bundles={})
+    assert plausible(view) == (view, ())
+
+
+def test_a_bundle_with_impossible_averages_stays_where_it_is() -> None:
+    """It is not among the known bundles."""
+    bundles = {"t/n/a": bundle_history(math.nan), "t/n/b": bundle_history(3)}
+    view, found = plausible(view_of(GOOD, bundles=bundles))
+    assert list(view.bundles) == ["t/n/b"]
+    assert list(view.nodes) == ["good"]
+    ((node_id, bundle_id, name, value),) = found
+    assert (node_id, bundle_id, name) == ("", "t/n/a", "throughput_in_bytes_per_s")
+    assert math.isnan(value)
+    assert isinstance(found[0], Implausible)
