@@ -26,7 +26,7 @@ from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_
         ("pulsar/system", False),
         ("pulsar/broker:", False),
         ("pulsar/broker:80a", False),
-        ("pulsar/broker:８０", False),
+        ("pulsar/broker:\N{FULLWIDTH DIGIT EIGHT}", False),
         ("my-pulsar/broker:8080", False),
         ("", False),
     ],

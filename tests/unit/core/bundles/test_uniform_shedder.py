@@ -141,4 +141,4 @@ def test_arithmetic_without_exceptions() -> None:
         -(2**31),
     ]
     assert sorted([math.nan, 0.0, math.inf, -0.0, -1.0], key=total_order)[:4] == [-1.0, -0.0, 0.0, math.inf]
-    assert math.copysign(1, sorted([0.0, -0.0], key=total_order)[0]) == -1
+    assert math.copysign(1, min([0.0, -0.0], key=total_order)) == -1
