@@ -171,18 +171,31 @@ class AvgShedder:
             memory: the plan.
             drawn: a random integer of 32 bits with sign.
         """
-        key = self._key(bundle_id, view.bundles.get(bundle_id, BundleHistory(UNSEEN_BUNDLE)))
-        planned = planned_node(memory.plan, key, view.bundles)
+        planned = self.planned(bundle_id, view, memory)
         if planned is not None and planned.node_id in candidates:
             return Placement(planned.node_id, (), memory)
         node_id = pick(candidates, drawn)
-        if node_id is not None and self.settings.plans_by_averages:
-            plan: dict[PlanKey, PlannedNode] = dict(memory.plan)
-            if planned is None:
-                plan.pop(key, None)  # an entry that can no longer be found is not one to be overwritten
-            remember(plan, bundle_id, key, node_id)
-            memory = replace(memory, plan=plan)
+        if node_id is not None:
+            memory = self.after_pick(bundle_id, node_id, view, memory)
         return Placement(node_id, tuple(sorted(candidates)), memory)
+
+    def planned(self, bundle_id: str, view: LoadView, memory: ScoreMemory) -> PlannedNode | None:
+        """The plan for a bundle; None if there is none, or if it can no longer be found."""
+        return planned_node(memory.plan, self._key_of(bundle_id, view), view.bundles)
+
+    def after_pick(self, bundle_id: str, node_id: str, view: LoadView, memory: ScoreMemory) -> ScoreMemory:
+        """The memory after a node was picked for a bundle: by averages the pick is a plan, by id it is not."""
+        if not self.settings.plans_by_averages:
+            return memory
+        key = self._key_of(bundle_id, view)
+        plan: dict[PlanKey, PlannedNode] = dict(memory.plan)
+        if planned_node(plan, key, view.bundles) is None:
+            plan.pop(key, None)  # an entry that can no longer be found is not one to be overwritten
+        remember(plan, bundle_id, key, node_id)
+        return replace(memory, plan=plan)
+
+    def _key_of(self, bundle_id: str, view: LoadView) -> PlanKey:
+        return self._key(bundle_id, view.bundles.get(bundle_id, BundleHistory(UNSEEN_BUNDLE)))
 
     def _key(self, bundle_id: str, history: BundleHistory) -> PlanKey:
         return history if self.settings.plans_by_averages else bundle_id

@@ -163,6 +163,33 @@ def test_4_2_4_loses_a_plan_when_the_bundle_has_a_new_sample() -> None:
     assert shedder.shed(sampled, memory).memory.plan == {}
 
 
+def test_4_2_4_keeps_the_first_writer_of_a_shared_plan() -> None:
+    """The key is the averages of the bundle that came first: its next sample hides the entry for the twin too."""
+    shedder = AvgShedder(ScoreSettings(plans_by_averages=True))
+    view = view_of(*two_nodes(12).nodes.values(), bundles=EQUAL)
+    memory = shedder.after_pick("t/n/b", "idle", view, ScoreMemory())
+    memory = shedder.after_pick("t/n/twin", "busy", view, memory)
+    assert memory.plan == {EQUAL["t/n/b"]: PlannedNode("busy", "t/n/b")}
+    of_twin = replace(view, bundles={**EQUAL, "t/n/twin": bundle_history(0, 1_501)})
+    assert shedder.planned("t/n/b", of_twin, memory) == PlannedNode("busy", "t/n/b")
+    of_first = replace(view, bundles={**EQUAL, "t/n/b": bundle_history(0, 1_501)})
+    assert shedder.planned("t/n/twin", of_first, memory) is None
+
+
+def test_unseen_bundles_share_a_plan_until_the_first_of_them_is_sampled() -> None:
+    """They all have the averages of an unseen bundle, so 4.2.4 sends all of them to one node."""
+    shedder = AvgShedder(ScoreSettings(plans_by_averages=True))
+    view = two_nodes(12)
+    first = shedder.place("t/new/a", ["busy", "idle"], view, ScoreMemory(), drawn=0)
+    second = shedder.place("t/new/b", ["busy", "idle"], view, first.memory, drawn=1)
+    assert first.picked_from == ("busy", "idle")
+    assert (second.node_id, second.picked_from) == (first.node_id, ())
+    sampled = replace(view, bundles={**BUNDLES, "t/new/a": bundle_history(1)})
+    assert shedder.place("t/new/b", ["busy", "idle"], sampled, first.memory, drawn=1).picked_from
+    by_name = AvgShedder()
+    assert by_name.place("t/new/a", ["busy", "idle"], view, ScoreMemory(), drawn=0).memory == ScoreMemory()
+
+
 @pytest.mark.parametrize("wrong", [{"low_difference": -1}, {"max_share": math.nan}, {"high_hits": -1}])
 def test_impossible_settings_are_refused(wrong: dict[str, float]) -> None:
     """With them nodes would exchange bundles all the time."""

@@ -153,3 +153,16 @@ def test_evidence_of_the_threshold_is_mean_plus_distance() -> None:
     mean = shedding.figures["mean_usage"]
     assert choice.evidence[0] == Evidence("smoothed_usage", shedding.memory.smoothed_usages["n1"], mean + 0.1)
     assert choice.reason is ShedReason.ABOVE_MEAN
+
+
+def test_targets_are_computed_from_left_to_right() -> None:
+    """The last bit of a target decides at its edge; another order of the same operations has another one."""
+    busy = loaded_node("n1", 95, traffic(80), "t/n/0x0_0x1", "t/n/0x1_0x2")
+    (choice, *_) = OverloadShedder(OverloadSettings(37)).shed(view_of(busy, bundles=BUNDLES), None).choices
+    assert choice.target == 80 * MIB * (0.95 - 0.37 + 0.05) != 80 * MIB * (0.95 - (0.37 - 0.05))
+    busy = loaded_node("n1", 64, traffic(80), "t/n/0x0_0x1", "t/n/0x1_0x2")
+    settings = ThresholdSettings(min_throughput_mib_per_s=1)
+    view = view_of(busy, loaded_node("n2", 41, traffic(80)), bundles=BUNDLES)
+    (choice, *_) = ThresholdShedder(settings).shed(view, ThresholdMemory()).choices
+    mean = (0.64 + 0.41) / 2
+    assert choice.target == 80 * MIB * (0.64 - mean - 0.1 + 0.05) != 80 * MIB * (0.64 - (mean + 0.1) + 0.05)

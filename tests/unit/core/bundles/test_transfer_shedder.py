@@ -9,7 +9,7 @@ import pytest
 
 from controlplane.core.bundles.shedding.contract import ShedReason, SkipReason
 from controlplane.core.bundles.shedding.transfer import TransferMemory, TransferSettings, TransferShedder
-from controlplane.core.bundles.shedding.transfer_spread import overload, spread_of, underload
+from controlplane.core.bundles.shedding.transfer_spread import offload_target, overload, spread_of, underload
 from controlplane.core.bundles.shedding.transfer_view import (
     ReportedBundle,
     SmoothedLoad,
@@ -268,6 +268,23 @@ def test_an_outdated_node_is_paired_only_by_the_quirk() -> None:
     view = replace(view, loads={**view.loads, "stale": smoothed(0.0, 0, age_ms=1_800_001)})
     assert {move.partition("> ")[2] for move in moves(view)} == {"idle"}
     assert {move.partition("> ")[2] for move in moves(view, replace(AT_ONCE, pairs_outdated_nodes=True))} == {"stale"}
+
+
+def test_a_swap_may_end_with_equal_throughputs() -> None:
+    """The idle node may have as much as the busy one afterwards, and the busy one less than three quarters."""
+    even = view_of({"idle": (0.2, 40, (20,)), "busy": (1.0, 100, (50, 5, 45))})
+    assert moves(even, replace(AT_ONCE, max_pairs=1))[:2] == ["t/n/idle-0: idle > busy", "t/n/busy-0: busy > idle"]
+    edge = view_of({"idle": (0.2, 40, (25,)), "busy": (1.0, 100, (50, 5, 45))})
+    assert moves(edge, replace(AT_ONCE, max_pairs=1)) == []
+
+
+def test_offloading_is_accounted_for_as_in_the_original() -> None:
+    """No load falls below 0; the deviation is that of the new loads around the old mean."""
+    spread = spread_of([0.2, 1.0]).after_offload(1.0, 0.2, 1.5)
+    assert spread.deviation == pytest.approx(math.sqrt(abs((0.0**2 + 1.7**2) / 2 - 0.6**2)))
+    assert spread.mean == 0.6
+    target = offload_target(smoothed(0.8, 59), smoothed(0.39, 0))
+    assert target == 59 * ((0.8 - 0.39) / 2) / 0.8 != 59 * ((0.8 - 0.39) / 2 / 0.8)
 
 
 def test_sums_have_the_order_of_the_view() -> None:
