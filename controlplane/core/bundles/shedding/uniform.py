@@ -1,5 +1,6 @@
 """Shedding by the busiest node if it is too far from the least busy one (Pulsar's UniformLoadShedder)."""
 
+import math
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -30,8 +31,8 @@ class UniformSettings:
         min_throughput_bytes_per_s: least throughput for which bundles are moved.
         max_share: which share of the difference is moved in one cycle; 0.5 would make both nodes equal.
         max_bundles: greatest number of bundles in one cycle; -1 means no limit.
-        counts_in_32_bits: a quirk: what is to be moved is a whole number of 32 bits. Fractions are dropped, an
-            amount above 2 GiB/s is cut, and a subtraction can wrap around.
+        counts_in_32_bits: a quirk: what is to be moved is a whole number of 32 bits. Fractions are dropped, more than
+            2^31 - 1 is cut to it, and a subtraction can wrap around. The least traffic of a node is cut likewise.
     """
 
     rate_difference_percent: float = knob("loadBalancerMsgRateDifferenceShedderThreshold", 50.0)
@@ -62,8 +63,9 @@ class _Extremes(NamedTuple):
     least: float
 
 
-def _extremes(traffic: Iterable[tuple[str, float]]) -> _Extremes:
-    busiest, most, least = "", -1.0, float(GREATEST_INT32)
+def _extremes(traffic: Iterable[tuple[str, float]], greatest: float) -> _Extremes:
+    """The extremes; the least traffic counts as ``greatest`` if it is more than that, or if there is no node."""
+    busiest, most, least = "", -1.0, greatest
     for node_id, amount in traffic:
         if amount > most:
             busiest, most = node_id, amount
@@ -97,12 +99,14 @@ class UniformLoadShedder:
     def shed(self, view: LoadView, memory: None) -> Shedding[None]:
         """The result of one cycle."""
         settings = self.settings
-        rates = _extremes((node_id, message_rate(node.load.traffic)) for node_id, node in view.nodes.items())
+        loads = {node_id: node.load.traffic for node_id, node in view.nodes.items()}
+        greatest = float(GREATEST_INT32) if settings.counts_in_32_bits else math.inf
+        rates = _extremes(((node_id, message_rate(load)) for node_id, load in loads.items()), greatest)
         difference_percent = divide((rates.most - rates.least) * 100, rates.least)
         if 0 < settings.rate_difference_percent < difference_percent:
             evidence = Evidence("rate_difference_percent", difference_percent, settings.rate_difference_percent)
             return self._move(view, rates, message_rate, evidence)
-        throughputs = _extremes((node_id, throughput(node.load.traffic)) for node_id, node in view.nodes.items())
+        throughputs = _extremes(((node_id, throughput(load)) for node_id, load in loads.items()), greatest)
         ratio = divide(throughputs.most, throughputs.least)
         if 0 < settings.throughput_ratio < ratio:
             return self._move(

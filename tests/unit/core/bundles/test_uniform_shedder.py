@@ -77,6 +77,13 @@ def test_32_bits_cut_what_is_to_be_moved() -> None:
     assert chosen(view, max_share=0.2, counts_in_32_bits=True) == ["t/n/1", "t/n/2"]
 
 
+def test_32_bits_take_every_node_for_one_below_2_gib_per_s() -> None:
+    """8 and 6 GB/s differ by a third only; in 32 bits the second node counts as one with 2 GiB/s."""
+    view = volume_view(8e9, 6e9, 1e8, 1e8)
+    assert chosen(view, throughput_ratio=2) == []
+    assert chosen(view, throughput_ratio=2, counts_in_32_bits=True) == ["t/n/0", "t/n/1"]
+
+
 def test_32_bits_drop_fractions() -> None:
     """A bundle counts without its fraction, so that one more fits than should."""
     view = rate_view(5_001, 1, 333.9, 333.9, 333)
