@@ -118,6 +118,12 @@ def test_bundle_counts_for_its_last_reporter() -> None:
     assert len(evaluate(LoadState(BUNDLES, [gone, IDLE, BUSY]), NOW_MS, NOW_MS, capped).splits) == 1
 
 
+def test_a_node_whose_other_bundles_moved_keeps_the_last_one() -> None:
+    """What another node has reported since is not its own any more, and a sole bundle is not shed."""
+    bundles = [bundle("kv/a", "n1", 60.0), bundle("kv/b", "n2", 60.0)]
+    assert evaluate(LoadState(bundles, [IDLE, BUSY]), NOW_MS - 1, NOW_MS, RULES).sheds == ()
+
+
 def test_bundle_nobody_reports_any_more_is_left_alone() -> None:
     """A bundle that its node's newest report does not name any more was split or dropped: nothing is to be done."""
     dropped = node("n1", 0.9, "kv/a", "kv/gone")

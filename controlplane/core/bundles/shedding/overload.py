@@ -1,5 +1,6 @@
 """Shedding above an absolute threshold of a node's usage (Pulsar's OverloadShedder)."""
 
+import ctypes
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -53,9 +54,9 @@ class OverloadSettings:
 
 
 def unweighted_usage(node: NodeLoad) -> float:
-    """The greatest usage of the five resources, heap memory included; 1.0 means 100 percent."""
+    """The greatest usage of the five resources, heap memory included; 1.0 means 100 percent. A 32-bit float."""
     resources = (node.cpu, node.memory, node.direct_memory, node.bandwidth_in, node.bandwidth_out)
-    return max(map(percent_usage, resources)) / 100
+    return ctypes.c_float(max(map(percent_usage, resources)) / 100).value
 
 
 @dataclass(frozen=True, slots=True)
