@@ -42,7 +42,9 @@ class ScoreSettings:
         weights: weights of the resources in a score.
         plans_by_averages: a quirk of 4.2.4: the plan is kept under a bundle's averages and topics instead of its id.
             Bundles with equal ones share an entry, and the last writer decides where all of them go. Picks are planned
-            too.
+            too, and a planned node is taken although it is overloaded.
+        overloaded_percent: a planned node with a greater usage is not taken, but one that is not overloaded (Pulsar
+            after #26246; which usage it compares is assumed).
     """
 
     low_difference: float = knob("loadBalancerAvgShedderLowThreshold", 15)
@@ -54,6 +56,7 @@ class ScoreSettings:
     max_share: float = knob("maxUnloadPercentage", 0.2)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     plans_by_averages: bool = False
+    overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
 
     def __post_init__(self) -> None:
         """Refuse values with which every pair of nodes would exchange bundles all the time.
@@ -61,10 +64,10 @@ class ScoreSettings:
         Raises:
             ConfigurationError: a value is negative or not a number.
         """
-        limits = (self.low_difference, self.high_difference, self.low_hits, self.high_hits)
+        limits = (self.low_difference, self.high_difference, self.low_hits, self.high_hits, self.overloaded_percent)
         amounts = (self.min_messages_per_s, self.min_throughput_bytes_per_s, self.max_share)
         if not all(value >= 0 for value in (*limits, *amounts)):
-            message = f"differences, hits, minima and the share have to be 0 or greater, not {self}"
+            message = f"differences, hits, minima, share and threshold have to be 0 or greater, not {self}"
             raise ConfigurationError(message)
 
 
@@ -162,7 +165,7 @@ class AvgShedder:
     def place(
         self, bundle_id: str, candidates: Collection[str], view: LoadView, memory: ScoreMemory, drawn: int
     ) -> Placement:
-        """Where a bundle should go: to its planned node if that is a candidate, otherwise to a candidate drawn evenly.
+        """Where a bundle should go: to its planned node if it can, otherwise to a node drawn evenly from :meth:`best`.
 
         Args:
             bundle_id: the bundle.
@@ -172,12 +175,33 @@ class AvgShedder:
             drawn: a random integer of 32 bits with sign.
         """
         planned = self.planned(bundle_id, view, memory)
-        if planned is not None and planned.node_id in candidates:
+        best = self.best(bundle_id, candidates, view, memory)
+        if planned is not None and best == (planned.node_id,):
             return Placement(planned.node_id, (), memory)
-        node_id = pick(candidates, drawn)
+        node_id = pick(best, drawn)
         if node_id is not None:
             memory = self.after_pick(bundle_id, node_id, view, memory)
-        return Placement(node_id, tuple(sorted(candidates)), memory)
+        return Placement(node_id, best, memory)
+
+    def best(self, bundle_id: str, candidates: Collection[str], view: LoadView, memory: ScoreMemory) -> tuple[str, ...]:
+        """The nodes that are equally good for a bundle, by name: the planned one alone, or those to pick from.
+
+        A plan by id is not followed to an overloaded node: the bundle goes to one that is not, if there is one.
+        """
+        planned = self.planned(bundle_id, view, memory)
+        by_name = tuple(sorted(candidates))
+        if planned is None or planned.node_id not in candidates:
+            return by_name
+        if self.settings.plans_by_averages or not self._is_overloaded(planned.node_id, view):
+            return (planned.node_id,)
+        return tuple(each for each in by_name if not self._is_overloaded(each, view)) or by_name
+
+    def _is_overloaded(self, node_id: str, view: LoadView) -> bool:
+        """Whether the node's usage is above the threshold; without a report it is not."""
+        node = view.nodes.get(node_id)
+        if node is None:
+            return False
+        return weighted_usage(node.load, self.settings.weights) > self.settings.overloaded_percent / 100.0
 
     def planned(self, bundle_id: str, view: LoadView, memory: ScoreMemory) -> PlannedNode | None:
         """The plan for a bundle; None if there is none, or if it can no longer be found."""

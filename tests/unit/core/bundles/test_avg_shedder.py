@@ -117,6 +117,22 @@ def test_placement_follows_the_plan_while_the_node_is_a_candidate() -> None:
     assert shedder.place("t/n/b", [], view, memory, drawn=1).node_id is None
 
 
+def test_a_plan_by_name_avoids_an_overloaded_node() -> None:
+    """The bundle goes to a node that is not overloaded, if there is one; 4.2.4 follows its plan."""
+    view = view_of(
+        *(loaded_node(name, cpu, MessageLoad(0.0, 0.0, 0.0, 0.0)) for name, cpu in (("a", 86), ("b", 85), ("c", 99))),
+        bundles=BUNDLES,
+    )
+    shedder = AvgShedder()
+    memory = ScoreMemory(plan={"t/n/b": PlannedNode("a", "t/n/b")})
+    assert shedder.best("t/n/b", ["c", "d", "b", "a"], view, memory) == ("b", "d")
+    assert shedder.place("t/n/b", ["c", "b", "a"], view, memory, drawn=3).node_id == "b"
+    assert shedder.best("t/n/b", ["c", "a"], view, memory) == ("a", "c")
+    quirk = AvgShedder(ScoreSettings(plans_by_averages=True))
+    shared = ScoreMemory(plan={BUNDLES["t/n/b"]: PlannedNode("a", "t/n/b")})
+    assert quirk.best("t/n/b", ["c", "b", "a"], view, shared) == ("a",)
+
+
 def test_a_plan_by_name_ends_with_its_attempt() -> None:
     """Afterwards the bundle is placed like any other."""
     memory = ScoreMemory({"a": 1}, {"a": 2}, {"t/n/b": PlannedNode("idle", "t/n/b")})

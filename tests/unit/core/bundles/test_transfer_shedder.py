@@ -127,8 +127,8 @@ def test_conditions_are_strict() -> None:
 
 def test_an_underloaded_node_gets_bundles_though_the_deviation_is_small() -> None:
     """A new node among evenly loaded ones is filled, with its own reason."""
-    nodes = {f"n{index}": (0.30, 30.0, (3.0, 4.0, 23.0)) for index in range(9)}
-    nodes["new"] = (0.01, 0.0, ())
+    nodes: dict[str, tuple[float, float, tuple[float, ...]]] = {"new": (0.01, 0.0, ())}
+    nodes |= {f"n{index}": (0.30, 30.0, (3.0, 4.0, 23.0)) for index in range(9)}
     shedding = TransferShedder(AT_ONCE).shed(view_of(nodes), TransferMemory())
     assert {each.reason for each in shedding.choices} == {ShedReason.UNDERLOADED}
     assert {each.destination for each in shedding.choices} == {"new"}
