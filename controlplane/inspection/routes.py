@@ -1,7 +1,8 @@
 """The steps from a key to its owner, with all intermediate numbers, to check a client in another language."""
 
+from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.cluster.policy import HashFunction
-from controlplane.core.routing.hashing import bundle_hash, slot_hash
+from controlplane.core.routing.hashing import slot_hash
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.core.values.identifiers import NamespaceName, NodeId

@@ -6,8 +6,9 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.cluster.policy import HashFunction
-from controlplane.core.routing.hashing import bundle_hash, slot_of
+from controlplane.core.routing.hashing import slot_of
 
 ANY_TEXT = st.text()
 POWERS_OF_TWO = st.integers(0, 20).map(lambda power: 1 << power)

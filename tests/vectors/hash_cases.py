@@ -8,8 +8,9 @@ from typing import Any
 import google_crc32c
 
 from controlplane.core.bundles.bundle import equal_bundles
+from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.cluster.policy import HashFunction
-from controlplane.core.routing.hashing import bundle_hash, slot_of
+from controlplane.core.routing.hashing import slot_of
 
 SLOT_COUNTS = (1, 2, 16, 256, 1_024, 16_384, 1 << 20)
 BUNDLE_COUNTS = (1, 3, 4, 16)

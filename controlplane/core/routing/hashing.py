@@ -1,16 +1,17 @@
-"""The hash functions from a key to its slot, and from a key to its hash in a namespace.
+"""The hash functions from a key to its slot.
 
-They are part of the protocol: a client in any language has to compute the same numbers. The slot functions equal
-SOFARegistry's to the bit (``Crc32cSlotFunction``, ``MD5SlotFunction``). The bundle hash is Pulsar's.
+They are part of the protocol: a client in any language has to compute the same numbers. They equal SOFARegistry's to
+the bit (``Crc32cSlotFunction``, ``MD5SlotFunction``). A key's hash in a namespace is
+:func:`controlplane.core.bundles.ranges.bundle_hash`.
 """
 
 import hashlib
-import zlib
 
 import google_crc32c
 
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.values.identifiers import SlotId
+from controlplane.core.values.java_text import java_utf8
 from controlplane.errors import ConfigurationError
 
 _SIGN_BIT = 1 << 31
@@ -43,24 +44,8 @@ def slot_of(key: str, slot_count: int, function: HashFunction) -> SlotId:
 def slot_hash(key: str, function: HashFunction) -> int:
     """The signed 32-bit hash of a key, of which :func:`slot_of` uses the absolute value."""
     if function is HashFunction.CRC32C:
-        unsigned: int = google_crc32c.value(_java_utf8(key))
+        unsigned: int = google_crc32c.value(java_utf8(key))
     else:
-        digest = hashlib.md5(_java_utf8(key), usedforsecurity=False).digest()
+        digest = hashlib.md5(java_utf8(key), usedforsecurity=False).digest()
         unsigned = int.from_bytes(digest[:_MD5_PREFIX_BYTES], "little")
     return unsigned if unsigned < _SIGN_BIT else unsigned - _TWO_TO_32
-
-
-def bundle_hash(key: str) -> int:
-    """The hash of a key in a namespace, 0 to 2^32 - 1: the CRC-32 of its UTF-8 bytes, as Pulsar hashes topics."""
-    return zlib.crc32(_java_utf8(key))
-
-
-def _java_utf8(key: str) -> bytes:
-    """The UTF-8 bytes of a string as Java encodes it: an unpaired surrogate becomes ``?``.
-
-    Python may hold a surrogate pair as two characters. Like Java, this function encodes a pair as one character.
-    """
-    try:
-        return key.encode()
-    except UnicodeEncodeError:
-        return key.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass").encode("utf-8", "replace")

@@ -19,11 +19,12 @@ from functools import cached_property
 from itertools import accumulate
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.bundles.rows import BUNDLE_ROWS, NAMESPACE_ROWS
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.rows import NODE_ROWS, NodeRow
 from controlplane.core.routing.decoded_rows import DecodedRows
-from controlplane.core.routing.hashing import bundle_hash, slot_of
+from controlplane.core.routing.hashing import slot_of
 from controlplane.core.routing.rows import (
     MARKER_KEY,
     EpochMarker,

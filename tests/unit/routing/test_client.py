@@ -8,8 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from controlplane.adapters.system_threads import SystemThreads
 from controlplane.config import ROUTING_TABLE, ClusterConfig
+from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.cluster.policy import HashFunction
-from controlplane.core.routing.hashing import bundle_hash, slot_of
+from controlplane.core.routing.hashing import slot_of
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.values.addresses import Address
 from controlplane.errors import LogContinuityError, LogUnavailableError, NoRouteError, UnroutableError

@@ -2,8 +2,9 @@
 
 import pytest
 
+from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.cluster.policy import HashFunction
-from controlplane.core.routing.hashing import bundle_hash, slot_of
+from controlplane.core.routing.hashing import slot_of
 from controlplane.errors import ConfigurationError
 
 CRC32C, MD5 = HashFunction.CRC32C, HashFunction.MD5

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from controlplane.core.bundles.bundle import Namespace, equal_bundles
+from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
-from controlplane.core.routing.hashing import bundle_hash, slot_of
+from controlplane.core.routing.hashing import slot_of
 from controlplane.core.routing.replica import ReplicaStanding, RoutingTable, TableReplica
 from controlplane.core.routing.rows import (
     MARKER_KEY,

@@ -1,0 +1,77 @@
+"""Recorded answers about hash ranges: boundaries, the range of a hash or of a topic, splits at positions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from controlplane.core.bundles.ranges import Boundaries, HashRange, bundle_hash, equal_boundaries
+from controlplane.errors import ConfigurationError, UnroutableError
+
+_NAMESPACE: Final = "t/n"
+
+
+def _numbers(boundaries: Sequence[str]) -> Boundaries:
+    return Boundaries(tuple(int(each, 16) for each in boundaries))
+
+
+def _texts(boundaries: Boundaries) -> list[str]:
+    return [f"0x{each:08x}" for each in boundaries.bounds]
+
+
+def create_bundles(given: Mapping[str, Any]) -> object:
+    """The boundaries of n bundles."""
+    try:
+        return _texts(equal_boundaries(given["n"]))
+    except ConfigurationError:
+        return {"error": "RestException"}
+
+
+def find_bundle(given: Mapping[str, Any]) -> object:
+    """Hash and range of each topic; the first refused topic is the answer of the whole case."""
+    boundaries = _numbers(given["boundaries"])
+    try:
+        return [
+            [
+                topic,
+                bundle_hash(topic),
+                boundaries.range_of_topic(_NAMESPACE, topic, last_hash_has_no_bundle=True).name,
+            ]
+            for topic in given["topics"]
+        ]
+    except ConfigurationError:
+        return {"error": "IllegalArgumentException"}
+    except UnroutableError:
+        return {"error": "IndexOutOfBoundsException"}
+
+
+def bundle_for_hash(given: Mapping[str, Any]) -> object:
+    """The range of each hash, or the error."""
+    boundaries = _numbers(given["boundaries"])
+    return [_range_of_hash(boundaries, hashed) for hashed in given["hashes"]]
+
+
+def _range_of_hash(boundaries: Boundaries, hashed: int) -> str:
+    try:
+        return boundaries.range_of_hash(hashed, last_hash_has_no_bundle=True).name
+    except UnroutableError:
+        return "error:IndexOutOfBoundsException"
+
+
+def split_bundle(given: Mapping[str, Any]) -> object:
+    """Boundaries and children after the split."""
+    target = HashRange(*given["target"])
+    answer: dict[str, object] = {"can_split": target.can_split}
+    try:
+        split = _numbers(given["boundaries"]).split(target, given["n"], given["positions"] or ())
+    except ConfigurationError:
+        return answer | {"error": "IllegalArgumentException"}
+    if split is None:
+        return answer | {"boundaries": None, "children": None}
+    return answer | {"boundaries": _texts(split.boundaries), "children": [each.name for each in split.children]}
+
+
+OPERATIONS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "create_bundles": create_bundles,
+    "find_bundle": find_bundle,
+    "bundle_for_hash": bundle_for_hash,
+    "split_bundle": split_bundle,
+}
