@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.__main__ import cases
-from tests.conformance.pulsar import mismatch, ranges
+from tests.conformance.pulsar import mismatch, ranges, splits
 
 VECTORS = Path(__file__).parent / "pulsar" / "vectors.jsonl.gz"
 
 
-@pytest.mark.parametrize("operation", [*ranges.OPERATIONS])
+@pytest.mark.parametrize("operation", [*ranges.OPERATIONS, *splits.OPERATIONS])
 def test_every_recorded_answer_is_ours(operation: str) -> None:
     """A bundle with another bound, or a topic in another bundle, would be another system's."""
     chosen = [case for case in cases(VECTORS) if case["op"] == operation]

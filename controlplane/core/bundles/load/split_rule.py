@@ -5,33 +5,32 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
 from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "pulsar-modular-split"
-_MIN_TOPICS: Final = 2
+MIN_TOPICS: Final = 2
 """A bundle of one topic cannot be split further."""
 
 
 @dataclass(frozen=True, slots=True)
-class SplitSettings:
+class SplitLimits:
     """Limits of a bundle. The defaults are Pulsar's.
 
     Attributes:
-        max_topics: loadBalancerNamespaceBundleMaxTopics.
-        max_sessions: loadBalancerNamespaceBundleMaxSessions, producers plus consumers; 0 or less means no limit.
-        max_message_rate_per_s: loadBalancerNamespaceBundleMaxMsgRate, in plus out, long-term average.
-        max_bandwidth_mib_per_s: loadBalancerNamespaceBundleMaxBandwidthMbytes, in plus out, long-term average.
-        max_bundles_per_namespace: loadBalancerNamespaceMaximumBundles; no bundle of a namespace with as many is split.
-        min_nodes: least number of nodes; with fewer, no other node could take a half.
+        max_topics: topics.
+        max_sessions: producers plus consumers; 0 or less means no limit.
+        max_message_rate_per_s: in plus out.
+        max_bandwidth_mib_per_s: in plus out.
+        max_bundles_per_namespace: no bundle of a namespace with as many is split.
     """
 
-    max_topics: int = 1_000
-    max_sessions: int = 1_000
-    max_message_rate_per_s: float = 30_000
-    max_bandwidth_mib_per_s: float = 100
-    max_bundles_per_namespace: int = 128
-    min_nodes: int = 2
+    max_topics: int = knob("loadBalancerNamespaceBundleMaxTopics", 1_000)
+    max_sessions: int = knob("loadBalancerNamespaceBundleMaxSessions", 1_000)
+    max_message_rate_per_s: float = knob("loadBalancerNamespaceBundleMaxMsgRate", 30_000)
+    max_bandwidth_mib_per_s: float = knob("loadBalancerNamespaceBundleMaxBandwidthMbytes", 100)
+    max_bundles_per_namespace: int = knob("loadBalancerNamespaceMaximumBundles", 128)
 
     def __post_init__(self) -> None:
         """Refuse negative limits: with them every bundle would be too big."""
@@ -39,6 +38,19 @@ class SplitSettings:
         if not all(limit >= 0 for limit in (*limits, self.max_bundles_per_namespace)):
             message = f"split limits have to be 0 or greater (only max_sessions may be negative), not {self}"
             raise ConfigurationError(message)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSettings(SplitLimits):
+    """Limits of a bundle for the leader, which compares long-term averages with those of rates.
+
+    Attributes:
+        min_nodes: least number of nodes; with fewer, no other node could take a half.
+        is_enabled: whether bundles are split automatically.
+    """
+
+    min_nodes: int = 2
+    is_enabled: bool = knob("loadBalancerAutoBundleSplitEnabled", default=True)
 
 
 class SplitLimit(Enum):
@@ -87,9 +99,9 @@ class SplitChoice(NamedTuple):
     exceeded: tuple[ExceededLimit, ...]
 
 
-def exceeded_limits(bundle: MeasuredBundle, settings: SplitSettings) -> tuple[ExceededLimit, ...]:
+def exceeded_limits(bundle: MeasuredBundle, settings: SplitLimits) -> tuple[ExceededLimit, ...]:
     """The limits that a bundle exceeds strictly, in the order of :class:`SplitLimit`."""
-    if bundle.topic_count < _MIN_TOPICS:
+    if bundle.topic_count < MIN_TOPICS:
         return ()
     measured = (
         ExceededLimit(SplitLimit.TOPICS, bundle.topic_count, settings.max_topics),
@@ -118,7 +130,7 @@ def choose_splits(
         node_count: number of nodes.
         settings: the limits.
     """
-    if node_count < settings.min_nodes:
+    if not settings.is_enabled or node_count < settings.min_nodes:
         return ()
     chosen: list[SplitChoice] = []
     accepted: dict[str, int] = {}

@@ -1,0 +1,51 @@
+"""Recorded answers about splits: the bundles that the leader splits, and the positions of the four algorithms."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from controlplane.core.bundles.load.knobs import with_knobs
+from controlplane.core.bundles.load.split_rule import SplitSettings
+from controlplane.core.bundles.ranges import HashRange
+from controlplane.core.bundles.splitting.algorithms import TrafficSplitSettings
+from controlplane.core.bundles.splitting.contract import SplitRequest
+from controlplane.core.bundles.splitting.leader_task import bundles_to_split
+from controlplane.core.bundles.splitting.lookup import split_algorithms
+from controlplane.errors import ConfigurationError
+from tests.conformance.pulsar.translation import load_view, traffic
+
+
+def bundle_split(given: Mapping[str, Any]) -> object:
+    """Node by bundle. The recorded class is asked past the guard of its caller, which wants two brokers."""
+    settings = with_knobs(SplitSettings(min_nodes=0), given["conf"])
+    counts = {namespace: count for namespace, count in given["bundle_counts"].items() if count is not None}
+    chosen = bundles_to_split(load_view(given["brokers"], given["bundles"]), counts, settings)
+    return {"split": {each.bundle.bundle_id: each.bundle.node_id for each in chosen}}
+
+
+def split_boundary(given: Mapping[str, Any]) -> object:
+    """The positions; null for none."""
+    traffic_settings = TrafficSplitSettings(
+        max_message_rate_per_s=given.get("max_rate", 0),
+        max_bandwidth_mib_per_s=given.get("max_mbytes", 0),
+        excess_threshold_percent=given.get("diff_percent", 0),
+        accepts_any_rate=True,
+    )
+    stats = given.get("stats") or {}
+    request = SplitRequest(
+        HashRange(*given["bundle"]),
+        tuple(given["topics"] or ()),
+        {topic: traffic(dict(zip(("ri", "ro", "ti", "to"), figures, strict=True))) for topic, figures in stats.items()},
+        tuple(given.get("positions") or ()),
+        is_forced=given.get("force", False),
+    )
+    try:
+        chosen = split_algorithms(traffic_settings).configured(given["algorithm"]).choose(request)
+    except ConfigurationError:
+        return {"error": "IllegalArgumentException"}
+    return {"boundaries": list(chosen.positions) or None}
+
+
+OPERATIONS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "bundle_split": bundle_split,
+    "split_boundary": split_boundary,
+}
