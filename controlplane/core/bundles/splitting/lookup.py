@@ -65,7 +65,7 @@ def split_algorithms(
         ConfigurationError: two algorithms have the same name, or none has the default's.
     """
     by_name: dict[str, SplitAlgorithm] = {}
-    built_in = (
+    built_in: tuple[SplitAlgorithm, ...] = (
         RangeEquallyDivide(),
         TopicCountEquallyDivide(),
         SpecifiedPositionsDivide(),

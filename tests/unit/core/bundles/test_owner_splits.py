@@ -1,6 +1,6 @@
 """The bundles that an owner splits itself: one test for each rule, as there are no recorded answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -100,34 +100,26 @@ def test_skipped_bundles_keep_their_hits() -> None:
     assert [(each.bundle_id, each.waiting) for each in found.waiting] == [(narrow, Waiting.TOO_NARROW)]
 
 
+BUSY = sample(FIRST, topics=2)
+MANY_SESSIONS = BUSY._replace(consumer_count=500, producer_count=501)
+HIGH_RATE = BUSY._replace(message_rate_in_per_s=15_000.0, message_rate_out_per_s=15_000.5)
+HIGH_THROUGHPUT = BUSY._replace(
+    throughput_in_bytes_per_s=50.0 * BYTES_PER_MIB, throughput_out_bytes_per_s=50.0 * BYTES_PER_MIB + 1
+)
+
+
 @pytest.mark.parametrize(
-    ("over", "limit"),
+    ("latest", "limit"),
     [
-        ({"topic_count": 1_001, "consumer_count": 2_000, "message_rate_in_per_s": 1e9}, SplitLimit.TOPICS),
-        (
-            {"consumer_count": 500, "producer_count": 501, "throughput_in_bytes_per_s": 1e12},
-            SplitLimit.SESSIONS,
-        ),
-        (
-            {
-                "message_rate_in_per_s": 15_000.0,
-                "message_rate_out_per_s": 15_000.5,
-                "throughput_out_bytes_per_s": 1e12,
-            },
-            SplitLimit.MESSAGE_RATE,
-        ),
-        (
-            {
-                "throughput_in_bytes_per_s": 50.0 * BYTES_PER_MIB,
-                "throughput_out_bytes_per_s": 50.0 * BYTES_PER_MIB + 1,
-            },
-            SplitLimit.BANDWIDTH,
-        ),
+        (MANY_SESSIONS._replace(topic_count=1_001, message_rate_in_per_s=1e9), SplitLimit.TOPICS),
+        (MANY_SESSIONS._replace(throughput_in_bytes_per_s=1e12), SplitLimit.SESSIONS),
+        (HIGH_RATE._replace(throughput_out_bytes_per_s=1e12), SplitLimit.MESSAGE_RATE),
+        (HIGH_THROUGHPUT, SplitLimit.BANDWIDTH),
     ],
 )
-def test_reason_is_the_first_limit_exceeded(over: dict[str, float], limit: SplitLimit) -> None:
+def test_reason_is_the_first_limit_exceeded(latest: BundleLoad, limit: SplitLimit) -> None:
     """Topics, sessions, message rate, bandwidth, each of the latest sample."""
-    (split,) = search(owner(sample(FIRST, topics=2)._replace(**over))).splits
+    (split,) = search(owner(latest)).splits
     assert split.exceeded.limit is limit
 
 
@@ -242,11 +234,18 @@ def test_round_ends_with_its_last_split() -> None:
     assert split_ids(search(view, settings=OwnerSplitSettings(max_hits=0, max_splits_per_round=12))) == ids
 
 
-@pytest.mark.parametrize("wrong", [{"max_hits": -1}, {"max_splits_per_round": 0}, {"max_topics": -1}])
-def test_settings_without_sense_are_refused(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OwnerSplitSettings(max_hits=-1),
+        lambda: OwnerSplitSettings(max_splits_per_round=0),
+        lambda: OwnerSplitSettings(max_topics=-1),
+    ],
+)
+def test_settings_without_sense_are_refused(make: Callable[[], OwnerSplitSettings]) -> None:
     """With them every bundle would be split, or none."""
     with pytest.raises(ConfigurationError):
-        OwnerSplitSettings(**wrong)
+        make()
 
 
 @given(st.lists(st.sampled_from([0, 2, 1_001, 5_000]), max_size=20), st.integers(0, 3), st.integers(1, 5))
