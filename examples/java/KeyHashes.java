@@ -8,6 +8,9 @@ import java.util.zip.CRC32C;
 
 /** From a key to its slot and to its place among the bundles of a namespace: rules H1 to H5 and B1. */
 final class KeyHashes {
+    /** The last hash of a namespace, which the last bundle holds although it is its upper bound (B2). */
+    static final long LAST_BUNDLE_HASH = 0xffffffffL;
+
     private KeyHashes() {}
 
     /**

@@ -35,17 +35,19 @@ final class RoutingTable {
         for (ByteBuffer key : rows.keySet()) {
             Matcher matched = BUNDLE_KEY.matcher(StandardCharsets.UTF_8.decode(key.duplicate()));
             if (matched.matches()) {
-                Range range = new Range(Long.parseLong(matched.group(3), 16), matched.group());
+                long upper = Long.parseLong(matched.group(3), 16);
+                long end = upper == KeyHashes.LAST_BUNDLE_HASH ? upper + 1 : upper;
+                Range range = new Range(end, matched.group());
                 long lower = Long.parseLong(matched.group(2), 16);
                 Range before = bundles.computeIfAbsent(matched.group(1), name -> new TreeMap<>()).put(lower, range);
-                range.reach = before == null ? 0 : Math.max(before.upper, before.reach);
+                range.reach = before == null ? 0 : Math.max(before.end, before.reach);
             }
         }
         for (TreeMap<Long, Range> ranges : bundles.values()) {
             long reach = 0;
             for (Range range : ranges.values()) {
                 range.reach = Math.max(range.reach, reach);
-                reach = Math.max(range.upper, range.reach);
+                reach = Math.max(range.end, range.reach);
             }
         }
     }
@@ -99,7 +101,7 @@ final class RoutingTable {
         long hash = KeyHashes.bundleHash(key);
         TreeMap<Long, Range> ranges = bundles.get(namespace);
         Map.Entry<Long, Range> found = ranges == null ? null : ranges.floorEntry(hash);
-        if (found == null || hash >= found.getValue().upper) {
+        if (found == null || hash >= found.getValue().end) {
             throw new Unroutable("no bundle of namespace " + namespace + " covers the key " + key);
         }
         if (hash < found.getValue().reach) {
@@ -157,13 +159,14 @@ final class RoutingTable {
     }
 
     private static final class Range {
-        final long upper;
+        /** The number after its last hash. */
+        final long end;
         final String key;
-        /** The greatest upper bound of the other ranges that do not begin after this one. */
+        /** The greatest end of the other ranges that do not begin after this one. */
         long reach;
 
-        Range(long upper, String key) {
-            this.upper = upper;
+        Range(long end, String key) {
+            this.end = end;
             this.key = key;
         }
     }

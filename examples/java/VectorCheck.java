@@ -98,9 +98,9 @@ public final class VectorCheck {
         for (Map.Entry<String, JsonNode> each : given.get("bundles").properties()) {
             long count = Long.parseLong(each.getKey());
             for (long index = 0; index < count; index++) {
-                long lower = (index << 32) / count;
-                long upper = (index + 1 << 32) / count;
-                if (lower <= hash && hash < upper) {
+                long lower = index * ((1L << 32) / count);
+                long upper = index == count - 1 ? KeyHashes.LAST_BUNDLE_HASH : lower + (1L << 32) / count;
+                if (lower <= hash && (hash < upper || hash == KeyHashes.LAST_BUNDLE_HASH && hash == upper)) {
                     bundles.put(each.getKey(), String.format("kv/0x%08x_0x%08x", lower, upper));
                 }
             }

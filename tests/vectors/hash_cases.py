@@ -13,7 +13,7 @@ from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.routing.hashing import slot_of
 
 SLOT_COUNTS = (1, 2, 16, 256, 1_024, 16_384, 1 << 20)
-BUNDLE_COUNTS = (1, 3, 4, 16)
+BUNDLE_COUNTS = (1, 2, 3, 4, 7, 16, 27, 33, 100, 128)
 _SIGN_BIT = 1 << 31
 
 TEXTS: dict[str, str] = {
@@ -77,7 +77,7 @@ def _bundle_case(name: str, key: str) -> dict[str, Any]:
     hashed = bundle_hash(key)
     found = {}
     for count in BUNDLE_COUNTS:
-        (bundle,) = (each for each in equal_bundles("kv", count) if each.lower <= hashed < each.upper)
+        (bundle,) = (each for each in equal_bundles("kv", count) if each.lower <= hashed < each.end)
         found[str(count)] = bundle.bundle_id
     return {"name": name, "key": key, "utf8": key.encode().hex(), "crc32": hashed, "bundles": found}
 

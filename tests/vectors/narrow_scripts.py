@@ -14,6 +14,7 @@ from tests.vectors.script_rows import (
     HIGH,
     HIGH_KEY,
     KEYS,
+    LAST_KEY,
     LOW_KEY,
     MARKER,
     REFUSED,
@@ -191,4 +192,13 @@ def _odd_settings() -> list[Script]:
     odd.commit(first_table()).read(WHOLE, [1], in_use=1)
     odd.commit({SETTINGS_KEY: settings.replace(b"\x0ccrc32c", b"\x0ccrc99x")})
     odd.read(WAITING, in_use=1, lookups=[finds("a", 0, "n1")]).commit(first_table())
-    return [rows, overlap, odd.read(WHOLE, [3], in_use=3)]
+    return [rows, overlap, odd.read(WHOLE, [3], in_use=3), _last_hash()]
+
+
+def _last_hash() -> Script:
+    last = Script("the last hash", "B2", "The last bundle holds its upper bound, and the same hashes if that is 2^32.")
+    last.commit(first_table() | namespace("n1", "n2"))
+    last.read(WHOLE, [1], in_use=1, lookups=[finds_bundle(LAST_KEY, HIGH, "n2")])
+    early = Bundle("kv", 1 << 31, 1 << 32, "n1")
+    last.commit({bundle_key(HIGH): None, bundle_key(early.bundle_id): early})
+    return last.read(WHOLE, [2], in_use=2, lookups=[finds_bundle(LAST_KEY, early.bundle_id, "n1")])

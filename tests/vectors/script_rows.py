@@ -1,9 +1,12 @@
 """The small table that the reader scripts are about, and what they look up in it."""
 
+import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.bundles.bundle import Namespace, equal_bundles
+from controlplane.core.bundles.ranges import LAST_HASH
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.membership.node import NodeRole, NodeStatus
@@ -20,12 +23,12 @@ from controlplane.core.routing.rows import (
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch
+from tests.vectors.hash_cases import key_with_checksum
 
 EMPTY, WHOLE, WAITING, REFUSED = "empty", "whole", "waiting", "refused"
 LATER_SCHEMA: Final = b"\xc3\x01later\x00v9" + b"\x02\x06abc"
 """A value whose fingerprint no schema has: what a later version of the software may write."""
 MARKER: Final = MARKER_KEY.encode()
-HALF: Final = 1 << 31
 KEYS: Final = {0: "a", 1: "user-3", 2: "键", 3: "c"}
 """A key for each slot of four."""
 
@@ -43,7 +46,7 @@ def node(node_id: str, status: NodeStatus = NodeStatus.ACTIVE) -> dict[str, Tabl
 
 def namespace(*owners: str | None) -> dict[str, TableRow | bytes | None]:
     """A namespace ``kv`` of two bundles."""
-    lower, upper = (Bundle("kv", bound, bound + HALF, owner) for bound, owner in zip((0, HALF), owners, strict=True))
+    lower, upper = (replace(each, owner=owner) for each, owner in zip(equal_bundles("kv", 2), owners, strict=True))
     return {
         namespace_key("kv"): Namespace("kv", 2),
         bundle_key(lower.bundle_id): lower,
@@ -73,5 +76,6 @@ def finds_bundle(key: str, bundle: str, owner: str | None) -> Mapping[str, Any]:
     return {"namespace": "kv", "key": key, "bundle": bundle, "owner": owner}
 
 
-LOW, HIGH = "kv/0x00000000_0x80000000", "kv/0x80000000_0x100000000"
+LOW, HIGH = "kv/0x00000000_0x80000000", "kv/0x80000000_0xffffffff"
 LOW_KEY, HIGH_KEY = "", "a"
+LAST_KEY: Final = key_with_checksum(zlib.crc32, LAST_HASH)

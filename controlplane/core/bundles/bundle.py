@@ -1,8 +1,8 @@
 """Namespaces and bundles: ranges of a namespace's 32-bit hash space, each with one owner (Pulsar's bundles)."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
+from controlplane.core.bundles.ranges import LAST_HASH, HashRange, equal_boundaries
 from controlplane.core.values.canonical import union_member
 from controlplane.core.values.identifiers import NamespaceName, NodeId
 
@@ -27,7 +27,7 @@ class Bundle:
     Attributes:
         namespace: its namespace.
         lower: lower bound, inclusive.
-        upper: upper bound, exclusive; 2^32 for the last bundle.
+        upper: upper bound, exclusive; 2^32 - 1 for the last bundle, which holds it. Early versions wrote 2^32 there.
         owner: the node that serves it; None while no node can own it.
     """
 
@@ -39,13 +39,21 @@ class Bundle:
     @property
     def bundle_id(self) -> str:
         """The id: namespace and bounds, for example ``kv/0x00000000_0x40000000``."""
-        return f"{self.namespace}/0x{self.lower:08x}_0x{self.upper:08x}"
+        return f"{self.namespace}/{HashRange(self.lower, self.upper).name}"
+
+    @property
+    def end(self) -> int:
+        """The number after the last hash that it holds."""
+        return HASH_SPACE if self.upper == LAST_HASH else self.upper
 
 
 def equal_bundles(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
-    """The hash space divided into ``count`` bundles without owners, ascending. Their sizes differ by one at most."""
-    bounds = [HASH_SPACE * index // count for index in range(count + 1)]
-    return tuple(Bundle(namespace, lower, upper, None) for lower, upper in pairwise(bounds))
+    """The hash space divided into ``count`` bundles without owners, ascending, at the bounds that Pulsar gives them.
+
+    Raises:
+        ConfigurationError: :func:`controlplane.core.bundles.ranges.equal_boundaries` refuses the count.
+    """
+    return tuple(Bundle(namespace, *each, None) for each in equal_boundaries(count).ranges)
 
 
 def assign_orphans(bundles: tuple[Bundle, ...], nodes: tuple[NodeId, ...]) -> tuple[Bundle, ...]:

@@ -103,7 +103,7 @@ class RoutingTable:
         if hashed < self._reaches[namespace][place]:
             message = f"several bundles of namespace {namespace!r} cover hash 0x{hashed:08x} in epoch {self.epoch}"
             raise InvariantViolationError(message)
-        if not bundle.lower <= hashed < bundle.upper:
+        if not bundle.lower <= hashed < bundle.end:
             self._require_readable_bundles(namespace)
             message = f"no bundle of namespace {namespace!r} covers hash 0x{hashed:08x} in epoch {self.epoch}"
             raise InvariantViolationError(message)
@@ -137,10 +137,9 @@ class RoutingTable:
 
     @cached_property
     def _reaches(self) -> dict[NamespaceName, list[int]]:
-        """The greatest upper bound of the bundles before each bundle: its hashes below that are covered twice."""
+        """The greatest end of the bundles before each bundle: its hashes below that are covered twice."""
         return {
-            name: [0, *accumulate((bundle.upper for bundle in ranges[:-1]), max)]
-            for name, ranges in self._ranges.items()
+            name: [0, *accumulate((bundle.end for bundle in ranges[:-1]), max)] for name, ranges in self._ranges.items()
         }
 
 

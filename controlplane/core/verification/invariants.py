@@ -176,7 +176,7 @@ def _bundle_problems(state: State) -> Iterator[str]:
 def _namespace_problems(state: State) -> Iterator[str]:
     ranges: dict[str, list[tuple[int, int]]] = {name: [] for name in state.bundles.namespaces}
     for bundle in state.bundles.by_id.values():
-        ranges.setdefault(bundle.namespace, []).append((bundle.lower, bundle.upper))
+        ranges.setdefault(bundle.namespace, []).append((bundle.lower, bundle.end))
     for name, bounds in ranges.items():
         bounds.sort()
         whole = bool(bounds) and bounds[0][0] == 0 and bounds[-1][1] == HASH_SPACE

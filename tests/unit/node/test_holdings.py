@@ -196,7 +196,7 @@ def test_statuses_say_what_is_held_and_how_far_it_is() -> None:
         (0, True, ReplicaStatus.MIGRATING, 0),
         (1, False, ReplicaStatus.HEALTHY, 55),
     ]
-    assert [bundle.bundle_id for bundle in bundles] == ["kv/0x00000000_0x100000000"]
+    assert [bundle.bundle_id for bundle in bundles] == ["kv/0x00000000_0xffffffff"]
     assert setting.book.count() == (1, 1, 1)
 
 

@@ -336,6 +336,6 @@ def test_keys_are_routed_by_the_settings() -> None:
         assert table.slot_for(key).slot_id == slot_of(key, 8, HashFunction.CRC32C)
         assert table.slot_for(key.encode()) is table.slot_for(key)
         bundle = table.bundle_for("kv", key)
-        assert bundle.lower <= bundle_hash(key) < bundle.upper
+        assert bundle.lower <= bundle_hash(key) < bundle.end
     with pytest.raises(NoRouteError, match="'none'"):
         table.bundle_for("none", "key")
