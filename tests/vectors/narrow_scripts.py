@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from controlplane.codec.table import encode_row
-from controlplane.core.bundles.bundle import Bundle
+from controlplane.core.bundles.bundle import Bundle, Namespace, equal_bundles
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
-from controlplane.core.routing.rows import SETTINGS_KEY, bundle_key, slot_key
+from controlplane.core.routing.rows import SETTINGS_KEY, bundle_key, namespace_key, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
 from tests.vectors.script_rows import (
@@ -192,7 +192,7 @@ def _odd_settings() -> list[Script]:
     odd.commit(first_table()).read(WHOLE, [1], in_use=1)
     odd.commit({SETTINGS_KEY: settings.replace(b"\x0ccrc32c", b"\x0ccrc99x")})
     odd.read(WAITING, in_use=1, lookups=[finds("a", 0, "n1")]).commit(first_table())
-    return [rows, overlap, odd.read(WHOLE, [3], in_use=3), _last_hash()]
+    return [rows, overlap, odd.read(WHOLE, [3], in_use=3), _last_hash(), _tenants_namespace()]
 
 
 def _last_hash() -> Script:
@@ -202,3 +202,16 @@ def _last_hash() -> Script:
     early = Bundle("kv", 1 << 31, 1 << 32, "n1")
     last.commit({bundle_key(HIGH): None, bundle_key(early.bundle_id): early})
     return last.read(WHOLE, [2], in_use=2, lookups=[finds_bundle(LAST_KEY, early.bundle_id, "n1")])
+
+
+def _tenants_namespace() -> Script:
+    both = Script(
+        "a namespace whose name begins with another one's",
+        "B2 B4",
+        "Names of namespaces may hold slashes; the bundle of a key is that of its own namespace.",
+    )
+    whole = replace(equal_bundles("kv/eu", 1)[0], owner="n1")
+    rows = {namespace_key("kv/eu"): Namespace("kv/eu", 1), bundle_key(whole.bundle_id): whole}
+    both.commit(first_table() | namespace("n1", "n2") | rows)
+    found = {"namespace": "kv/eu", "key": HIGH_KEY, "bundle": whole.bundle_id, "owner": "n1"}
+    return both.read(WHOLE, [1], in_use=1, lookups=[finds_bundle(HIGH_KEY, HIGH, "n2"), found])

@@ -4,7 +4,6 @@ A check in this module examines the text alone. Checks that depend on the state,
 made by the operation when the leader carries it out.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -13,8 +12,6 @@ from controlplane.core.cluster.policy import MAX_SLOT_COUNT
 from controlplane.core.operations.slot_numbers import parse_slots
 from controlplane.core.slots.policy_contract import OrderKind
 from controlplane.errors import ConfigurationError
-
-_NAMESPACE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,126}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,19 +55,6 @@ def check_slots(text: str) -> None:
     """
     check_name("slots")(text)
     parse_slots(text, MAX_SLOT_COUNT)
-
-
-def check_namespace_name(name: str) -> None:
-    """Check that the text is a valid name of a namespace.
-
-    Raises:
-        ConfigurationError: it is empty or too long, or has a character that is not allowed.
-    """
-    check_name("namespace")(name)
-    if not _NAMESPACE_NAME.match(name):
-        raise ConfigurationError(
-            f"namespace {name!r:.140}: take 1 to 127 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
-        )
 
 
 def check_one_of(name: str, *texts: str) -> Callable[[str], None]:

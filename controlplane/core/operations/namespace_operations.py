@@ -4,10 +4,11 @@ from typing import Final
 
 from controlplane.core.bundles.bundle import Namespace, equal_bundles
 from controlplane.core.bundles.events import NamespaceCreated
+from controlplane.core.bundles.names import check_namespace_name
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.operations.answers import Answer, done, refused
-from controlplane.core.operations.arguments import Argument, check_namespace_name
+from controlplane.core.operations.arguments import Argument
 from controlplane.core.operations.intent_conflicts import no_goals
 from controlplane.core.operations.operation import Operation, Turn
 from controlplane.core.operations.operation_context import Arguments, OperationContext
@@ -33,7 +34,10 @@ NAMESPACE_OPERATIONS: Final = (
         arguments=(
             Argument(
                 name="namespace",
-                meaning="its name: 1 to 127 of a-z, 0-9, `.`, `_` and `-`",
+                meaning=(
+                    "its name: `tenant/namespace`, `tenant/cluster/namespace` or `namespace`, each part 1 to 127 of "
+                    "A-Z, a-z, 0-9, `.`, `_`, `-`, `=` and `:`"
+                ),
                 required=True,
                 check=check_namespace_name,
                 order=None,

@@ -125,7 +125,7 @@ class RoutingTable:
 
     def _require_readable_bundles(self, namespace: NamespaceName) -> None:
         for name in self.unreadable:
-            if name.startswith(bundle_key(f"{namespace}/")):
+            if name.rpartition("/")[0] == bundle_key(namespace):
                 self.require_readable(name)
 
     @cached_property

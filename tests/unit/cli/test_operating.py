@@ -197,7 +197,7 @@ def test_wrong_call_has_status_two(cluster_command: RunCommand, played: Publishe
         (("nodes", "set", "n1", "--weight", "9" * 20), "expected a whole number, 1 to 1,000,000"),
         (("nodes", "set", "n1", "--weight", "abc"), "weight is 'abc', expected a whole number, 1 to 1,000,000"),
         (("nodes", "drain", ""), "the node must not be empty"),
-        (("namespaces", "create", "A B"), "beginning with a letter or digit"),
+        (("namespaces", "create", "A B"), "take namespace or tenant/namespace or tenant/cluster/namespace"),
         (("policy", "set", "replica_count=x"), "replica_count is 'x', expected a whole number"),
         (("policy", "set", "replica_count=9"), "replica_count is 9, expected 1 to 5"),
         (("policy", "set", "zone_rule=hardd"), "zone_rule is 'hardd', expected one of ignored, soft, hard"),

@@ -294,6 +294,28 @@ def test_a_row_of_a_newer_version_makes_its_key_unroutable_and_no_other() -> Non
     assert table.bundle_for("kv", above) == bundles[1]
 
 
+def test_unreadable_bundle_of_a_tenants_namespace_leaves_a_namespace_of_the_tenants_name_alone() -> None:
+    """The key of the first begins with that of the second."""
+    topic = small_topic()
+    other = equal_bundles("kv/eu", 1)[0]
+    rows: dict[str, TableRow | None] = {
+        namespace_key("kv/eu"): Namespace("kv/eu", 1),
+        bundle_key(other.bundle_id): other,
+    }
+    topic.commit(rows)
+    records = [
+        replace(record, row=UnreadableRow("schema of a newer version"))
+        if record.key == bundle_key(other.bundle_id).encode()
+        else record
+        for record in topic.records
+    ]
+    table = fold_all(TableReplica(), records)[-1]
+    with pytest.raises(UnroutableError, match="newer version"):
+        table.bundle_for("kv/eu", "key")
+    with pytest.raises(NoRouteError, match="'kv'"):
+        table.bundle_for("kv", "key")
+
+
 def test_settings_of_a_newer_version_keep_the_last_table_and_confirm_nothing() -> None:
     """Without the settings no key has a slot; a node must not take its last table for the newest one."""
     topic = small_topic()

@@ -1,0 +1,37 @@
+"""Names of namespaces: ``tenant/namespace``, as in Pulsar, and the other forms that a version or a policy allows."""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from controlplane.errors import ConfigurationError
+
+ANY_FORM: Final = (1, 2, 3)
+"""Numbers of parts that our own policy allows.
+
+One part is a namespace without a tenant, which Pulsar does not have. Two are Pulsar's ``tenant/namespace``. Three are
+``tenant/cluster/namespace``: those of Pulsar 2 and earlier versions, which version 4 refuses.
+"""
+_FORMS: Final = {1: "namespace", 2: "tenant/namespace", 3: "tenant/cluster/namespace"}
+_PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=:-]{0,126}")
+
+
+def check_namespace_name(name: str, part_counts: Collection[int] = ANY_FORM) -> None:
+    """Check that a text can name a namespace.
+
+    Args:
+        name: the text.
+        part_counts: the numbers of parts that the caller's version or policy allows.
+
+    Raises:
+        ConfigurationError: another number of parts, or a part that is empty, too long, or has a character that is not
+            allowed. Pulsar's characters are, except that a part begins with a letter, a digit or an underscore.
+    """
+    parts = name.split("/")
+    if len(parts) not in part_counts or not all(map(_PART.fullmatch, parts)):
+        forms = " or ".join(_FORMS[count] for count in sorted(part_counts))
+        message = (
+            f"namespace {name!r:.140}: take {forms}, each part 1 to 127 of A-Z, a-z, 0-9, '.', '_', '-', '=' and ':', "
+            "beginning with a letter, a digit or '_'"
+        )
+        raise ConfigurationError(message)
