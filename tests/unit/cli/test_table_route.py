@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from controlplane.cli.common.failures import ExitStatus
+from controlplane.core.bundles.ranges import equal_boundaries
 from controlplane.core.cluster.policy import ClusterPolicy, HashFunction
 from controlplane.inspection import readers, routes
 from tests.helpers.commands import RunCommand
@@ -77,6 +78,17 @@ def test_every_vectors_key_is_routed_to_its_bundle(
     found = asked(cluster_command, "--namespace", "kv", "--", case["key"])
     assert (found["hash"], found["bundle"]) == (case["crc32"], case["bundles"]["4"])
     assert found["owner"] == played.state.bundles.by_id[found["bundle"]].owner
+
+
+def test_namespace_of_a_tenant_is_created_and_routed(cluster_command: RunCommand, world: PublishedWorld) -> None:
+    """Its name holds a slash, as in Pulsar."""
+    world.admit("n1")
+    world.intent("i1", "create_namespace", namespace="tenant/orders")
+    world.run(300, ("n1",))
+    topic = "persistent://tenant/orders/new"
+    found = asked(cluster_command, "--namespace", "tenant/orders", topic)
+    assert (found["namespace"], found["owner"]) == ("tenant/orders", "n1")
+    assert found["bundle"] == f"tenant/orders/{equal_boundaries(4).range_of_topic('tenant/orders', topic).name}"
 
 
 def test_text_has_the_arithmetic(cluster_command: RunCommand, played: PublishedWorld) -> None:

@@ -70,6 +70,20 @@ BROKEN: dict[str, Callable[[State], State]] = {
 }
 
 
+def test_last_bundle_may_end_as_early_versions_wrote_it(world: World) -> None:
+    """With 2^32 or with 2^32 - 1, which it holds: both cover the hash space; one hash less does not."""
+    (last_id, last) = max(world.state.bundles.by_id.items())
+    for upper, is_whole in (((1 << 32) - 1, True), (1 << 32, True), ((1 << 32) - 2, False)):
+        moved = replace(last, upper=upper)
+        by_id = world.state.bundles.by_id.drop([last_id]).put([(moved.bundle_id, moved)])
+        state = with_image(world.state, "bundles", by_id=by_id)
+        if is_whole:
+            check(state)
+        else:
+            with pytest.raises(InvariantViolationError, match="do not cover the hash space"):
+                check(state)
+
+
 @pytest.mark.parametrize("sentence", BROKEN)
 def test_a_broken_state_is_found_and_named(world: World, sentence: str) -> None:
     """Each rule of a whole state is broken once, with right digests, so that no other rule helps."""
