@@ -10,8 +10,6 @@ from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
 from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "pulsar-modular-split"
-MIN_TOPICS: Final = 2
-"""A bundle of one topic cannot be split further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +22,9 @@ class SplitLimits:
         max_message_rate_per_s: in plus out.
         max_bandwidth_mib_per_s: in plus out.
         max_bundles_per_namespace: no bundle of a namespace with as many is split.
+        min_topics: a bundle with fewer topics is not split: one topic cannot be divided. Pulsar 2 has no such limit (0)
+            and splits a bundle with one hot topic until its range is too narrow.
+        limits_sessions_below_one: whether ``max_sessions`` of 0 or less is a limit like any other, as in Pulsar 2.
     """
 
     max_topics: int = knob("loadBalancerNamespaceBundleMaxTopics", 1_000)
@@ -31,6 +32,8 @@ class SplitLimits:
     max_message_rate_per_s: float = knob("loadBalancerNamespaceBundleMaxMsgRate", 30_000)
     max_bandwidth_mib_per_s: float = knob("loadBalancerNamespaceBundleMaxBandwidthMbytes", 100)
     max_bundles_per_namespace: int = knob("loadBalancerNamespaceMaximumBundles", 128)
+    min_topics: int = 2
+    limits_sessions_below_one: bool = False
 
     def __post_init__(self) -> None:
         """Refuse negative limits: with them every bundle would be too big."""
@@ -47,10 +50,13 @@ class SplitSettings(SplitLimits):
     Attributes:
         min_nodes: least number of nodes; with fewer, no other node could take a half.
         is_enabled: whether bundles are split automatically.
+        ignores_splits_of_the_round: whether bundles that were chosen before in the same round do not count against
+            ``max_bundles_per_namespace``, as in Pulsar 2. A namespace can then get more bundles than that.
     """
 
     min_nodes: int = 2
     is_enabled: bool = knob("loadBalancerAutoBundleSplitEnabled", default=True)
+    ignores_splits_of_the_round: bool = False
 
 
 class SplitLimit(Enum):
@@ -101,14 +107,14 @@ class SplitChoice(NamedTuple):
 
 def exceeded_limits(bundle: MeasuredBundle, settings: SplitLimits) -> tuple[ExceededLimit, ...]:
     """The limits that a bundle exceeds strictly, in the order of :class:`SplitLimit`."""
-    if bundle.topic_count < MIN_TOPICS:
+    if bundle.topic_count < settings.min_topics:
         return ()
     measured = (
         ExceededLimit(SplitLimit.TOPICS, bundle.topic_count, settings.max_topics),
         ExceededLimit(
             SplitLimit.SESSIONS,
             bundle.session_count,
-            settings.max_sessions if settings.max_sessions > 0 else float("inf"),
+            settings.max_sessions if settings.max_sessions > 0 or settings.limits_sessions_below_one else float("inf"),
         ),
         ExceededLimit(SplitLimit.MESSAGE_RATE, bundle.message_rate_per_s, settings.max_message_rate_per_s),
         ExceededLimit(
@@ -138,7 +144,7 @@ def choose_splits(
         exceeded = exceeded_limits(bundle, settings)
         if not exceeded or bundle.namespace not in bundle_counts:
             continue
-        taken = accepted.get(bundle.namespace, 0)
+        taken = 0 if settings.ignores_splits_of_the_round else accepted.get(bundle.namespace, 0)
         if bundle_counts[bundle.namespace] + taken < settings.max_bundles_per_namespace:
             accepted[bundle.namespace] = taken + 1
             chosen.append(SplitChoice(bundle, exceeded))

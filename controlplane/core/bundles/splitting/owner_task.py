@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.split_rule import (
-    MIN_TOPICS,
     ExceededLimit,
     MeasuredBundle,
     SplitLimits,
@@ -147,7 +146,7 @@ def find_owner_splits(
     waiting: list[WaitingBundle] = []
     accepted: dict[str, int] = {}
     for bundle_id, latest in view.stats.items():
-        if latest.topic_count < MIN_TOPICS or bundle_id not in view.owned:
+        if latest.topic_count < settings.min_topics or bundle_id not in view.owned:
             continue
         namespace, bundle = namespace_and_range(bundle_id)
         if not bundle.can_split:

@@ -92,6 +92,33 @@ def test_namespace_without_a_count_is_skipped() -> None:
     assert bundles_to_split(view(a=[sample("t/n/x")], b=[]), {"t/m": 1}, SplitSettings()) == ()
 
 
+def test_pulsar_2_splits_bundles_of_one_topic() -> None:
+    """Version 4 does not: no split makes such a bundle smaller. The node that reports it stays too busy."""
+    one_topic = sample("t/n/x", topics=1)._replace(consumer_count=1_001)
+    loads = view(a=[one_topic], b=[])
+    assert bundles_to_split(loads, {"t/n": 1}, SplitSettings()) == ()
+    assert len(bundles_to_split(loads, {"t/n": 1}, SplitSettings(min_topics=0))) == 1
+
+
+@pytest.mark.parametrize("max_sessions", [0, -1])
+def test_pulsar_2_cannot_switch_the_limit_of_sessions_off(max_sessions: int) -> None:
+    """Version 4 takes 0 or less for no limit."""
+    loads = view(a=[sample("t/n/x", topics=2)._replace(producer_count=1)], b=[])
+    settings = SplitSettings(max_sessions=max_sessions)
+    assert bundles_to_split(loads, {"t/n": 1}, settings) == ()
+    (choice,) = bundles_to_split(loads, {"t/n": 1}, replace(settings, limits_sessions_below_one=True))
+    assert [(each.limit, each.allowed) for each in choice.exceeded] == [(SplitLimit.SESSIONS, max_sessions)]
+
+
+def test_pulsar_2_does_not_count_the_splits_of_the_round() -> None:
+    """Version 4 stops at the cap, however many bundles of a namespace are over a limit."""
+    loads = view(a=[sample("t/n/x"), sample("t/n/y"), sample("t/n/z")], b=[])
+    for ignores, count in ((False, 1), (True, 3)):
+        settings = SplitSettings(ignores_splits_of_the_round=ignores)
+        assert len(bundles_to_split(loads, {"t/n": 127}, settings)) == count
+        assert bundles_to_split(loads, {"t/n": 128}, settings) == ()
+
+
 @pytest.mark.parametrize("width", [0, 1])
 def test_narrow_bundle_is_skipped(width: int) -> None:
     """No position fits, and its averages stay."""
