@@ -6,7 +6,7 @@ from controlplane.codec.table import encode_row
 from controlplane.core.bundles.bundle import Bundle, Namespace, equal_bundles
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.cluster.rows import TableSettings
-from controlplane.core.routing.rows import SETTINGS_KEY, bundle_key, namespace_key, slot_key
+from controlplane.core.routing.rows import SETTINGS_KEY, TableRow, bundle_key, namespace_key, slot_key
 from controlplane.core.slots.table import Slot
 from controlplane.core.values.identifiers import Epoch
 from tests.vectors.script_rows import (
@@ -211,7 +211,10 @@ def _tenants_namespace() -> Script:
         "Names of namespaces may hold slashes; the bundle of a key is that of its own namespace.",
     )
     whole = replace(equal_bundles("kv/eu", 1)[0], owner="n1")
-    rows = {namespace_key("kv/eu"): Namespace("kv/eu", 1), bundle_key(whole.bundle_id): whole}
+    rows: dict[str, TableRow | bytes | None] = {
+        namespace_key("kv/eu"): Namespace("kv/eu", 1),
+        bundle_key(whole.bundle_id): whole,
+    }
     both.commit(first_table() | namespace("n1", "n2") | rows)
     found = {"namespace": "kv/eu", "key": HIGH_KEY, "bundle": whole.bundle_id, "owner": "n1"}
     return both.read(WHOLE, [1], in_use=1, lookups=[finds_bundle(HIGH_KEY, HIGH, "n2"), found])
