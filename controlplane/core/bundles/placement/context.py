@@ -1,0 +1,186 @@
+"""What filters and strategies read, under the modular and under the extensible load manager."""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Protocol
+
+from controlplane.core.bundles.load.view import LoadView
+from controlplane.core.bundles.placement.contract import BundleToPlace
+from controlplane.core.bundles.placement.isolation import NO_ISOLATION, IsolationPolicies
+from controlplane.core.bundles.placement.served import ServedBundles, reported_and_preallocated
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRules:
+    """What operators have set for namespaces and nodes.
+
+    Attributes:
+        isolation: the isolation policies, in the order in which they are tried.
+        groups: namespace -> its anti-affinity group; a blank name is no group.
+        domains: node -> its failure domain.
+    """
+
+    isolation: IsolationPolicies = NO_ISOLATION
+    groups: Mapping[str, str] = field(default_factory=dict)
+    domains: Mapping[str, str] = field(default_factory=dict)
+
+
+class NodeFacts(Protocol):
+    """What a filter can ask about nodes. Both contexts answer it, each from its own sources."""
+
+    @property
+    def rules(self) -> PlacementRules:
+        """What operators have set."""
+        ...
+
+    def topic_count(self, node_id: str) -> int:
+        """Topics of the node; 0 without a load."""
+        ...
+
+    def version(self, node_id: str) -> str | None:
+        """The version of its software, as it says; None if nothing is known of the node."""
+        ...
+
+    def manager(self, node_id: str) -> str | None:
+        """The class name of its load manager; None if nothing is known of the node."""
+        ...
+
+    def takes(self, node_id: str, *, non_persistent: bool) -> bool:
+        """Whether the node serves topics of this kind; False if nothing is known of it."""
+        ...
+
+    def group_counts(self, group: AbstractSet[str]) -> Mapping[str, int]:
+        """By node, how much of these namespaces it serves already; nodes that serve nothing may be missing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ModularContext:
+    """The leader's knowledge under the modular load manager.
+
+    Attributes:
+        view: loads of nodes and bundles.
+        available: the registered nodes, in the order in which candidates are scanned and ties are broken.
+        served: the bundles of each node, preallocated ones included.
+        rules: what operators have set.
+    """
+
+    view: LoadView
+    available: Sequence[str]
+    served: ServedBundles
+    rules: PlacementRules = field(default_factory=PlacementRules)
+
+    def topic_count(self, node_id: str) -> int:
+        """Topics in the node's report and in its preallocated bundles."""
+        node = self.view.nodes.get(node_id)
+        if node is None:
+            return 0
+        return node.load.topic_count + sum(bundle.topic_count for bundle in node.preallocated.values())
+
+    def version(self, node_id: str) -> str | None:
+        """As in its report."""
+        node = self.view.nodes.get(node_id)
+        return None if node is None else node.load.version
+
+    def manager(self, node_id: str) -> str | None:
+        """As in its report."""
+        node = self.view.nodes.get(node_id)
+        return None if node is None else node.load.manager
+
+    def takes(self, node_id: str, *, non_persistent: bool) -> bool:
+        """As in its report."""
+        node = self.view.nodes.get(node_id)
+        if node is None:
+            return False
+        return node.load.takes_non_persistent_topics if non_persistent else node.load.takes_persistent_topics
+
+    def group_counts(self, group: AbstractSet[str]) -> Mapping[str, int]:
+        """How many of these namespaces the node serves a bundle of."""
+        counts = {node_id: len(group & spaces.keys()) for node_id, spaces in self.served.ranges.items()}
+        return {node_id: count for node_id, count in counts.items() if count}
+
+    def with_preallocated(self, node_id: str, bundle: BundleToPlace) -> "ModularContext":
+        """The context after a node was chosen for a bundle: it counts as served there until reports say otherwise."""
+        nodes = self.view.nodes
+        if node_id in nodes:
+            node = nodes[node_id]
+            preallocated = {**node.preallocated, bundle.bundle_id: bundle.history}
+            nodes = {**nodes, node_id: replace(node, preallocated=preallocated)}
+        view = replace(self.view, nodes=nodes)
+        return replace(self, view=view, served=self.served.add(node_id, bundle.bundle_id))
+
+
+def modular_context(
+    view: LoadView, available: Sequence[str], rules: PlacementRules | None = None
+) -> ModularContext:
+    """The context of a view; a node serves what it has reported and what is preallocated to it."""
+    return ModularContext(view, available, reported_and_preallocated(view), rules or PlacementRules())
+
+
+class RegisteredNode(NamedTuple):
+    """What a node wrote into the registry (Pulsar's BrokerLookupData)."""
+
+    version: str
+    manager: str
+    takes_persistent_topics: bool = True
+    takes_non_persistent_topics: bool = True
+
+
+class StoredLoad(NamedTuple):
+    """What placement reads of a load that a node stored (Pulsar's BrokerLoadData).
+
+    Attributes:
+        usage_average: weighted usage, smoothed by the node itself; 1.0 means 100 percent.
+        topic_count: its topics.
+    """
+
+    usage_average: float
+    topic_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensibleContext:
+    """The knowledge of a node under the extensible load manager.
+
+    Attributes:
+        registered: the registered nodes, in the order in which candidates are scanned and ties are broken.
+        loads: the stored load by node.
+        owners: bundle -> its node, for the bundles in state *owned* alone.
+        rules: what operators have set.
+    """
+
+    registered: Mapping[str, RegisteredNode]
+    loads: Mapping[str, StoredLoad] = field(default_factory=dict)
+    owners: Mapping[str, str] = field(default_factory=dict)
+    rules: PlacementRules = field(default_factory=PlacementRules)
+
+    def topic_count(self, node_id: str) -> int:
+        """As in its stored load."""
+        load = self.loads.get(node_id)
+        return 0 if load is None else load.topic_count
+
+    def version(self, node_id: str) -> str | None:
+        """As in the registry."""
+        node = self.registered.get(node_id)
+        return None if node is None else node.version
+
+    def manager(self, node_id: str) -> str | None:
+        """As in the registry."""
+        node = self.registered.get(node_id)
+        return None if node is None else node.manager
+
+    def takes(self, node_id: str, *, non_persistent: bool) -> bool:
+        """As in the registry."""
+        node = self.registered.get(node_id)
+        if node is None:
+            return False
+        return node.takes_non_persistent_topics if non_persistent else node.takes_persistent_topics
+
+    def group_counts(self, group: AbstractSet[str]) -> Mapping[str, int]:
+        """How many bundles of these namespaces the node owns: a namespace with four bundles can count four times."""
+        counts: dict[str, int] = {}
+        for bundle_id, node_id in self.owners.items():
+            if bundle_id.rpartition("/")[0] in group:
+                counts[node_id] = counts.get(node_id, 0) + 1
+        return counts
