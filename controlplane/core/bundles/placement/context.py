@@ -111,9 +111,7 @@ class ModularContext:
         return replace(self, view=view, served=self.served.add(node_id, bundle.bundle_id))
 
 
-def modular_context(
-    view: LoadView, available: Sequence[str], rules: PlacementRules | None = None
-) -> ModularContext:
+def modular_context(view: LoadView, available: Sequence[str], rules: PlacementRules | None = None) -> ModularContext:
     """The context of a view; a node serves what it has reported and what is preallocated to it."""
     return ModularContext(view, available, reported_and_preallocated(view), rules or PlacementRules())
 

@@ -97,9 +97,7 @@ class PlacementStrategy(Protocol[View_contra, M]):
         """The memory before the first selection."""
         ...
 
-    def select(
-        self, bundle: BundleToPlace, candidates: Sequence[str], view: View_contra, memory: M
-    ) -> Selection[M]:
+    def select(self, bundle: BundleToPlace, candidates: Sequence[str], view: View_contra, memory: M) -> Selection[M]:
         """The best nodes among the candidates, which are different names in the order of sums and ties.
 
         Raises:

@@ -26,7 +26,8 @@ class TopicCountFilter:
 
     def keep(self, bundle: BundleToPlace, candidates: Sequence[str], context: NodeFacts) -> Filtering:  # noqa: ARG002
         """The nodes within the limit."""
-        kept, dropped = [], []
+        kept: list[str] = []
+        dropped: list[Dropped] = []
         for node_id in candidates:
             count = context.topic_count(node_id)
             if count > self.max_topics or (self.drops_at_limit and count == self.max_topics):
@@ -51,7 +52,8 @@ class ManagerFilter:
 
     def keep(self, bundle: BundleToPlace, candidates: Sequence[str], context: NodeFacts) -> Filtering:  # noqa: ARG002
         """The nodes with this load manager."""
-        kept, dropped = [], []
+        kept: list[str] = []
+        dropped: list[Dropped] = []
         for node_id in candidates:
             found = context.manager(node_id)
             if found is None or found == self.manager:

@@ -6,7 +6,7 @@ policy names as primary.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Final, Protocol
@@ -39,7 +39,7 @@ class UnloadScope(Enum):
 
 
 def compiled(expressions: Sequence[str], where: str) -> tuple[re.Pattern[str], ...]:
-    """Regular expressions, in which classes such as ``\\d`` mean ASCII, as in Java.
+    r"""Compile regular expressions, in which classes such as ``\d`` mean ASCII, as in Java.
 
     Raises:
         ConfigurationError: an expression is not valid.
@@ -170,31 +170,50 @@ class IsolationFilter:
     With a policy: its primary nodes, and its secondary ones if there are too few. Never others, even if nothing is
     left, and the kind of topics does not count. Without a policy: the shared nodes that serve the bundle's kind of
     topics.
+
+    Attributes:
+        skips_names_without_port: a node whose name is not ``host:port`` is never kept, because its host cannot be read
+            from the name (Pulsar's). Off: the whole name is the host.
     """
 
-    name: str = field(default=FILTER_NAME)
+    skips_names_without_port: bool = True
+    name: str = FILTER_NAME
 
     def keep(self, bundle: BundleToPlace, candidates: Sequence[str], context: IsolationFacts) -> Filtering:
         """The nodes that may serve the bundle."""
-        policies = context.rules.isolation
-        policy = policies.of(bundle.namespace)
+        named = tuple(node_id for node_id in candidates if not self.skips_names_without_port or ":" in node_id)
+        policy = context.rules.isolation.of(bundle.namespace)
         if policy is None:
-            return self._shared(bundle, candidates, context)
+            kept, dropped = self._shared(bundle, named, context)
+        else:
+            kept, dropped = self._of_policy(policy, bundle, named, context)
+        if len(named) < len(candidates):
+            nameless = (node_id for node_id in candidates if ":" not in node_id)
+            dropped += [Dropped(node_id, "name without a port", "host:port") for node_id in nameless]
+        return Filtering(self.name, tuple(kept), tuple(dropped))
+
+    def _of_policy(
+        self, policy: IsolationPolicy, bundle: BundleToPlace, candidates: Sequence[str], context: IsolationFacts
+    ) -> tuple[list[str], list[Dropped]]:
         primary = frozenset(node_id for node_id in candidates if policy.is_primary(node_id))
         needs_secondaries = policy.needs_secondaries(len(primary))
-        kept, dropped = [], []
+        kept: list[str] = []
+        dropped: list[Dropped] = []
         for node_id in candidates:
             if node_id in primary or (needs_secondaries and policy.is_secondary(node_id)):
                 kept.append(node_id)
             else:
                 wanted = "primary or secondary" if needs_secondaries else "primary"
-                role = policies.role(bundle.namespace, node_id).value
+                role = context.rules.isolation.role(bundle.namespace, node_id).value
                 dropped.append(Dropped(node_id, role, f"{wanted} by policy {policy.name}"))
-        return Filtering(self.name, tuple(kept), tuple(dropped))
+        return kept, dropped
 
-    def _shared(self, bundle: BundleToPlace, candidates: Sequence[str], context: IsolationFacts) -> Filtering:
+    def _shared(
+        self, bundle: BundleToPlace, candidates: Sequence[str], context: IsolationFacts
+    ) -> tuple[list[str], list[Dropped]]:
         kind = "non-persistent topics" if bundle.has_non_persistent_topic else "persistent topics"
-        kept, dropped = [], []
+        kept: list[str] = []
+        dropped: list[Dropped] = []
         for node_id in candidates:
             if not context.takes(node_id, non_persistent=bundle.has_non_persistent_topic):
                 dropped.append(Dropped(node_id, f"serves no {kind}", f"serves {kind}"))
@@ -202,4 +221,4 @@ class IsolationFilter:
                 dropped.append(Dropped(node_id, NodeRole.NONE.value, NodeRole.SHARED.value))
             else:
                 kept.append(node_id)
-        return Filtering(self.name, tuple(kept), tuple(dropped))
+        return kept, dropped

@@ -52,7 +52,7 @@ SmoothedUsages = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class LeastResourceUsage:
-    """Choose the nodes whose smoothed usage is well below the candidates' mean (modular); without such, every candidate.
+    """Choose the nodes whose usage is well below the candidates' mean; without such, every candidate (modular).
 
     A node's average starts again when the node has no bundles or no messages, because it has restarted or is idle.
     """

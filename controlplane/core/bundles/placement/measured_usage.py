@@ -13,7 +13,7 @@ def measured_usage(load: NodeLoad, weights: ResourceWeights, *, unweighted: bool
     Args:
         load: the node's load.
         weights: weights of the resources; heap memory does not count.
-        unweighted: all five resources count alike, heap memory included, with the precision of a 32-bit float (Pulsar 2).
+        unweighted: all five resources count alike, heap memory included, with a 32-bit result (Pulsar 2).
     """
     if not unweighted:
         return weighted_usage(load, weights)

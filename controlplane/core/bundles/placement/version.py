@@ -101,7 +101,8 @@ class VersionFilter:
             return Filtering(self.name, (), failure="there is no node to compare versions of")
         latest_node = max(versions, key=lambda node_id: cmp_to_key(compare_builds)(versions[node_id]))
         latest = versions[latest_node]
-        kept, dropped = [], []
+        kept: list[str] = []
+        dropped: list[Dropped] = []
         for node_id, version in versions.items():
             if compare_releases(version, latest) == 0:
                 kept.append(node_id)

@@ -1,0 +1,277 @@
+"""The selection of a node under the modular load manager (Pulsar's ModularLoadManagerImpl).
+
+The steps, in this order: isolation policies, topic count, anti-affinity, even distribution, then the pipeline (load
+manager, version, filters of users), then the strategy. A pipeline that fails or leaves nothing has no effect at all.
+If the chosen node is overloaded, the strategy chooses again among all nodes that the isolation policies allow.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from controlplane.core.bundles.load.knobs import knob
+from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.view import MODULAR_MANAGER, LoadView
+from controlplane.core.bundles.placement.affinity import Affinities
+from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter
+from controlplane.core.bundles.placement.context import ModularContext
+from controlplane.core.bundles.placement.contract import (
+    BundleToPlace,
+    Filtering,
+    MissingLoadError,
+    NodeFilter,
+    PlacementStrategy,
+    Selection,
+)
+from controlplane.core.bundles.placement.filters import EvenDistributionFilter, ManagerFilter, TopicCountFilter
+from controlplane.core.bundles.placement.isolation import IsolationFilter
+from controlplane.core.bundles.placement.measured_usage import measured_usage
+from controlplane.core.bundles.placement.round_robin import RoundRobin, RoundRobinMemory
+from controlplane.core.bundles.placement.version import VersionFilter
+
+M = TypeVar("M")
+SYSTEM_NAMESPACE: Final = "pulsar/system"
+RESTORED: Final = "restored"
+"""Names the step that brings back every node which the isolation policies allow."""
+_ROUND_ROBIN: Final = RoundRobin()
+
+
+@dataclass(frozen=True, slots=True)
+class ModularPlacementSettings:
+    """Settings of the selection. The defaults are Pulsar's.
+
+    Attributes:
+        max_topics: a node with more topics is dropped unless all have more.
+        uses_domains: anti-affinity counts failure domains first.
+        distributes_evenly: keep the nodes with the fewest bundles of the namespace; for the system namespace always.
+        manager: class name of the load manager that a node has to run; None for any (Pulsar 2).
+        prefers_later_versions: keep the nodes with the latest version.
+        excluded_namespaces: their bundles are never shed, and are placed in turn instead of by the strategy.
+        overloaded_percent: the strategy chooses again if the usage of the chosen node is greater.
+        weights: weights of the resources in that usage.
+        unweighted: the usage is the greatest of all resources, heap memory included (Pulsar 2).
+        checks_loads: a chosen node without a report counts as not overloaded. Off is Pulsar's behaviour, an error.
+        skips_names_without_port: as in :class:`IsolationFilter`.
+    """
+
+    max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)
+    uses_domains: bool = knob("failureDomainsEnabled", default=False)
+    distributes_evenly: bool = knob("loadBalancerDistributeBundlesEvenlyEnabled", default=True)
+    manager: str | None = knob("loadManagerClassName", MODULAR_MANAGER)
+    prefers_later_versions: bool = knob("preferLaterVersions", default=False)
+    excluded_namespaces: Collection[str] = knob("loadBalancerSheddingExcludedNamespaces", frozenset())
+    overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
+    weights: ResourceWeights = field(default_factory=ResourceWeights)
+    unweighted: bool = False
+    checks_loads: bool = False
+    skips_names_without_port: bool = True
+
+
+class Pick(NamedTuple):
+    """One choice of a strategy.
+
+    Attributes:
+        strategy: its name.
+        candidates: the nodes that it chose from.
+        best: the nodes that the random number chose from.
+        scores: by node, the compared figure.
+        limit: the greatest score that is good; None as in :class:`Selection`.
+        node_id: the chosen node; None if there was none.
+    """
+
+    strategy: str
+    candidates: tuple[str, ...]
+    best: tuple[str, ...]
+    scores: Mapping[str, float]
+    limit: float | None
+    node_id: str | None
+
+
+def picked(strategy: str, candidates: Sequence[str], selection: Selection[M], draw: float) -> Pick:
+    """The choice that a random number makes of a selection."""
+    node_id = selection.pick(draw)
+    return Pick(strategy, tuple(candidates), selection.best, selection.scores, selection.limit, node_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementMemory(Generic[M]):
+    """What the modular selection remembers: the strategy's memory, the turn of excluded namespaces, affinities."""
+
+    strategy: M
+    round_robin: RoundRobinMemory = field(default_factory=RoundRobinMemory)
+    affinities: Affinities = field(default_factory=Affinities)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement(Generic[M]):
+    """The node for a bundle, with the evidence.
+
+    Attributes:
+        node_id: the node; None if no node may take the bundle.
+        steps: each filter's answer, in order.
+        picks: each choice of a strategy, in order; two if the first node was overloaded.
+        overload: usage of the node of the first pick where it exceeded the threshold; 1.0 means 100 percent.
+        memory: the memory after the selection.
+    """
+
+    node_id: str | None
+    steps: tuple[Filtering, ...]
+    picks: tuple[Pick, ...]
+    overload: float | None
+    memory: PlacementMemory[M]
+
+
+@dataclass(frozen=True, slots=True)
+class ModularPlacement(Generic[M]):
+    """The selection with its strategy, its settings, and filters of users, which come last in the pipeline."""
+
+    strategy: PlacementStrategy[LoadView, M]
+    settings: ModularPlacementSettings = field(default_factory=ModularPlacementSettings)
+    own_filters: tuple[NodeFilter[ModularContext], ...] = ()
+
+    @property
+    def first_memory(self) -> PlacementMemory[M]:
+        """The memory before the first selection."""
+        return PlacementMemory(self.strategy.first_memory)
+
+    def place(
+        self, bundle: BundleToPlace, context: ModularContext, memory: PlacementMemory[M], draws: tuple[float, float]
+    ) -> Placement[M]:
+        """The node for a bundle (Pulsar's selectBroker).
+
+        Args:
+            bundle: the bundle.
+            context: the leader's knowledge.
+            memory: the memory after the previous selection.
+            draws: random numbers, at least 0 and below 1, for the first pick and for the one after an overload.
+
+        Raises:
+            MissingLoadError: loads are not checked, and a rule needs one that is missing.
+        """
+        steps = self._filter(bundle, context)
+        allowed, candidates = steps[0].kept, steps[-1].kept
+        if bundle.namespace in self.settings.excluded_namespaces:
+            turn = _ROUND_ROBIN.select(bundle, candidates, context.view, memory.round_robin)
+            first = picked(_ROUND_ROBIN.name, candidates, turn, draws[0])
+            memory = replace(memory, round_robin=turn.memory)
+        else:
+            first, memory = self._pick(bundle, candidates, context, memory, draws[0])
+        overload = self._overload(first.node_id, context)
+        if overload is None:
+            return Placement(first.node_id, steps, (first,), None, memory)
+        second, memory = self._pick(bundle, allowed, context, memory, draws[1])
+        return Placement(second.node_id or first.node_id, steps, (first, second), overload, memory)
+
+    def allowed(self, bundle: BundleToPlace, context: ModularContext) -> Filtering:
+        """The registered nodes that the isolation policies allow for a bundle."""
+        return IsolationFilter(self.settings.skips_names_without_port).keep(bundle, context.available, context)
+
+    def _pick(
+        self,
+        bundle: BundleToPlace,
+        candidates: Sequence[str],
+        context: ModularContext,
+        memory: PlacementMemory[M],
+        draw: float,
+    ) -> tuple[Pick, PlacementMemory[M]]:
+        selection = self.strategy.select(bundle, candidates, context.view, memory.strategy)
+        return picked(self.strategy.name, candidates, selection, draw), replace(memory, strategy=selection.memory)
+
+    def _filter(self, bundle: BundleToPlace, context: ModularContext) -> tuple[Filtering, ...]:
+        allowed = self.allowed(bundle, context)
+        steps = [allowed]
+        for each in self._rules(bundle):
+            steps.append(each.keep(bundle, steps[-1].kept, context))
+        for each in self._pipeline():
+            steps.append(each.keep(bundle, steps[-1].kept, context))
+            if steps[-1].failure is not None:
+                steps.append(Filtering(RESTORED, allowed.kept))
+                break
+        if not steps[-1].kept:
+            steps.append(Filtering(RESTORED, allowed.kept))
+        return tuple(steps)
+
+    def _rules(self, bundle: BundleToPlace) -> tuple[NodeFilter[ModularContext], ...]:
+        settings = self.settings
+        always = (TopicCountFilter(settings.max_topics), AntiAffinityFilter(settings.uses_domains))
+        if settings.distributes_evenly or bundle.namespace == SYSTEM_NAMESPACE:
+            return (*always, EvenDistributionFilter())
+        return always
+
+    def _pipeline(self) -> tuple[NodeFilter[ModularContext], ...]:
+        manager, prefers_later = self.settings.manager, self.settings.prefers_later_versions
+        managers = () if manager is None else (ManagerFilter(manager),)
+        return (*managers, *((VersionFilter(),) if prefers_later else ()), *self.own_filters)
+
+    def _overload(self, node_id: str | None, context: ModularContext) -> float | None:
+        if node_id is None:
+            return None
+        node = context.view.nodes.get(node_id)
+        if node is None:
+            if self.settings.checks_loads:
+                return None
+            raise MissingLoadError(node_id)
+        usage = measured_usage(node.load, self.settings.weights, unweighted=self.settings.unweighted)
+        return usage if usage > self.settings.overloaded_percent / 100.0 else None
+
+
+class Source(Enum):
+    """Why a bundle is assigned to a node."""
+
+    AFFINITY = "affinity"
+    """An operator named the node when the bundle was unloaded."""
+    PREALLOCATED = "preallocated"
+    """It was chosen before, and no report has confirmed it yet."""
+    PLACED = "placed"
+    """It was chosen now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment(Generic[M]):
+    """The answer to a request for a bundle's node.
+
+    Attributes:
+        node_id: the node; None if no node may take the bundle.
+        source: why this node.
+        placement: the selection, if there was one.
+        memory: the memory after the request.
+        context: the knowledge after the request; a node that was chosen now has the bundle preallocated.
+    """
+
+    node_id: str | None
+    source: Source
+    placement: Placement[M] | None
+    memory: PlacementMemory[M]
+    context: ModularContext
+
+
+def assign(
+    rule: ModularPlacement[M],
+    bundle: BundleToPlace,
+    context: ModularContext,
+    preallocated: Mapping[str, str],
+    memory: PlacementMemory[M],
+    draws: tuple[float, float],
+) -> Assignment[M]:
+    """The node of a bundle without an owner (Pulsar's getLeastLoaded and selectBrokerForAssignment).
+
+    Args:
+        rule: the selection.
+        bundle: the bundle.
+        context: the leader's knowledge.
+        preallocated: the bundles that nodes were chosen for and that no fold of reports has cleared; the caller adds
+            the bundle if the answer's source is ``PLACED`` and there is a node.
+        memory: the memory after the previous request.
+        draws: as in :meth:`ModularPlacement.place`.
+    """
+    named = memory.affinities.node_of(bundle.bundle_id)
+    if named is not None:
+        memory = replace(memory, affinities=memory.affinities.without(bundle.bundle_id))
+        return Assignment(named, Source.AFFINITY, None, memory, context)
+    if bundle.bundle_id in preallocated:
+        return Assignment(preallocated[bundle.bundle_id], Source.PREALLOCATED, None, memory, context)
+    placement = rule.place(bundle, context, memory, draws)
+    if placement.node_id is not None:
+        context = context.with_preallocated(placement.node_id, bundle)
+    return Assignment(placement.node_id, Source.PLACED, placement, placement.memory, context)
