@@ -85,7 +85,7 @@ class Selection(Generic[M]):
 
 
 class PlacementStrategy(Protocol[View_contra, M]):
-    """A rule that chooses the best nodes for a bundle (Pulsar's ModularLoadManagerStrategy, BrokerSelectionStrategy)."""
+    """A rule that chooses the best nodes for a bundle (Pulsar's ModularLoadManagerStrategy)."""
 
     @property
     def name(self) -> str:

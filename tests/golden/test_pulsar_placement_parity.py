@@ -1,0 +1,20 @@
+"""``controlplane.core.bundles.placement`` against recorded answers of Pulsar's own classes, 4.2.4."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.__main__ import cases
+from tests.conformance.pulsar import mismatch
+from tests.conformance.pulsar.placement import OPERATIONS
+
+VECTORS = Path(__file__).parent / "pulsar" / "vectors.jsonl.gz"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_recorded_answer_is_ours(operation: str) -> None:
+    """A strategy or a filter under Pulsar's name that keeps other nodes would be a lie."""
+    chosen = [case for case in cases(VECTORS) if case["op"] == operation]
+    assert chosen, f"{VECTORS.name} holds no case of {operation}"
+    differences = {case["id"]: difference for case in chosen if (difference := mismatch(case))}
+    assert not differences, dict(list(differences.items())[:3])
