@@ -6,6 +6,7 @@ owns; the context decides which.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from controlplane.core.bundles.load.knobs import knob
@@ -25,9 +26,10 @@ def group_of(namespace: str, groups: Mapping[str, str]) -> frozenset[str] | None
     if not name.strip():
         return None
     folded = _without_case(name)
-    return frozenset(each for each, group in groups.items() if _without_case(group) == folded)
+    return frozenset(each for each, group in groups.items() if group == name or _without_case(group) == folded)
 
 
+@lru_cache(maxsize=4_096)
 def _without_case(name: str) -> str:
     # As Java's equalsIgnoreCase: character by character, and a character without a single counterpart stays.
     upper = (character.upper() if len(character.upper()) == 1 else character for character in name)

@@ -53,7 +53,10 @@ def compiled(expressions: Sequence[str], where: str) -> tuple[re.Pattern[str], .
 
 def matches_any(patterns: Sequence[re.Pattern[str]], name: str) -> bool:
     """Whether an expression matches the whole name."""
-    return any(pattern.fullmatch(name) for pattern in patterns)
+    for pattern in patterns:  # noqa: SIM110 - any() with a generator takes twice the time, for each node and request
+        if pattern.fullmatch(name):
+            return True
+    return False
 
 
 def host_of(node_id: str) -> str:
@@ -117,7 +120,7 @@ class IsolationPolicy:
         return primary_count < self.min_primaries
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IsolationPolicies:
     """All policies; the first one that holds for a namespace counts."""
 
@@ -130,7 +133,12 @@ class IsolationPolicies:
 
     def is_shared(self, node_id: str) -> bool:
         """Whether no policy names the node as primary."""
-        return not any(policy.is_primary(node_id) for policy in self.policies)
+        return not matches_any(self._primary_patterns, host_of(node_id))
+
+    @cached_property
+    def _primary_patterns(self) -> tuple[re.Pattern[str], ...]:
+        expressions = (expression for policy in self.policies for expression in policy.primary)
+        return compiled(tuple(dict.fromkeys(expressions)), "isolation policies, primary")
 
     def role(self, namespace: str, node_id: str) -> NodeRole:
         """What the node is to the namespace."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cmp_to_key
+from functools import cmp_to_key, lru_cache
 from typing import Final, NamedTuple
 
 from controlplane.core.bundles.placement.context import NodeFacts
@@ -32,6 +32,7 @@ class Version(NamedTuple):
     build: tuple[str, ...]
 
 
+@lru_cache(maxsize=4_096)
 def parse_version(text: str) -> Version | None:
     """The version that a text stands for; None if it is not a semantic version."""
     match = _VERSION.fullmatch(text)

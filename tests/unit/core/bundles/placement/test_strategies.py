@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, BrokerAverages, MessageLoad
+from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, BrokerAverages, MessageLoad, TimeAverage
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.placement.context import ExtensibleContext, StoredLoad
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, Selection
@@ -38,7 +38,8 @@ def least(strategy: LeastMessageRate, **nodes: NodeView) -> Selection[None]:
 
 def test_preallocated_bundles_count_as_load() -> None:
     """Two assignments in a row do not both go to the node that was idle before the first one."""
-    view = replace(node(rate=10), preallocated={"t/n/1": BundleHistory(UNSEEN_BUNDLE)})
+    recently_idle = BundleHistory(replace(UNSEEN_BUNDLE, short_term=TimeAverage(10, 1, NO_LOAD)))
+    view = replace(node(rate=10), preallocated={"t/n/1": recently_idle})
     found = least(LeastMessageRate(), a=view, b=node(rate=100), c=node(rate=110))
     assert found.scores == {"a": 110.0, "b": 100.0, "c": 110.0}
     assert found.best == ("b",)
@@ -118,6 +119,9 @@ def test_node_exactly_so_far_below_the_mean_is_good() -> None:
     assert (found.best, found.limit) == (("a",), 0.25)
     stored = ExtensibleContext({}, {"a": StoredLoad(0.25), "b": StoredLoad(0.75)})
     assert LeastStoredUsage(settings).select(BUNDLE, ("a", "b"), stored, None).best == ("a",)
+    # The difference is added to the usage; taken from the mean, 0.11 - 0.1 would be below 0.01.
+    rounded = ExtensibleContext({}, {"a": StoredLoad(0.01), "b": StoredLoad(0.21)})
+    assert LeastStoredUsage().select(BUNDLE, ("a", "b"), rounded, None).best == ("a",)
     more = replace(settings, difference_percent=26)
     assert LeastResourceUsage(more).select(BUNDLE, ("a", "b"), view, {}).best == ("a", "b")
 
