@@ -175,6 +175,7 @@ def test_blank_group_is_no_group(blank: str) -> None:
         ({"a": 1, "b": 2}, "a", ("a", "b"), True),
         ({"a": 3, "b": 1, "c": 1}, "a", ("b", "c"), False),
         ({"a": 1}, "a", (), False),
+        ({"gone": 1}, "a", ("a", "b"), True),
     ],
 )
 def test_unload_is_refused_only_if_no_move_can_help(
