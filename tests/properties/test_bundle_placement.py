@@ -157,8 +157,8 @@ def test_refused_unload_could_not_have_helped(counts: dict[str, int], current: s
 def test_turns_are_fair(size: int, rounds: int, start: int) -> None:
     """With the same candidates, every node gets the same number of bundles, unless the counter starts again between."""
     names, strategy = NAMES[:size], RoundRobin()
-    memory = strategy.first_memory._replace(count=min(start, 2**31 - 1 - size * rounds))
-    picks = []
+    memory = strategy.first_memory._replace(selection_count=min(start, 2**31 - 1 - size * rounds))
+    picks: list[str] = []
     for _ in range(size * rounds):
         found = strategy.select(to_place("t/a/0"), names, None, memory)
         memory = found.memory

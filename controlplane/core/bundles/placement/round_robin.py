@@ -17,13 +17,13 @@ class RoundRobinMemory(NamedTuple):
     candidates as now, so nodes keep their positions while candidates arrive in another order.
     """
 
-    count: int = 0
+    selection_count: int = 0
     listed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin:
-    """Choose the candidate at the position ``count`` modulo the number of candidates, whatever its load."""
+    """Choose the candidate at the position ``selection_count`` modulo the number of candidates, whatever its load."""
 
     name: str = "RoundRobinBrokerSelector"
     first_memory: RoundRobinMemory = field(default_factory=RoundRobinMemory)
@@ -38,11 +38,11 @@ class RoundRobin:
         """The next candidate; the remembered list is renewed if its length or the node at the position do not fit."""
         if not candidates:
             return Selection((), memory)
-        index = memory.count % len(candidates)
+        index = memory.selection_count % len(candidates)
         listed = memory.listed
         if len(listed) != len(candidates) or listed[index] not in candidates:
             listed = tuple(candidates)
-        count = 0 if memory.count == _GREATEST_COUNT else memory.count + 1
+        count = 0 if memory.selection_count == _GREATEST_COUNT else memory.selection_count + 1
         return Selection((listed[index],), RoundRobinMemory(count, listed))
 
     def retain(self, memory: RoundRobinMemory, active: AbstractSet[str]) -> RoundRobinMemory:  # noqa: ARG002

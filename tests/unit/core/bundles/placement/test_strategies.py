@@ -173,6 +173,6 @@ def test_random_number_picks_every_best_node_alike() -> None:
 def test_settings_that_make_no_sense_are_refused(changes: dict[str, float]) -> None:
     """A weight above 1 would make averages diverge."""
     with pytest.raises(ConfigurationError):
-        LeastResourceUsageSettings(**changes)
+        LeastResourceUsageSettings(**changes)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError):
         LeastMessageRateSettings(overloaded_percent=math.nan)
