@@ -21,7 +21,18 @@ from controlplane.core.bundles.load.manager_settings import (
 from controlplane.core.bundles.load.report_rule import ReportSettings
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.smoothed_node import SmoothingSettings
+from controlplane.core.bundles.load.split_rule import SplitSettings
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings
+from controlplane.core.bundles.placement.extensible import ExtensiblePlacementSettings
+from controlplane.core.bundles.placement.least_message_rate import LeastMessageRate, LeastMessageRateSettings
+from controlplane.core.bundles.placement.least_resource_usage import (
+    LeastResourceUsage,
+    LeastResourceUsageSettings,
+    LeastStoredUsage,
+)
+from controlplane.core.bundles.placement.modular import ModularPlacementSettings
+from controlplane.core.bundles.placement.round_robin import RoundRobin
+from controlplane.core.bundles.placement.shed_checks import ShedCheckSettings
 from controlplane.core.bundles.rule_registry import (
     EXTENSIBLE_MANAGER,
     Manager,
@@ -31,6 +42,14 @@ from controlplane.core.bundles.rule_registry import (
     RuleKind,
     manager_named,
 )
+from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
+from controlplane.core.bundles.shedding.score_pairs import AvgShedder, ScoreSettings
+from controlplane.core.bundles.shedding.threshold import ThresholdSettings, ThresholdShedder
+from controlplane.core.bundles.shedding.transfer import TransferSettings, TransferShedder
+from controlplane.core.bundles.shedding.uniform import UniformLoadShedder, UniformSettings
+from controlplane.core.bundles.splitting.algorithms import TrafficSplitSettings
+from controlplane.core.bundles.splitting.execution import SplitExecutionSettings
+from controlplane.core.bundles.splitting.owner_task import OwnerSplitSettings
 from controlplane.errors import ConfigurationError
 
 S = TypeVar("S")
@@ -94,16 +113,55 @@ _TRANSFER: Final = f"{_EXTENSIONS}.scheduler.TransferShedder"
 _EXTENSIBLE_LEAST_USAGE: Final = f"{_EXTENSIONS}.strategy.LeastResourceUsageWithWeight"
 
 RULES: Final = (
-    Rule(RuleKind.SHEDDER, f"{_IMPLEMENTATIONS}.ThresholdShedder", Manager.MODULAR),
-    Rule(RuleKind.SHEDDER, _OVERLOAD, Manager.MODULAR),
-    Rule(RuleKind.SHEDDER, f"{_IMPLEMENTATIONS}.UniformLoadShedder", Manager.MODULAR),
-    Rule(RuleKind.SHEDDER, _AVERAGE, Manager.MODULAR, needs_partner=True),
-    Rule(RuleKind.SHEDDER, _TRANSFER, Manager.EXTENSIBLE),
-    Rule(RuleKind.PLACEMENT, f"{_IMPLEMENTATIONS}.LeastLongTermMessageRate", Manager.MODULAR),
-    Rule(RuleKind.PLACEMENT, f"{_IMPLEMENTATIONS}.LeastResourceUsageWithWeight", Manager.MODULAR),
-    Rule(RuleKind.PLACEMENT, f"{_IMPLEMENTATIONS}.RoundRobinBrokerSelector", Manager.MODULAR),
-    Rule(RuleKind.PLACEMENT, _AVERAGE, Manager.MODULAR, needs_partner=True),
-    Rule(RuleKind.PLACEMENT, _EXTENSIBLE_LEAST_USAGE, Manager.EXTENSIBLE),
+    Rule(
+        RuleKind.SHEDDER,
+        f"{_IMPLEMENTATIONS}.ThresholdShedder",
+        Manager.MODULAR,
+        lambda its: ThresholdShedder(its.settings(ThresholdSettings)),
+    ),
+    Rule(RuleKind.SHEDDER, _OVERLOAD, Manager.MODULAR, lambda its: OverloadShedder(its.settings(OverloadSettings))),
+    Rule(
+        RuleKind.SHEDDER,
+        f"{_IMPLEMENTATIONS}.UniformLoadShedder",
+        Manager.MODULAR,
+        lambda its: UniformLoadShedder(its.settings(UniformSettings)),
+    ),
+    Rule(
+        RuleKind.SHEDDER,
+        _AVERAGE,
+        Manager.MODULAR,
+        lambda its: AvgShedder(its.settings(ScoreSettings)),
+        needs_partner=True,
+    ),
+    Rule(RuleKind.SHEDDER, _TRANSFER, Manager.EXTENSIBLE, lambda its: TransferShedder(its.settings(TransferSettings))),
+    Rule(
+        RuleKind.PLACEMENT,
+        f"{_IMPLEMENTATIONS}.LeastLongTermMessageRate",
+        Manager.MODULAR,
+        lambda its: LeastMessageRate(its.settings(LeastMessageRateSettings)),
+    ),
+    Rule(
+        RuleKind.PLACEMENT,
+        f"{_IMPLEMENTATIONS}.LeastResourceUsageWithWeight",
+        Manager.MODULAR,
+        lambda its: LeastResourceUsage(its.settings(LeastResourceUsageSettings)),
+    ),
+    Rule(
+        RuleKind.PLACEMENT, f"{_IMPLEMENTATIONS}.RoundRobinBrokerSelector", Manager.MODULAR, lambda _its: RoundRobin()
+    ),
+    Rule(
+        RuleKind.PLACEMENT,
+        _AVERAGE,
+        Manager.MODULAR,
+        lambda its: AvgShedder(its.settings(ScoreSettings)),
+        needs_partner=True,
+    ),
+    Rule(
+        RuleKind.PLACEMENT,
+        _EXTENSIBLE_LEAST_USAGE,
+        Manager.EXTENSIBLE,
+        lambda its: LeastStoredUsage(its.settings(LeastResourceUsageSettings)),
+    ),
 )
 """Pulsar's rules by name. A part that carries one out replaces its entry by one that can make it."""
 
@@ -155,6 +213,51 @@ PARTS: Final = (
             PULSAR_2_MODULAR: {"includes_idle_bundles": True, "near_ties": NearTies.THRESHOLD},
         },
     ),
+    Part(ThresholdSettings, {PULSAR_4_2_MODULAR: {"smooths_again_for_lower_boundary": True}}),
+    Part(OverloadSettings, {PULSAR_2_MODULAR: {"unweighted": True, "takes_any_known_bundle": True}}),
+    Part(UniformSettings, {PULSAR_4_2_MODULAR: {"counts_in_32_bits": True}}),
+    Part(
+        ScoreSettings,
+        {PULSAR_4_2_MODULAR: {"plans_by_averages": True}, PULSAR_4_X_AVG: {"plans_by_averages": False}},
+    ),
+    Part(
+        TransferSettings,
+        {
+            PULSAR_4_2_MODULAR: {
+                "counts_swap_gain_in_debug_mode_only": True,
+                "swaps_any_bundle": True,
+                "pairs_outdated_nodes": True,
+            }
+        },
+    ),
+    Part(
+        LeastMessageRateSettings,
+        {OWN: {"checks_loads": True}, PULSAR_2_MODULAR: {"unweighted": True}},
+    ),
+    Part(LeastResourceUsageSettings, {OWN: {"checks_loads": True}}),
+    Part(
+        ModularPlacementSettings,
+        {
+            OWN: {"checks_loads": True, "skips_names_without_port": False, "manager": None},
+            PULSAR_2_MODULAR: {"unweighted": True, "manager": None},
+        },
+    ),
+    Part(ExtensiblePlacementSettings, {OWN: {"skips_names_without_port": False}}),
+    Part(ShedCheckSettings, {PULSAR_2_MODULAR: {"asks_policies": False, "names_destination": False}}),
+    Part(
+        SplitSettings,
+        {
+            PULSAR_2_MODULAR: {
+                "min_topics": 0,
+                "limits_sessions_below_one": True,
+                "ignores_splits_of_the_round": True,
+                "min_nodes": 0,
+            }
+        },
+    ),
+    Part(SplitExecutionSettings, {PULSAR_2_MODULAR: {"unloads_by_setting_alone": True}}),
+    Part(OwnerSplitSettings, {PULSAR_4_2_MODULAR: {"compares_namespaces_by_prefix": True}}),
+    Part(TrafficSplitSettings, {PULSAR_4_2_MODULAR: {"accepts_any_rate": True}}),
 )
 
 REGISTRY: Final = Registry(RULES, PARTS)
