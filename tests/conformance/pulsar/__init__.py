@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, Final
 
-from tests.conformance.pulsar import loads, placement, ranges, shedding, splits
+from tests.conformance.pulsar import loads, ownership, placement, ranges, shedding, splits
 from tests.conformance.pulsar.numbers import same
 
-AREAS: Final[tuple[ModuleType, ...]] = (loads, placement, ranges, shedding, splits)
+AREAS: Final[tuple[ModuleType, ...]] = (loads, ownership, placement, ranges, shedding, splits)
 OPERATIONS: Final[Mapping[str, Callable[[Any], object]]] = {
     name: run for area in AREAS for name, run in area.OPERATIONS.items()
 }
