@@ -93,6 +93,8 @@ class OwnershipSettings:
         unloads_in_phases: a former owner keeps its connections until the new owner is ready (PIP-307).
         table_view: class name of the store of ownership.
         table_view_syncer: direction in which two such stores are kept alike; ``None`` for none.
+        confirms_at_start: a node that starts takes the bundles that were assigned to it while it was away. Off, as
+            before #25379, they wait until the leader finds them stuck.
     """
 
     unload_timeout_ms: int = knob("namespaceBundleUnloadingTimeoutMs", 60_000)
@@ -106,13 +108,18 @@ class OwnershipSettings:
     unloads_in_phases: bool = knob("loadBalancerMultiPhaseBundleUnload", default=True)
     table_view: str = knob("loadManagerServiceUnitStateTableViewClassName", f"{_CHANNEL}.ServiceUnitStateTableViewImpl")
     table_view_syncer: str = knob("loadBalancerServiceUnitTableViewSyncer", "None")
+    confirms_at_start: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse a tombstone that comes before the next state can.
+        """Refuse a tombstone that comes before the next state can, and a clean-up that could not go on.
 
         Raises:
-            ConfigurationError: ``tombstone_delay_s`` is shorter than ``in_flight_ms``.
+            ConfigurationError: ``tombstone_delay_s`` is shorter than ``in_flight_ms``, or ``max_concurrent_overrides``
+                is less than 1.
         """
+        if self.max_concurrent_overrides < 1:
+            message = f"max_concurrent_overrides has to be 1 or greater, not {self.max_concurrent_overrides}"
+            raise ConfigurationError(message)
         if self.tombstone_delay_s * 1_000 < self.in_flight_ms:
             message = (
                 f"a bundle cannot be forgotten after {self.tombstone_delay_s} s, because its state may be in flight "

@@ -53,9 +53,9 @@ class OwnershipTable:
 def compacted(written: Iterable[Written]) -> tuple[Written, ...]:
     """What compaction of the topic leaves: of each bundle the last record that was taken, in their order.
 
-    A reader that reads the rest after it from the start ends with the table of a reader of all records. So does one that
-    has read a part before, unless a deletion is among the records that it misses: the versions of a bundle begin anew
-    after it, and its present record has a higher one.
+    A reader that starts with it ends with the table of a reader of all records. So does one that has read a part
+    before, unless a deletion is among the records that it misses: the versions of a bundle begin anew after a deletion,
+    and the record that the reader has is of a higher one.
     """
     records: dict[str, OwnershipRecord] = {}
     for each in _judged(records, written, Storage.SYSTEM_TOPIC):
