@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
+from controlplane.core.bundles.leader_tasks import TaskSettings
 from controlplane.core.bundles.load.knobs import values_of_knobs, with_knobs
 from controlplane.core.bundles.load.leader_fold import FoldSettings, PreallocationEnd
 from controlplane.core.bundles.load.load_order import NearTies
@@ -258,6 +259,7 @@ PARTS: Final = (
     Part(SplitExecutionSettings, {PULSAR_2_MODULAR: {"unloads_by_setting_alone": True}}),
     Part(OwnerSplitSettings, {PULSAR_4_2_MODULAR: {"compares_namespaces_by_prefix": True}}),
     Part(TrafficSplitSettings, {PULSAR_4_2_MODULAR: {"accepts_any_rate": True}}),
+    Part(TaskSettings),
 )
 
 REGISTRY: Final = Registry(RULES, PARTS)

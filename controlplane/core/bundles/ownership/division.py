@@ -86,7 +86,7 @@ def _divided(bundle: HashRange, parts: list[HashRange], boundaries: Boundaries) 
         return boundaries
     bounds = [bundle.lower, *(part.upper for part in parts)]
     if parts != [HashRange(*each) for each in pairwise(bounds)] or bounds[-1] != bundle.upper or not parts[1:]:
-        return f"{', '.join(part.name for part in parts) or 'nothing'} does not divide bundle {bundle.name}"
+        return f"{', '.join(part.name for part in parts) or 'an empty list'} does not divide bundle {bundle.name}"
     try:
         split = boundaries.split(bundle, len(parts), bounds[1:-1])
     except ConfigurationError as error:
