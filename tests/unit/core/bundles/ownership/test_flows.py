@@ -27,7 +27,7 @@ SPLIT = requests.divide(OWNED_BY_A, "a", {LEFT.name: None, RIGHT.name: None}, NO
 def run(
     first: OwnershipRecord, present: OwnershipRecord | None = OWNED_BY_A, settings: OwnershipSettings = SETTINGS
 ) -> tuple[OwnershipRecord | None, list[tuple[str, Action]]]:
-    """Publish a record and let all nodes read until nobody publishes any more; the bundle's record, and who did what."""
+    """Publish a record and let all nodes read until nobody publishes: the bundle's record, and who did what."""
     nodes = [Participant(name, settings) for name in "abc"]
     table = OwnershipTable(Storage.METADATA_STORE, {} if present is None else {BUNDLE: present})
     log, done = [Written(BUNDLE, first)], list[tuple[str, Action]]()

@@ -131,7 +131,7 @@ def test_a_health_check_is_repeated_three_times() -> None:
 def test_what_takes_the_place_of_a_record(
     former: tuple[OwnershipState, str | None, str | None],
     chosen: str | None,
-    gracefully: bool,  # noqa: FBT001 - a column of the table
+    gracefully: bool,
     following: tuple[OwnershipState, str | None, str | None],
     reason: OverrideReason,
 ) -> None:

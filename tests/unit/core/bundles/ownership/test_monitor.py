@@ -39,7 +39,7 @@ def record(
 def test_when_the_table_is_searched(
     live: frozenset[str],
     state: MetadataState,
-    is_leader: bool,  # noqa: FBT001 - a column of the table
+    is_leader: bool,
     skip: MonitorSkip | None,
 ) -> None:
     """A registry that cannot be believed would make every node a lost one."""
@@ -87,7 +87,7 @@ def test_a_lost_node_is_found_once() -> None:
         (OwnershipState.FREE, 30_001, False),
     ],
 )
-def test_a_change_that_takes_too_long_is_found(state: OwnershipState, age_ms: int, is_stuck: bool) -> None:  # noqa: FBT001
+def test_a_change_that_takes_too_long_is_found(state: OwnershipState, age_ms: int, is_stuck: bool) -> None:
     """Its nodes live, and one of them has missed its turn."""
     found = search({"t/n/1": record(state, "a", "b", age_ms)})
     assert found == Findings(None, stuck=(OldRecord("t/n/1", age_ms, 30_000),) if is_stuck else ())
