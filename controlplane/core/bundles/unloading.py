@@ -64,7 +64,7 @@ def plan_unloads(
         checks: the checks, with the placement.
         context: the leader's knowledge, on which the shedder decided.
         memory: the memory of the placement.
-        draws: for each choice two random numbers, as in :meth:`ModularPlacement.place`.
+        draws: for each choice two random numbers, as ``ModularPlacement.place`` takes them.
         non_persistent: the bundles that hold a non-persistent topic.
     """
     with_non_persistent = frozenset(non_persistent)
