@@ -24,10 +24,15 @@ from controlplane.errors import NoRouteError
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A virtual node that has a place on the ring."""
+    """A virtual node that has a place on the ring: the one of this index, 0 to 499, of a node."""
 
-    name: str
     node: str
+    index: int
+
+    @property
+    def name(self) -> str:
+        """Its name, by which its place was found."""
+        return bucket_name(self.node, self.index)
 
 
 class HashRing:
@@ -60,7 +65,7 @@ class HashRing:
         for index, place in enumerate(bucket_hashes(node)):
             present = self._buckets.get(place)
             if present is None or utf16_order(present.name) > limit:
-                self._buckets[place] = Bucket(bucket_name(node, index), node)
+                self._buckets[place] = Bucket(node, index)
                 self._nodes.add(node)
 
     def remove(self, node: str) -> None:

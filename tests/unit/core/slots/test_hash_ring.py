@@ -62,7 +62,7 @@ def test_a_key_at_a_place_belongs_to_it_and_one_behind_the_last_to_the_first() -
     ring = HashRing(["x", "y", "z"])
     places = sorted((place, node, index) for node in "xyz" for index, place in enumerate(bucket_hashes(node)))
     for _, node, index in places:
-        assert ring.bucket(f"{node}{index}") == Bucket(f"{node}{index}", node)
+        assert ring.bucket(f"{node}{index}") == Bucket(node, index)
     behind = next(text for number in range(10**6) if text_hash(text := f"k{number}") > places[-1][0])
     assert ring.owner(behind) == places[0][1]
     before = next(text for number in range(10**6) if text_hash(text := f"k{number}") < places[0][0])
