@@ -36,14 +36,18 @@ _NEVER_USED: Final = frozenset({MemberState.SHUTTING_DOWN, MemberState.SHUTDOWN_
 class MemberRings:
     """The primary and the minority ring, kept by the states of the members.
 
+    Args:
+        primary: the ring to begin with; an empty one if it is left out.
+        minority: likewise.
+
     Attributes:
         primary: the ring of those that run.
         minority: the ring as it will be when the changes under way are done.
     """
 
-    def __init__(self) -> None:
-        self.primary = HashRing()
-        self.minority = HashRing()
+    def __init__(self, primary: HashRing | None = None, minority: HashRing | None = None) -> None:
+        self.primary = HashRing() if primary is None else primary
+        self.minority = HashRing() if minority is None else minority
 
     def become(self, node: str, state: MemberState) -> None:
         """Record a member's new state.
@@ -77,34 +81,34 @@ class MemberRings:
         """
         return self.primary.owner(key)
 
-    def readable(self, key: str, replica_count: int) -> frozenset[str]:
+    def readable(self, key: str, count: int) -> frozenset[str]:
         """The nodes that have all data of a key: owner and replicas in the primary ring.
 
         Args:
             key: the key.
-            replica_count: copies beside the owner's.
+            count: copies beside the owner's.
 
         Raises:
             NoRouteError: no node runs.
             TypeError: the key is not a text.
         """
-        return self.primary.replicas(key, replica_count) | {self.primary.owner(key)}
+        return self.primary.replicas(key, count) | {self.primary.owner(key)}
 
-    def writable(self, key: str, replica_count: int) -> frozenset[str]:
+    def writable(self, key: str, count: int) -> frozenset[str]:
         """The nodes to which the responsible one passes on each write, itself excluded.
 
         They are its replicas in the primary ring, and owner and replicas in the minority ring.
 
         Args:
             key: the key.
-            replica_count: copies beside the owner's, in each ring.
+            count: copies beside the owner's, in each ring.
 
         Raises:
             NoRouteError: one of the rings is empty.
             TypeError: the key is not a text.
         """
-        after = self.minority.replicas(key, replica_count) | {self.minority.owner(key)}
-        return (self.primary.replicas(key, replica_count) | after) - {self.primary.owner(key)}
+        after = self.minority.replicas(key, count) | {self.minority.owner(key)}
+        return (self.primary.replicas(key, count) | after) - {self.primary.owner(key)}
 
 
 def _put(ring: HashRing, node: str, *, wanted: bool) -> None:
