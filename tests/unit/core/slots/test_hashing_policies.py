@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -15,7 +16,7 @@ from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policies.rendezvous import score
 from controlplane.core.slots.policies.ring import RingPolicy, slot_key
-from controlplane.core.slots.policy_contract import OrderKind, SlotPolicy, SlotRequest
+from controlplane.core.slots.policy_contract import OrderKind, SlotAnswer, SlotPolicy, SlotRequest
 from controlplane.core.slots.reports import SlotReport, SlotStatus
 from controlplane.core.slots.ring.hash_ring import HashRing
 from controlplane.core.slots.table import Slot, empty_table
@@ -197,3 +198,40 @@ def test_a_live_table_is_that_of_a_ring_with_the_same_history(seed: int) -> None
     events = {type(event) for decision in world.decisions for event in decision.events}
     assert events >= {NodeAdmitted, NodeFenced, NodeRemoved}
     assert complaints_of(world.decisions) == []
+
+
+class Liar(SlotPolicy):
+    """Bears the name of a policy, and decides as for other nodes, or with another leader."""
+
+    def __init__(self, policy: SlotPolicy, *, leads_otherwise: bool = False) -> None:
+        self.name = policy.name
+        self._policy = policy
+        self._leads_otherwise = leads_otherwise
+
+    def check_options(self, options: Mapping[str, str]) -> None:
+        """Anything goes."""
+
+    def plan(self, request: SlotRequest) -> SlotAnswer:
+        """The policy's rows without the last node, or led by the last holder."""
+        if not self._leads_otherwise:
+            return self._policy.plan(replace(request, nodes=request.nodes[:-1] or request.nodes))
+        rows = self._policy.plan(request).slots
+        return SlotAnswer(
+            tuple(
+                held.assigned(max(row.replicas), row.replicas, request.epoch)
+                for row, held in zip(rows, request.held, strict=True)
+            )
+        )
+
+
+@BOTH
+def test_log_verification_finds_rows_that_names_and_weights_do_not_explain(policy: SlotPolicy) -> None:
+    """Also while rows wait for their turn; a leader of one's own choice is wrong on the ring only."""
+    for lie, wrong in ((Liar(policy), True), (Liar(policy, leads_otherwise=True), policy is RING), (policy, False)):
+        cluster = ClusterPolicy(slot_count=64, slot_policy=policy.name, moves_in_flight=4)
+        world = World(cluster, {policy.name: lie})
+        world.admit("n1", "n11", "n2")
+        world.admit("n3")
+        world.ask("set_node", node="n3", weight="3")
+        found = complaints_of(world.decisions)
+        assert any("has to go to" in sentence for sentence in found) == wrong, found
