@@ -15,15 +15,15 @@ def ring_owner(table: RoutingTable, key: str) -> Record:
         UnroutableError: this version cannot read the row of a node.
     """
     primary = rings_of(ring_members(table)).primary
-    bucket = primary.bucket(key)
-    row = table.nodes[bucket.node]
+    found = primary.virtual_node(key)
+    row = table.nodes[found.node]
     return {
         **_start(table, key),
         "hash": text_hash(key),
-        "virtual_node": bucket.name,
-        "virtual_node_hash": text_hash(bucket.name),
+        "virtual_node": found.name,
+        "virtual_node_hash": text_hash(found.name),
         "virtual_nodes": len(primary),
-        "owner": bucket.node,
+        "owner": found.node,
         "addresses": [f"{each.name}={each.host}:{each.port}" for each in row.addresses],
     }
 

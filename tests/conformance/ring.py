@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from controlplane.core.slots.ring.hash_ring import HashRing
-from controlplane.core.slots.ring.text_hash import bucket_hashes, text_hash
+from controlplane.core.slots.ring.text_hash import places_of, text_hash
 from controlplane.errors import NoRouteError
 
 Document: TypeAlias = dict[str, Any]
@@ -37,7 +37,7 @@ def _hash(given: Document) -> Document:
 
 
 def _buckets(given: Document) -> Document:
-    return {"hashes": list(bucket_hashes(given["node"]))}
+    return {"hashes": list(places_of(given["node"]))}
 
 
 def _lookup(given: Document) -> Document:

@@ -66,10 +66,10 @@ def _circle(names: tuple[NodeId, ...]) -> list[tuple[int, NodeId]]:
     taken: dict[int, tuple[str, NodeId]] = {}
     for name in names:
         for number in range(_VIRTUAL_NODES):
-            bucket = name + str(number)
-            place = text_hash(bucket)
+            title = name + str(number)
+            place = text_hash(title)
             if place not in taken or taken[place][0].encode("utf-16-be") > (name + "1").encode("utf-16-be"):
-                taken[place] = (bucket, name)
+                taken[place] = (title, name)
     return sorted((place, name) for place, (_, name) in taken.items())
 
 

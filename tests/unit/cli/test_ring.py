@@ -34,7 +34,7 @@ def test_the_owner_is_that_of_the_ring(cluster_command: RunCommand, played: Publ
     """With the hash, and the virtual node at or after it."""
     found = asked(cluster_command, "owner", key)
     ring = HashRing(["a", "n1", "n11"])
-    assert (found["owner"], found["virtual_node"]) == (ring.owner(key), ring.bucket(key).name)
+    assert (found["owner"], found["virtual_node"]) == (ring.owner(key), ring.virtual_node(key).name)
     assert (found["hash"], found["virtual_node_hash"]) == (text_hash(key), text_hash(found["virtual_node"]))
     assert found["virtual_nodes"] == len(ring) == 1_400
     assert bytes.fromhex(found["key_bytes"]) == key.encode("utf-16-le")

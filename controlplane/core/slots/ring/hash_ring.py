@@ -18,12 +18,12 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from controlplane.core.slots.ring.text_hash import bucket_hashes, bucket_name, text_hash, utf16_order
+from controlplane.core.slots.ring.text_hash import places_of, text_hash, utf16_order, virtual_node_name
 from controlplane.errors import NoRouteError
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class VirtualNode:
     """A virtual node that has a place on the ring: the one of this index, 0 to 499, of a node."""
 
     node: str
@@ -32,7 +32,7 @@ class Bucket:
     @property
     def name(self) -> str:
         """Its name, by which its place was found."""
-        return bucket_name(self.node, self.index)
+        return virtual_node_name(self.node, self.index)
 
 
 class HashRing:
@@ -43,7 +43,7 @@ class HashRing:
     """
 
     def __init__(self, nodes: Iterable[str] = ()) -> None:
-        self._buckets: dict[int, Bucket] = {}
+        self._taken: dict[int, VirtualNode] = {}
         self._nodes: set[str] = set()
         self._places: list[int] | None = None
         for node in nodes:
@@ -56,33 +56,33 @@ class HashRing:
 
     def __len__(self) -> int:
         """The number of places that are taken; 500 for each node, less the shared ones."""
-        return len(self._buckets)
+        return len(self._taken)
 
     def add(self, node: str) -> None:
         """Let a node join."""
         self._places = None
         limit = utf16_order(f"{node}1")
-        for index, place in enumerate(bucket_hashes(node)):
-            present = self._buckets.get(place)
+        for index, place in enumerate(places_of(node)):
+            present = self._taken.get(place)
             if present is None or utf16_order(present.name) > limit:
-                self._buckets[place] = Bucket(node, index)
+                self._taken[place] = VirtualNode(node, index)
                 self._nodes.add(node)
 
     def remove(self, node: str) -> None:
         """Let a node leave; an unknown one may do so, too, and takes the places that it would have had."""
         self._places = None
-        for place in bucket_hashes(node):
-            self._buckets.pop(place, None)
+        for place in places_of(node):
+            self._taken.pop(place, None)
         self._nodes.discard(node)
 
-    def bucket(self, key: str) -> Bucket:
+    def virtual_node(self, key: str) -> VirtualNode:
         """The virtual node of a key.
 
         Raises:
             NoRouteError: the ring is empty.
             TypeError: the key is not a text.
         """
-        return self._buckets[self._sorted()[self._start(key)]]
+        return self._taken[self._sorted()[self._start(key)]]
 
     def owner(self, key: str) -> str:
         """The node that owns a key.
@@ -91,7 +91,7 @@ class HashRing:
             NoRouteError: the ring is empty.
             TypeError: the key is not a text.
         """
-        return self.bucket(key).node
+        return self.virtual_node(key).node
 
     def replicas(self, key: str, count: int) -> frozenset[str]:
         """The nodes beside the owner that have a copy of a key: the next other nodes on the ring.
@@ -106,13 +106,13 @@ class HashRing:
             TypeError: the key is not a text.
         """
         places, start = self._sorted(), self._start(key)
-        owner = self._buckets[places[start]].node
+        owner = self._taken[places[start]].node
         wanted = min(count, len(self._nodes) - 1)
         found: set[str] = set()
         for index in range(start + 1, start + len(places)):
             if len(found) >= wanted:
                 break
-            node = self._buckets[places[index % len(places)]].node
+            node = self._taken[places[index % len(places)]].node
             if node != owner:
                 found.add(node)
         return frozenset(found)
@@ -127,5 +127,5 @@ class HashRing:
 
     def _sorted(self) -> list[int]:
         if self._places is None:
-            self._places = sorted(self._buckets)
+            self._places = sorted(self._taken)
         return self._places

@@ -9,7 +9,7 @@ from typing import Final
 
 from xxhash import xxh64_intdigest
 
-BUCKETS_PER_NODE: Final = 500
+PLACES_PER_NODE: Final = 500
 """Number of places of a node on the ring (HiveMQ's ``NODE_BUCKET_COUNT``)."""
 
 _SIGN_BIT: Final = 1 << 63
@@ -29,7 +29,7 @@ def text_hash(text: str) -> int:
     return unsigned if unsigned < _SIGN_BIT else unsigned - _TWO_TO_64
 
 
-def bucket_name(node: str, index: int) -> str:
+def virtual_node_name(node: str, index: int) -> str:
     """The name of a virtual node: the node's name and the index, with nothing between them.
 
     Two nodes may have the same one: ``n1`` with 10 is ``n110``, and so is ``n11`` with 0.
@@ -38,14 +38,14 @@ def bucket_name(node: str, index: int) -> str:
 
 
 @lru_cache(maxsize=_NODES_KEPT)
-def bucket_hashes(node: str) -> tuple[int, ...]:
+def places_of(node: str) -> tuple[int, ...]:
     """The places of a node on a ring, by the index of the virtual node.
 
     Raises:
         TypeError: the node's name is not a text.
     """
     _require_text(node)
-    return tuple(text_hash(bucket_name(node, index)) for index in range(BUCKETS_PER_NODE))
+    return tuple(text_hash(virtual_node_name(node, index)) for index in range(PLACES_PER_NODE))
 
 
 def utf16_order(text: str) -> bytes:

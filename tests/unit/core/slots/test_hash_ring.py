@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from controlplane.core.slots.ring.hash_ring import Bucket, HashRing
-from controlplane.core.slots.ring.text_hash import BUCKETS_PER_NODE, bucket_hashes, text_hash
+from controlplane.core.slots.ring.hash_ring import HashRing, VirtualNode
+from controlplane.core.slots.ring.text_hash import PLACES_PER_NODE, places_of, text_hash
 from controlplane.errors import NoRouteError
 
 
@@ -60,9 +60,9 @@ def test_one_node_owns_everything_and_has_no_replicas() -> None:
 def test_a_key_at_a_place_belongs_to_it_and_one_behind_the_last_to_the_first() -> None:
     """The name of a virtual node is a key that hashes to its very place."""
     ring = HashRing(["x", "y", "z"])
-    places = sorted((place, node, index) for node in "xyz" for index, place in enumerate(bucket_hashes(node)))
+    places = sorted((place, node, index) for node in "xyz" for index, place in enumerate(places_of(node)))
     for _, node, index in places:
-        assert ring.bucket(f"{node}{index}") == Bucket(node, index)
+        assert ring.virtual_node(f"{node}{index}") == VirtualNode(node, index)
     behind = next(text for number in range(10**6) if text_hash(text := f"k{number}") > places[-1][0])
     assert ring.owner(behind) == places[0][1]
     before = next(text for number in range(10**6) if text_hash(text := f"k{number}") < places[0][0])
@@ -73,7 +73,7 @@ def test_replicas_are_the_next_other_nodes() -> None:
     """Checked against a walk over the whole circle."""
     nodes = ["ash", "beech", "cedar", "elm"]
     ring = HashRing(nodes)
-    circle = sorted((place, node) for node in nodes for place in bucket_hashes(node))
+    circle = sorted((place, node) for node in nodes for place in places_of(node))
     for number in range(500):
         key = f"key {number}"
         ahead = [node for place, node in circle if place >= text_hash(key)] + [node for _, node in circle]
@@ -86,40 +86,40 @@ def test_replicas_are_the_next_other_nodes() -> None:
 def test_a_later_node_takes_shared_places_except_the_first_two() -> None:
     """``n1`` with 10 to 19 and 110 to 199 is ``n11`` with 0 to 9 and 10 to 99; HiveMQ compares with the literal 1."""
     ring = HashRing(["n1", "n11"])
-    assert len(ring) == 2 * BUCKETS_PER_NODE - 100
-    assert {index for index in range(100) if ring.bucket(f"n11{index}").node == "n1"} == {0, 1}
+    assert len(ring) == 2 * PLACES_PER_NODE - 100
+    assert {index for index in range(100) if ring.virtual_node(f"n11{index}").node == "n1"} == {0, 1}
 
 
 def test_a_node_with_a_shorter_name_takes_all_shared_places() -> None:
     """In the other order: the names that ``n1`` shares are those of its virtual nodes from 10 on."""
     ring = HashRing(["n11", "n1"])
-    assert {ring.bucket(f"n11{index}").node for index in range(100)} == {"n1"}
+    assert {ring.virtual_node(f"n11{index}").node for index in range(100)} == {"n1"}
 
 
 def test_a_leaving_node_takes_shared_places_with_it() -> None:
     """Whoever has them; they do not come back before that node joins again."""
     ring = HashRing(["n11", "n1"])
     ring.remove("n11")
-    assert len(ring) == BUCKETS_PER_NODE - 100
+    assert len(ring) == PLACES_PER_NODE - 100
     ring.add("n1")
-    assert len(ring) == BUCKETS_PER_NODE
+    assert len(ring) == PLACES_PER_NODE
     ring.remove("nobody")
-    assert len(ring) == BUCKETS_PER_NODE
+    assert len(ring) == PLACES_PER_NODE
 
 
 def test_a_node_without_places_is_never_found() -> None:
     """The search for replicas ends although the ring counts the node; HiveMQ's would go on for ever."""
     ring = HashRing(["a", "b"])
-    for index in range(BUCKETS_PER_NODE):
-        ring._buckets.pop(bucket_hashes("b")[index])  # noqa: SLF001 - no history of short names takes all of them
+    for index in range(PLACES_PER_NODE):
+        ring._taken.pop(places_of("b")[index])  # noqa: SLF001 - no history of short names takes all of them
     assert ring.nodes == {"a", "b"}
     assert ring.replicas("key", 1) == frozenset()
 
 
 def test_names_are_compared_by_utf_16_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all names collide, the order of names decides: in UTF-16, U+1F680 comes before U+FFFD."""
-    module = "controlplane.core.slots.ring.hash_ring.bucket_hashes"
-    monkeypatch.setattr(module, lambda _: (0,) * BUCKETS_PER_NODE)
+    module = "controlplane.core.slots.ring.hash_ring.places_of"
+    monkeypatch.setattr(module, lambda _: (0,) * PLACES_PER_NODE)
     ring = HashRing(["\U0001f680", "\ufffd"])
     assert ring.owner("key") == "\U0001f680"
     assert HashRing(["\ufffd", "\U0001f680"]).owner("key") == "\U0001f680"
