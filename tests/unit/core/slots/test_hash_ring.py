@@ -64,9 +64,9 @@ def test_a_key_at_a_place_belongs_to_it_and_one_behind_the_last_to_the_first() -
     for _, node, index in places:
         assert ring.virtual_node(f"{node}{index}") == VirtualNode(node, index)
     behind = next(text for number in range(10**6) if text_hash(text := f"k{number}") > places[-1][0])
-    assert ring.owner(behind) == places[0][1]
+    assert ring.virtual_node(behind) == VirtualNode(*places[0][1:])
     before = next(text for number in range(10**6) if text_hash(text := f"k{number}") < places[0][0])
-    assert ring.owner(before) == places[0][1]
+    assert ring.virtual_node(before) == VirtualNode(*places[0][1:])
 
 
 def test_replicas_are_the_next_other_nodes() -> None:
