@@ -11,7 +11,7 @@ from controlplane.core.slots.policies.ring import slot_key
 from controlplane.core.slots.ring.hash_ring import HashRing
 from controlplane.routing import RoutingClient
 from tests.helpers.logs import complaints_of
-from tests.helpers.memory_cluster import MemoryCluster, assert_log_is_whole
+from tests.helpers.memory_cluster import ObservedCluster, assert_log_is_whole
 
 NAMES = ("10.0.0.1:7800", "10.0.0.2:7800", "10.0.0.3:7800", "10.0.0.4:7800", "10.0.0.5:7800")
 KEYS = [f"client-{number}" for number in range(100)]
@@ -30,7 +30,7 @@ def is_that_of(ring: HashRing, table: RoutingTable | None) -> bool:
 def test_a_live_cluster_agrees_with_the_ring() -> None:
     """Joins, deaths and returns, and another leader in the middle; a client without slots agrees, too."""
     choose = random.Random(17)
-    with MemoryCluster() as world:
+    with ObservedCluster() as world:
         world.policy = ClusterPolicy(
             slot_count=32, replica_count=3, slot_policy="ring", join_linger_ms=50, silence_limit_ms=800
         )
