@@ -48,6 +48,6 @@ ROWS = (
 )
 
 CANDIDATES = (
-    Sample("split", Candidate("c1", "split", BUNDLE_ID, "node-1", "BundleSplitterTask", {"topics": "3"}, 1, 2)),
+    Sample("split", Candidate("c1", "split", BUNDLE_ID, "node-1", "pulsar-modular-split", {"topics": "3"}, 1, 2)),
     Sample("shed", Candidate("c2", "shed", BUNDLE_ID, "node-1", "pulsar-threshold", {}, 1, 2)),
 )
