@@ -100,7 +100,10 @@ PARTS: Final = (
     ),
     Part(TaskPeriods),
     Part(OwnershipSettings),
-    Part(NamespaceSettings),
+    Part(
+        NamespaceSettings,
+        {PULSAR_4_2_MODULAR: {"name_part_counts": (2,)}, PULSAR_2_MODULAR: {"name_part_counts": (2, 3)}},
+    ),
     Part(ResourceWeights, {PULSAR_4_2_MODULAR: {"keeps_infinite_usage": True}}),
     Part(SmoothingSettings, {PULSAR_4_2_MODULAR: {"averages_implausible_loads": True}}),
     Part(
@@ -158,7 +161,12 @@ PARTS: Final = (
     Part(
         ModularPlacementSettings,
         {
-            OWN: {"checks_loads": True, "skips_names_without_port": False, "manager": None},
+            OWN: {
+                "checks_loads": True,
+                "skips_names_without_port": False,
+                "manager": None,
+                "shares_named_nodes_by_range": False,
+            },
             PULSAR_2_MODULAR: {"unweighted": True, "manager": None},
         },
     ),

@@ -8,6 +8,7 @@ from typing import Final
 
 from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.view import MODULAR_MANAGER
+from controlplane.core.bundles.names import ANY_FORM
 from controlplane.errors import ConfigurationError
 
 _IMPLEMENTATIONS: Final = "org.apache.pulsar.broker.loadbalance.impl"
@@ -130,6 +131,8 @@ class NamespaceSettings:
         split_algorithm: the algorithm of a split that names none.
         split_algorithms: the algorithms that a split may name.
         topic_assignment: class name of the rule that maps topics to bundles.
+        name_part_counts: how many parts a namespace's name may have. Our own policy allows all three forms of
+            :data:`controlplane.core.bundles.names.ANY_FORM`, Pulsar 4 the two parts alone, Pulsar 2 two or three.
     """
 
     bundle_count: int = knob("defaultNumberOfNamespaceBundles", 4)
@@ -138,6 +141,7 @@ class NamespaceSettings:
     topic_assignment: str = knob(
         "topicBundleAssignmentStrategy", "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
     )
+    name_part_counts: tuple[int, ...] = ANY_FORM
 
     def __post_init__(self) -> None:
         """Refuse an algorithm that nobody knows.

@@ -16,7 +16,7 @@ class Affinities:
         nodes: by bundle, or by range, the named node.
     """
 
-    keyed_by_range_only: bool = True
+    keyed_by_range_only: bool
     nodes: Mapping[str, str] = field(default_factory=dict)
 
     def remember(self, bundle_id: str, node_id: str) -> "Affinities":

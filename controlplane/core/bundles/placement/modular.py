@@ -52,6 +52,8 @@ class ModularPlacementSettings:
         unweighted: the usage is the greatest of all resources, heap memory included (Pulsar 2).
         checks_loads: a chosen node without a report counts as not overloaded. Off is Pulsar's behaviour, an error.
         skips_names_without_port: as in :class:`IsolationFilter`.
+        shares_named_nodes_by_range: quirk E: bundles of different namespaces with the same range share the node that an
+            operator named for one of them.
     """
 
     max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)
@@ -65,6 +67,7 @@ class ModularPlacementSettings:
     unweighted: bool = False
     checks_loads: bool = False
     skips_names_without_port: bool = True
+    shares_named_nodes_by_range: bool = True
 
 
 class Pick(NamedTuple):
@@ -109,7 +112,7 @@ class PlacementMemory(Generic[M]):
 
     strategy: M
     round_robin: RoundRobinMemory = field(default_factory=RoundRobinMemory)
-    affinities: Affinities = field(default_factory=Affinities)
+    affinities: Affinities = field(default_factory=lambda: Affinities(keyed_by_range_only=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +145,8 @@ class ModularPlacement(Generic[M]):
     @property
     def first_memory(self) -> PlacementMemory[M]:
         """The memory before the first selection."""
-        return PlacementMemory(self.strategy.first_memory)
+        affinities = Affinities(keyed_by_range_only=self.settings.shares_named_nodes_by_range)
+        return PlacementMemory(self.strategy.first_memory, affinities=affinities)
 
     def place(
         self, bundle: BundleToPlace, context: ModularContext, memory: PlacementMemory[M], draws: tuple[float, float]
