@@ -34,11 +34,10 @@ from benchmarks.command_line import parsed
 from benchmarks.fleet_histories import Fleet, History
 from benchmarks.placers.contract import Placer, Table
 from benchmarks.placers.dicer import Dicer
+from benchmarks.placers.hashing import rendezvous, ring
 from benchmarks.placers.jump import Jump
 from benchmarks.placers.least import LeastMovement, least_moves
 from benchmarks.placers.ranges import Ranges
-from benchmarks.placers.rendezvous import Rendezvous
-from benchmarks.placers.ring import Ring
 from benchmarks.placers.round_robin import RoundRobin
 from benchmarks.placers.sofa import Sofa
 from benchmarks.placers.sticky import Sticky
@@ -101,8 +100,8 @@ def placers(slot_count: int, replica_count: int) -> list[Placer]:
         Dicer(slot_count, replica_count),
         Sticky(slot_count, replica_count),
         Sofa(slot_count, replica_count),
-        Rendezvous(slot_count, replica_count),
-        Ring(slot_count, replica_count),
+        rendezvous(slot_count, replica_count),
+        ring(slot_count, replica_count),
         Jump(slot_count, replica_count),
         Ranges(slot_count, replica_count),
         RoundRobin(slot_count, replica_count),

@@ -3,8 +3,7 @@
 contract    the interface of a placer
 least       the default: exact balance with the least movement, and the least movement from any table
 sofa        SOFARegistry's assigner and balancer, tick after tick
-ring        consistent hashing with 500 virtual nodes
-rendezvous  highest random weight
+hashing     the policies ring (500 virtual nodes) and rendezvous (highest random weight)
 jump        jump consistent hash
 ranges      Kafka's range assignor
 round_robin Kafka's round-robin assignor

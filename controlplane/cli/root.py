@@ -11,6 +11,7 @@ from controlplane.cli.cluster.acls import acls
 from controlplane.cli.cluster.feature_level import feature_level
 from controlplane.cli.cluster.intents import intents
 from controlplane.cli.cluster.namespaces import namespaces
+from controlplane.cli.cluster.ring import ring
 from controlplane.cli.cluster.topics import topics
 from controlplane.cli.cluster.up import up
 from controlplane.cli.common.failures import ExitStatus, exit_status_of, sentence_of
@@ -246,6 +247,7 @@ for _command in (
     nodes,
     pipeline,
     policy,
+    ring,
     snapshot,
     sql,
     table,

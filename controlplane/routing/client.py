@@ -11,6 +11,7 @@ from controlplane.core.values.identifiers import NamespaceName
 from controlplane.errors import LogUnavailableError, NoRouteError
 from controlplane.ports import LogReader, Thread, Threads
 from controlplane.routing.metrics import RoutingMetrics
+from controlplane.routing.ring_route import TableRing
 from controlplane.routing.route import BundleRoute, Route, bundle_route_in, route_in
 from controlplane.topic_reading.table_follower import TableFollower
 
@@ -45,6 +46,7 @@ class RoutingClient:
         self._metrics = RoutingMetrics(cluster, registry)
         self._logger = structlog.get_logger().bind(cluster=cluster)
         self._table: RoutingTable | None = None
+        self._ring: TableRing | None = None
         self._caught_up = False
         self._failure: Exception | None = None
         self._callbacks: tuple[ChangeCallback, ...] = ()
@@ -103,6 +105,19 @@ class RoutingClient:
             UnroutableError: a newer version wrote a row that the answer needs; upgrade this process.
         """
         return bundle_route_in(self._present_table(), namespace, key)
+
+    @property
+    def ring(self) -> TableRing:
+        """Routes by ring in the present table, for callers who do not use slots.
+
+        Raises:
+            NoRouteError: there is no table yet; try again.
+            UnroutableError: a newer version wrote the row of a node; upgrade this process.
+        """
+        table, ring = self._present_table(), self._ring
+        if ring is None or ring.table is not table:
+            ring = self._ring = TableRing(table) if ring is None else ring.in_table(table)
+        return ring
 
     def on_change(self, callback: ChangeCallback) -> None:
         """Call ``callback`` for every new table from now on, in the following thread; its exceptions end the client."""

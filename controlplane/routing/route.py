@@ -37,7 +37,7 @@ class Route:
         Raises:
             UnroutableError: the node has none.
         """
-        return _named(self.addresses, name, self.node_id)
+        return address_named(self.addresses, name, self.node_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class BundleRoute:
         Raises:
             UnroutableError: the node has none.
         """
-        return _named(self.addresses, name, self.node_id)
+        return address_named(self.addresses, name, self.node_id)
 
 
 def route_in(table: RoutingTable, key: bytes | str) -> Route:
@@ -77,7 +77,7 @@ def route_in(table: RoutingTable, key: bytes | str) -> Route:
     slot = table.slot_for(key)
     if slot.leader is None:
         raise NoRouteError(f"slot {slot.slot_id} has no leader in epoch {table.epoch}: wait for the next epoch")
-    addresses = _addresses(table, slot.leader)
+    addresses = addresses_of(table, slot.leader)
     return Route(slot.leader, addresses, slot.slot_id, table.term, table.epoch, slot.leader_epoch, slot.followers)
 
 
@@ -91,16 +91,26 @@ def bundle_route_in(table: RoutingTable, namespace: str, key: bytes | str) -> Bu
     bundle = table.bundle_for(namespace, key)
     if bundle.owner is None:
         raise NoRouteError(f"bundle {bundle.bundle_id} has no owner in epoch {table.epoch}: wait for the next epoch")
-    return BundleRoute(bundle.owner, _addresses(table, bundle.owner), bundle.bundle_id, table.term, table.epoch)
+    return BundleRoute(bundle.owner, addresses_of(table, bundle.owner), bundle.bundle_id, table.term, table.epoch)
 
 
-def _addresses(table: RoutingTable, node_id: NodeId) -> tuple[Address, ...]:
+def addresses_of(table: RoutingTable, node_id: NodeId) -> tuple[Address, ...]:
+    """The addresses of a node, by name; none for an unknown one.
+
+    Raises:
+        UnroutableError: a newer version wrote its row.
+    """
     table.require_readable(node_key(node_id))
     row = table.nodes.get(node_id)
     return row.addresses if row else ()
 
 
-def _named(addresses: tuple[Address, ...], name: str, node_id: NodeId) -> Address:
+def address_named(addresses: tuple[Address, ...], name: str, node_id: NodeId) -> Address:
+    """The address of this name.
+
+    Raises:
+        UnroutableError: the node has none.
+    """
     for address in addresses:
         if address.name == name:
             return address

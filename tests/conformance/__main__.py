@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import pulsar, sofa
+from tests.conformance import pulsar, ring, sofa
 
-RUNNERS = {"pulsar": pulsar.mismatch, "sofa": sofa.mismatch}
+RUNNERS = {"pulsar": pulsar.mismatch, "ring": ring.mismatch, "sofa": sofa.mismatch}
 
 
 def cases(path: Path) -> Iterator[dict[str, Any]]:

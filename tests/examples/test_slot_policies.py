@@ -28,7 +28,7 @@ from tests.helpers.real_cluster import RealCluster
 from tests.helpers.world import World
 
 PAGE = ROOT / "docs" / "how-to" / "write-a-slot-policy.md"
-RENDEZVOUS = ROOT / "examples" / "slot_policies" / "rendezvous.py"
+EXAMPLE = ROOT / "examples" / "slot_policies" / "zoned_rendezvous.py"
 NODES = ("n1", "n2", "n3", "n4")
 SLOTS = 1_024
 
@@ -44,7 +44,7 @@ def planned(members: tuple[PlacementNode, ...], before: tuple[Slot, ...] = (), r
     epoch = Epoch(max(slot.leader_epoch for slot in slots) + 1)
     policy = ClusterPolicy(slot_count=SLOTS, replica_count=replicas)
     request = SlotRequest(slots, members, frozenset(), policy, epoch, 0)
-    answer, refusal = ask(load_slot_policies([RENDEZVOUS])["rendezvous"], request)
+    answer, refusal = ask(load_slot_policies([EXAMPLE])["zoned-rendezvous"], request)
     assert refusal is None
     return answer.slots
 
@@ -75,6 +75,17 @@ def test_only_slots_of_those_who_come_or_go_move() -> None:
     assert moved(five, dead) == sum("n1" in slot.replicas for slot in five)
     for old, new in zip(five, dead, strict=True):
         assert new.leader == old.leader if old.leader != "n1" else new.leader in old.followers
+
+
+def test_replicas_are_spread_over_zones() -> None:
+    """As far as there are zones; the best node of all still holds the slot, and nobody is left out."""
+    members = tuple(replace(node, zone=zone) for node, zone in zip(nodes(1, 1, 1, 1), "aabb", strict=True))
+    zones = {node.node_id: node.zone for node in members}
+    for slot, free in zip(planned(members, replicas=2), planned(nodes(1, 1, 1, 1), replicas=1), strict=True):
+        assert {zones[name] for name in slot.replicas} == {"a", "b"}
+        assert free.leader in slot.replicas
+    assert all(len(slot.replicas) == 3 for slot in planned(members))
+    assert {name for slot in planned(members, replicas=2) for name in slot.replicas} == set(NODES)
 
 
 def test_the_table_does_not_depend_on_how_it_came_about() -> None:
@@ -147,9 +158,9 @@ def test_the_file_can_be_named_in_the_environment(folder: Path, monkeypatch: pyt
     """Several paths, separated as in PATH."""
     variable = "CONTROLPLANE_CONTROLLER_RUN_SLOT_POLICY_FILE"
     assert variable in PAGE.read_text(encoding="utf-8")
-    monkeypatch.setenv(variable, f"{folder / 'my_policy.py'}:{RENDEZVOUS}")
+    monkeypatch.setenv(variable, f"{folder / 'my_policy.py'}:{EXAMPLE}")
     context = controller_run.make_context("run", [])
-    assert set(load_slot_policies(context.params["slot_policy_files"])) >= {"fewest", "rendezvous"}
+    assert set(load_slot_policies(context.params["slot_policy_files"])) >= {"fewest", "zoned-rendezvous"}
 
 
 @pytest.fixture
@@ -166,14 +177,16 @@ def cluster(
 @pytest.mark.timeout(300)
 def test_a_real_cluster_is_led_by_the_example(cluster: RealCluster, tmp_path: Path, words: list[str]) -> None:
     """Controllers as a user starts them: a join, a death, a take-over, and one that has no file and never leads."""
-    shutil.copy(RENDEZVOUS, tmp_path / "my_policy.py")
-    options = [str(tmp_path / word) if word.endswith(".py") else word.replace("fewest", "rendezvous") for word in words]
+    shutil.copy(EXAMPLE, tmp_path / "my_policy.py")
+    options = [
+        str(tmp_path / word) if word.endswith(".py") else word.replace("fewest", "zoned-rendezvous") for word in words
+    ]
     cluster.start_controller("c1", *options[2:])
     cluster.join(*NODES)
     cluster.wait_until(lambda: cluster.slot_leaders() == set(NODES), "the first table")
     ignorant = cluster.start_controller("without the file")
     assert ignorant.wait(60) == 1
-    assert "slot policy 'rendezvous' is not known here" in cluster.log_of("without the file").read_text()
+    assert "slot policy 'zoned-rendezvous' is not known here" in cluster.log_of("without the file").read_text()
     cluster.start_controller("c2", *options[2:])
     cluster.silence("n2")
     cluster.wait_until(lambda: cluster.slot_leaders() == {*NODES} - {"n2"}, "the table without n2")

@@ -60,7 +60,7 @@ _INTENTS: Final[Mapping[WorkKind, tuple[IntentKind, _ARGUMENTS]]] = {
     WorkKind.SPLIT: (IntentKind.CHANGE_POLICY, _one_of("slot_count", "128")),
     WorkKind.SILENCE_LIMIT: (IntentKind.CHANGE_POLICY, _one_of("silence_limit_ms", "1500", "2000", "3000")),
     WorkKind.PACING: (IntentKind.CHANGE_POLICY, _one_of("moves_in_flight", "0", "4", "16")),
-    WorkKind.SLOT_POLICY: (IntentKind.CHANGE_POLICY, _one_of("slot_policy", "minimal", "sofa")),
+    WorkKind.SLOT_POLICY: (IntentKind.CHANGE_POLICY, _one_of("slot_policy", "minimal", "ring", "sofa", "rendezvous")),
     WorkKind.NAMESPACE: (IntentKind.CREATE_NAMESPACE, _one_of("namespace", "kv", "tenant/orders", "tenant/eu/orders")),
     WorkKind.OVERRIDE: (IntentKind.OVERRIDE_SELF_PRESERVATION, _nothing),
     WorkKind.NONSENSE_INTENT: (IntentKind.DRAIN_NODE, _one_of("node", "nobody")),

@@ -57,7 +57,8 @@ def plan_unloads(
     """Check the bundles that a shedder chose (Pulsar's doLoadShedding).
 
     The placement decides the destination. A shedder that plans destinations has to be the placement too, and finds its
-    plan in ``memory``, whose strategy's part is then the memory that the shedder returned.
+    plan in ``memory``, whose strategy's part is then the memory that the shedder returned. When the unloads have ended,
+    a plan by the bundles' names is forgotten (``ScoreMemory.without_plans_for``).
 
     Args:
         choices: the shedder's choices.

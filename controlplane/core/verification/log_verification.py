@@ -1,8 +1,9 @@
 """Verifies a decision log: that it is one chain, and that each decision does what it says and proves it.
 
 The verification folds the log as every reader does. It checks each planned slot table by the certificate's verifier. A
-slot policy without certificates that has to decide as another system does is checked by deciding again. The nodes that
-may hold slots are derived without the planner's code, so that a planner that leaves a node out is detected.
+slot policy without certificates that has to decide as another system does is checked by deciding again, and one whose
+table follows from names and weights by finding its holders again. The nodes that may hold slots are derived without the
+planner's code, so that a planner that leaves a node out is detected.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from controlplane.core.slots.policy_contract import CERTIFYING_POLICIES, SlotPol
 from controlplane.core.slots.proof.verify import verify
 from controlplane.core.slots.table import Slot, empty_table
 from controlplane.core.values.identifiers import Epoch, Seq
+from controlplane.core.verification.hashed_tables import hashed_table_complaints
 from controlplane.core.verification.holders import (
     active_exclusions,
     active_pins,
@@ -230,7 +232,8 @@ def _plan_complaints(before: State, decision: Decision, after: State, *, dead_ma
             return [f"{name} without a certificate" for name in dict.fromkeys(uncertified)]
         holders_left = () if dead_may_stay else slot_problems(after, after.slots.table)
         owners = [*holders_left, *owner_problems(after, tuple(after.bundles.by_id.values()))]
-        return [*owners, *taken_last_copies(before, decision, after)] if uncertified else []
+        promised = [*taken_last_copies(before, decision, after), *hashed_table_complaints(decision, after)]
+        return [*owners, *promised] if uncertified else []
     return [
         *owner_problems(after, tuple(after.bundles.by_id.values())),
         *_plan_in_flight_complaints(decision, after),

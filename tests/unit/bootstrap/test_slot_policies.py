@@ -10,7 +10,7 @@ from controlplane.core.slots.policies import BUILT_IN_POLICIES, check_slot_polic
 from controlplane.errors import ConfigurationError
 from tests.helpers.readme import ROOT
 
-RENDEZVOUS = ROOT / "examples" / "slot_policies" / "rendezvous.py"
+EXAMPLE = ROOT / "examples" / "slot_policies" / "zoned_rendezvous.py"
 IMPORT = "from controlplane.core.slots.policy_contract import SlotPolicy"
 POLICY = """
 from dataclasses import dataclass
@@ -47,8 +47,8 @@ def test_files_stand_beside_the_built_in_policies(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     two = written(tmp_path, policy_text(end="[Mine('a'), Mine('b', 500)]"))
     one = written(tmp_path / "other", policy_text())
-    policies = load_slot_policies([two, one, RENDEZVOUS])
-    assert set(policies) == {*BUILT_IN_POLICIES, "a", "b", "mine", "rendezvous"}
+    policies = load_slot_policies([two, one, EXAMPLE])
+    assert set(policies) == {*BUILT_IN_POLICIES, "a", "b", "mine", "zoned-rendezvous"}
     assert policies["b"].interval_ms == 500
     assert type(policies["a"]) is not type(policies["mine"])
 

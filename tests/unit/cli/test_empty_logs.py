@@ -27,6 +27,8 @@ def empty(world: PublishedWorld) -> PublishedWorld:
         ("table show --as-of-seq 1", ExitStatus.FAILED, "seq 1 is not there yet"),
         ("table status", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("table plan", ExitStatus.FAILED, "no controller has led this cluster yet"),
+        ("ring owner key", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
+        ("ring replicas key", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("nodes list", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("namespaces list", ExitStatus.DONE, "has no routing table yet: no controller has led it"),
         ("log show", ExitStatus.DONE, "has no decisions yet: no controller has led it"),

@@ -296,10 +296,12 @@ def test_suppositions_of_nodes(played: PublishedWorld) -> None:
 
 def test_plan_with_a_slot_policy_of_ones_own(cluster_command: RunCommand, played: PublishedWorld) -> None:
     """What another policy would do is seen before anybody chooses it; a file is needed to know it."""
-    words = ("table", "plan", "--with", "policy slot_policy=rendezvous", "--format", "json")
+    words = ("table", "plan", "--with", "policy slot_policy=zoned-rendezvous", "--format", "json")
     unknown = json.loads(cluster_command(*words).out)
     assert "is not known here" in unknown["answers"][0]["detail"]
-    ran = cluster_command(*words, "--slot-policy-file", str(ROOT / "examples" / "slot_policies" / "rendezvous.py"))
+    ran = cluster_command(
+        *words, "--slot-policy-file", str(ROOT / "examples" / "slot_policies" / "zoned_rendezvous.py")
+    )
     shown = json.loads(ran.out)
     assert (ran.status, shown["least_moved"]) == (ExitStatus.DONE, None)
     assert shown["moved"] > 0

@@ -8,6 +8,7 @@ from typing import Final
 
 from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.view import MODULAR_MANAGER
+from controlplane.core.bundles.names import ANY_FORM
 from controlplane.errors import ConfigurationError
 
 _IMPLEMENTATIONS: Final = "org.apache.pulsar.broker.loadbalance.impl"
@@ -93,8 +94,8 @@ class OwnershipSettings:
         unloads_in_phases: a former owner keeps its connections until the new owner is ready (PIP-307).
         table_view: class name of the store of ownership.
         table_view_syncer: direction in which two such stores are kept alike; ``None`` for none.
-        confirms_at_start: a node that starts takes the bundles that were assigned to it while it was away. Off, as
-            before #25379, they wait until the leader finds them stuck.
+        leaves_assigned_at_start: a node that starts leaves bundles alone that were assigned to it while it was away.
+            They wait until the leader finds them stuck, as in Pulsar before #25379.
     """
 
     unload_timeout_ms: int = knob("namespaceBundleUnloadingTimeoutMs", 60_000)
@@ -108,7 +109,7 @@ class OwnershipSettings:
     unloads_in_phases: bool = knob("loadBalancerMultiPhaseBundleUnload", default=True)
     table_view: str = knob("loadManagerServiceUnitStateTableViewClassName", f"{_CHANNEL}.ServiceUnitStateTableViewImpl")
     table_view_syncer: str = knob("loadBalancerServiceUnitTableViewSyncer", "None")
-    confirms_at_start: bool = True
+    leaves_assigned_at_start: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a tombstone that comes before the next state can, and a clean-up that could not go on.
@@ -137,6 +138,8 @@ class NamespaceSettings:
         split_algorithm: the algorithm of a split that names none.
         split_algorithms: the algorithms that a split may name.
         topic_assignment: class name of the rule that maps topics to bundles.
+        name_part_counts: how many parts a namespace's name may have. Our own policy allows all three forms of
+            :data:`controlplane.core.bundles.names.ANY_FORM`, Pulsar 4 the two parts alone, Pulsar 2 two or three.
     """
 
     bundle_count: int = knob("defaultNumberOfNamespaceBundles", 4)
@@ -145,6 +148,7 @@ class NamespaceSettings:
     topic_assignment: str = knob(
         "topicBundleAssignmentStrategy", "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
     )
+    name_part_counts: tuple[int, ...] = ANY_FORM
 
     def __post_init__(self) -> None:
         """Refuse an algorithm that nobody knows.

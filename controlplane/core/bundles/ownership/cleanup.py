@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from controlplane.core.bundles.names import SYSTEM_NAMESPACE, namespace_of
 from controlplane.core.bundles.ownership.record import OwnershipRecord, next_version
 from controlplane.core.bundles.ownership.states import OwnershipState
-from controlplane.core.bundles.placement.contract import namespace_of
-from controlplane.core.bundles.placement.modular import SYSTEM_NAMESPACE
 from controlplane.errors import InvariantViolationError
 
 WAIT_MS: Final = 5_000

@@ -98,7 +98,7 @@ class Participant:
             return ()
         if record.state is OwnershipState.OWNED:
             return (Serve(bundle_id),)
-        if record.state is OwnershipState.ASSIGNING and self.settings.confirms_at_start:
+        if record.state is OwnershipState.ASSIGNING and not self.settings.leaves_assigned_at_start:
             return (self._confirmed(bundle_id, record, now_ms),)
         return ()
 

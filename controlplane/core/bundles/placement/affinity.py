@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from controlplane.core.bundles.placement.contract import range_of
+from controlplane.core.bundles.names import range_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Affinities:
         nodes: by bundle, or by range, the named node.
     """
 
-    keyed_by_range_only: bool = True
+    keyed_by_range_only: bool
     nodes: Mapping[str, str] = field(default_factory=dict)
 
     def remember(self, bundle_id: str, node_id: str) -> "Affinities":

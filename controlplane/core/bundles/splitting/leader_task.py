@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from controlplane.core.bundles.load.split_rule import MeasuredBundle, SplitChoice, SplitSettings, choose_splits
 from controlplane.core.bundles.load.view import LoadView
+from controlplane.core.bundles.names import namespace_of
 
 
 def bundles_to_split(
@@ -35,7 +36,7 @@ def _measured(view: LoadView) -> list[MeasuredBundle]:
             measured.append(
                 MeasuredBundle(
                     bundle_id,
-                    bundle_id.rpartition("/")[0],
+                    namespace_of(bundle_id),
                     node_id,
                     latest.topic_count,
                     latest.consumer_count + latest.producer_count,

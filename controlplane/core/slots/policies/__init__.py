@@ -4,12 +4,14 @@ from typing import Final
 
 from controlplane.core.cluster.policy import ClusterPolicy
 from controlplane.core.slots.policies.minimal import MinimalPolicy
+from controlplane.core.slots.policies.rendezvous import RendezvousPolicy
+from controlplane.core.slots.policies.ring import RingPolicy
 from controlplane.core.slots.policies.sofa import SofaPolicy
 from controlplane.core.slots.policy_contract import SlotPolicies, SlotPolicy
 from controlplane.core.slots.table import Slot
 from controlplane.errors import ConfigurationError, ControlPlaneError, UnknownSlotPolicyError
 
-_BUILT_IN: Final = (MinimalPolicy(), SofaPolicy())
+_BUILT_IN: Final = (MinimalPolicy(), SofaPolicy(), RingPolicy(), RendezvousPolicy())
 
 BUILT_IN_POLICIES: Final[SlotPolicies] = {policy.name: policy for policy in _BUILT_IN}
 

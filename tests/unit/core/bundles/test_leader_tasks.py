@@ -17,7 +17,8 @@ from controlplane.core.bundles.leader_tasks import (
 from controlplane.core.bundles.load.manager_settings import ManagerSettings, OwnershipSettings, TaskPeriods
 from controlplane.core.bundles.load.report_rule import ReportSettings
 from controlplane.core.bundles.load.split_rule import SplitSettings
-from controlplane.core.bundles.profiles import PULSAR_2_MODULAR, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR, compose
+from controlplane.core.bundles.profile_values import PULSAR_2_MODULAR, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
+from controlplane.core.bundles.profiles import compose
 
 MODULAR = compose(PULSAR_4_2_MODULAR).settings(TaskSettings)
 EXTENSIBLE = compose(PULSAR_4_2_EXTENSIBLE).settings(TaskSettings)

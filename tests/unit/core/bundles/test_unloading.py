@@ -11,10 +11,12 @@ from controlplane.core.bundles.placement.context import ModularContext, Placemen
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.placement.least_message_rate import LeastMessageRate
 from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings
+from controlplane.core.bundles.placement.planned_node import PlannedNodePlacement
 from controlplane.core.bundles.placement.round_robin import RoundRobin
 from controlplane.core.bundles.placement.shed_checks import ShedCheckSettings, UnloadChecks, UnloadRefusal
 from controlplane.core.bundles.shedding.contract import ShedChoice, ShedReason
 from controlplane.core.bundles.shedding.recent import RecentlyUnloaded
+from controlplane.core.bundles.shedding.score_plan import PlannedNode, ScoreMemory
 from controlplane.core.bundles.shedding.transfer import TransferMemory
 from controlplane.core.bundles.unloading import after_transfers, plan_transfers, plan_unloads
 from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
@@ -78,6 +80,20 @@ def test_pulsar_2_unloads_without_a_destination() -> None:
     found = plan_unloads([choice("t/n/1")], checks, context(), checks.rule.first_memory, [(0.0, 0.0)])
     assert [each.check.destination for each in found.unloads] == [None]
     assert found.kept == ()
+
+
+def test_the_plan_of_a_shedder_names_the_destination() -> None:
+    """The shedder's memory is the placement's: without it, the bundle could go to any node."""
+    rule = PlannedNodePlacement()
+    bundles = {"t/n/1": bundle_history(1.0)}
+    names = ("busy:1", "idle:1", "spare:1")
+    view = view_of(*(loaded_node(name, 10, traffic(0), *bundles) for name in names), bundles=bundles)
+    checks = UnloadChecks(ModularPlacement(rule, UNEVEN))
+    first = replace(checks.rule.first_memory, strategy=ScoreMemory(plan={"t/n/1": PlannedNode("spare:1", "t/n/1")}))
+    chosen = [choice("t/n/1", destination="spare:1")]
+    for draw in (0.0, 0.5, 0.9):
+        found = plan_unloads(chosen, checks, modular_context(view, names), first, [(draw, draw)])
+        assert [each.check.destination for each in found.unloads] == ["spare:1"]
 
 
 def test_every_choice_has_its_random_numbers() -> None:

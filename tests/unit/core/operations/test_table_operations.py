@@ -284,11 +284,11 @@ def test_orders_that_the_slot_policy_does_not_look_at_are_told_so() -> None:
 
 def test_policy_that_does_not_say_what_it_looks_at_is_held_to_look_at_nothing() -> None:
     """A policy of somebody's own has to claim that pins count before an operator is told so."""
-    policies = load_slot_policies([ROOT / "examples" / "slot_policies" / "rendezvous.py"])
-    world = World(ClusterPolicy(slot_count=16, slot_policy="rendezvous"), policies)
+    policies = load_slot_policies([ROOT / "examples" / "slot_policies" / "zoned_rendezvous.py"])
+    world = World(ClusterPolicy(slot_count=16, slot_policy="zoned-rendezvous"), policies)
     world.admit(*NODES)
     assert "look at" not in world.ask("set_node", node="n2", weight="2").detail
-    assert world.ask("pin_slots", slots="3", node="n1").detail.endswith("'rendezvous' does not look at pins")
+    assert world.ask("pin_slots", slots="3", node="n1").detail.endswith("'zoned-rendezvous' does not look at pins")
 
 
 def test_change_to_a_slot_policy_says_what_stands_and_will_not_count() -> None:

@@ -134,7 +134,7 @@ def test_a_node_that_starts_serves_what_it_owns_and_takes_what_it_was_given() ->
     assigned = Written(BUNDLE, OwnershipRecord(OwnershipState.ASSIGNING, "a", "b", 7))
     confirmed = Written(BUNDLE, OwnershipRecord(OwnershipState.OWNED, "a", "b", 8, NOW))
     assert node.at_start(assigned, NOW) == (confirmed,)
-    assert Participant("a", OwnershipSettings(confirms_at_start=False)).at_start(assigned, NOW) == ()
+    assert Participant("a", OwnershipSettings(leaves_assigned_at_start=True)).at_start(assigned, NOW) == ()
     assert Participant("b", SETTINGS).at_start(assigned, NOW) == ()
     assert node.at_start(Written(BUNDLE, OwnershipRecord(OwnershipState.RELEASING, "a", "b")), NOW) == ()
 

@@ -1,8 +1,9 @@
-"""A custom slot policy: rendezvous hashing (Thaler and Ravishankar, 1998), "highest random weight".
+"""A custom slot policy: rendezvous hashing (Thaler and Ravishankar, 1998) that spreads a slot's replicas over zones.
 
 Each pair of node and slot has a fixed pseudo-random number; the nodes with the greatest numbers hold the slot. A node
-of weight 3 has three numbers for each slot. A node's numbers do not depend on other nodes, so only slots of nodes that
-join, leave or change their weight move. The number of slots of a node is random; zones and capacities are ignored.
+of weight 3 has three numbers for each slot. A node's numbers do not depend on other nodes, so hardly more than the
+slots of nodes that join, leave or change their weight move. Nodes of zones that already have a replica come last; a
+node without a zone is a zone of its own. The number of slots of a node is random; capacities are ignored.
 """
 
 from collections.abc import Mapping
@@ -13,16 +14,18 @@ from controlplane import ConfigurationError
 from controlplane.slot_policies import OrderKind, PlacementNode, Slot, SlotAnswer, SlotPolicy, SlotRequest
 
 
-class Rendezvous(SlotPolicy):
-    """Rendezvous hashing."""
+class ZonedRendezvous(SlotPolicy):
+    """Rendezvous hashing over zones."""
 
-    name = "rendezvous"
-    supported_orders = frozenset({OrderKind.WEIGHTS})
+    name = "zoned-rendezvous"
+    supported_orders = frozenset({OrderKind.WEIGHTS, OrderKind.ZONES})
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """Refuse every option, because there are none."""
         if options:
-            raise ConfigurationError(f"slot_policy_options: rendezvous has none, and knows no {', '.join(options)}")
+            raise ConfigurationError(
+                f"slot_policy_options: zoned-rendezvous has none, and knows no {', '.join(options)}"
+            )
 
     def plan(self, request: SlotRequest) -> SlotAnswer:
         """Assign every slot to the nodes with the greatest numbers. A leader that still holds its slot stays leader."""
@@ -30,7 +33,8 @@ class Rendezvous(SlotPolicy):
         ready = request.ready
         planned = []
         for slot in request.held:
-            holders = [node.node_id for node in _ranked(slot, request.nodes, unit)[: request.policy.replica_count]]
+            ranked = _spread(_ranked(slot, request.nodes, unit))
+            holders = [node.node_id for node in ranked[: request.policy.replica_count]]
             leader = slot.leader
             if leader not in holders:
                 # A node with the data: one that reports to be ready, else one that held the slot before.
@@ -53,4 +57,11 @@ def _draw(slot: Slot, node: PlacementNode, times: int) -> int:
     return max(int.from_bytes(blake2b(text.encode(), digest_size=8).digest()) for text in texts)
 
 
-SLOT_POLICIES = (Rendezvous(),)
+def _spread(ranked: list[PlacementNode]) -> list[PlacementNode]:
+    """The first node of each zone, then all others, each in their order."""
+    firsts = {node.zone or node.node_id: node for node in reversed(ranked)}
+    first_names = {node.node_id for node in firsts.values()}
+    return sorted(ranked, key=lambda node: node.node_id not in first_names)
+
+
+SLOT_POLICIES = (ZonedRendezvous(),)
