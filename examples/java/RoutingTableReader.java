@@ -24,9 +24,9 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * ("route", key, slot, slot leader and its addresses) and ends.
  *
  * <p>Arguments: bootstrap servers, topic, folder of the schemas, the epoch after which to stop, seconds to wait for it,
- * and keys to route. A last argument {@code -} is no key: standard input then names keys of namespaces in UTF-8, each on
- * a line of its own behind its namespace and a tab. For each it prints a line ("bundle", the bundle's id, its owner and the
- * owner's addresses).
+ * and keys to route. The argument {@code -} is no key: standard input then names keys of namespaces in UTF-8, each on a
+ * line of its own behind its namespace and a tab. For each it prints a line ("bundle", the bundle's id, its owner and
+ * the owner's addresses).
  */
 public final class RoutingTableReader {
     private static final Duration POLL = Duration.ofMillis(100);
