@@ -1,3 +1,5 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -22,7 +24,9 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * ("route", key, slot, slot leader and its addresses) and ends.
  *
  * <p>Arguments: bootstrap servers, topic, folder of the schemas, the epoch after which to stop, seconds to wait for it,
- * and keys to route.
+ * and keys to route. The argument {@code -} is no key: standard input then names keys of namespaces in UTF-8, each on a
+ * line of its own behind its namespace and a tab. For each it prints a line ("bundle", the bundle's id, its owner and
+ * the owner's addresses).
  */
 public final class RoutingTableReader {
     private static final Duration POLL = Duration.ofMillis(100);
@@ -47,7 +51,11 @@ public final class RoutingTableReader {
             RoutingTableReader reader = new RoutingTableReader(consumer, arguments[1], new TableReplica(records));
             reader.follow(Long.parseLong(arguments[3]), Duration.ofSeconds(Long.parseLong(arguments[4])));
             for (String key : keys) {
-                System.out.println(routeOf(reader.replica.inUse(), key));
+                if (key.equals("-")) {
+                    routeLines(reader.replica.inUse());
+                } else {
+                    System.out.println(routeOf(reader.replica.inUse(), key));
+                }
             }
         }
     }
@@ -109,6 +117,24 @@ public final class RoutingTableReader {
         return leader == null
                 ? "route " + key + " " + slot + " nobody"
                 : "route " + key + " " + slot + " " + leader + " " + table.addressesOf(leader);
+    }
+
+    private static void routeLines(RoutingTable table) throws Exception {
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] parts = line.split("\t", 2); // a namespace holds no tab, a key may
+            if (parts.length < 2) {
+                throw new IllegalArgumentException("no tab between namespace and key: " + line);
+            }
+            System.out.println(bundleRouteOf(table, parts[0], parts[1]));
+        }
+    }
+
+    private static String bundleRouteOf(RoutingTable table, String namespace, String key)
+            throws RoutingTable.Unroutable {
+        String bundle = table.bundleOf(namespace, key);
+        String owner = table.ownerOf(bundle);
+        return "bundle " + bundle + " " + (owner == null ? "nobody" : owner + " " + table.addressesOf(owner));
     }
 
     private static String hashOfSlots(RoutingTable table) throws Exception {

@@ -4,8 +4,6 @@ Controllers and nodes are processes as users start them, and the gate is fed by 
 """
 
 import random
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -19,6 +17,7 @@ from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.ports import RawRecord
 from tests.conformance.__main__ import main as compare
 from tests.conformance.record import main as record
+from tests.helpers.node_processes import NodeProcesses
 from tests.helpers.real_cluster import RealCluster
 from tests.helpers.sofa_replay import assert_nothing_was_missed, assert_published_is_the_runners
 from tests.helpers.sources import everything_in
@@ -26,37 +25,6 @@ from tests.helpers.sources import everything_in
 NAMES = tuple(f"10.0.0.{number}" for number in (1, 12, 2, 13, 24))
 SLOT_COUNT = 32
 SEED = 6
-
-
-class Fleet:
-    """Plain nodes: ``controlplane node run``."""
-
-    def __init__(self, cluster: RealCluster) -> None:
-        """Nobody runs."""
-        self._cluster = cluster
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, name: str) -> None:
-        """A process of that name."""
-        command = [
-            *(sys.executable, "-m", "controlplane.cli", "--cluster", self._cluster.cluster.name),
-            *("--bootstrap-servers", self._cluster.kafka.bootstrap_servers, "node", "run", "--node-id", name),
-        ]
-        with self._cluster.log_of(name).open("ab") as output:
-            self.processes[name] = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
-            )
-
-    def kill(self, name: str) -> None:
-        """SIGKILL."""
-        process = self.processes.pop(name)
-        process.kill()
-        process.wait(10)
-
-    def end(self) -> None:
-        """Kill everybody."""
-        for name in list(self.processes):
-            self.kill(name)
 
 
 @pytest.mark.slow
@@ -73,19 +41,18 @@ def test_every_published_table_is_the_arrangers(
     chosen = random.Random(SEED)
     policy = ("--policy", "slot_policy=sofa", "--policy", f"slot_count={SLOT_COUNT}")
     with RealCluster(cluster_name, kafka_broker.bootstrap_servers, valkey_server.redis_url, tmp_path) as cluster:
-        fleet = Fleet(cluster)
-        try:
+        with NodeProcesses(cluster) as nodes:
             for controller_id in ("c1", "c2"):
                 cluster.start_controller(controller_id, *policy)
             waiting = list(NAMES)
             for step in range(7):
-                if len(fleet.processes) < 3 or (waiting and chosen.random() < 0.5):
+                if len(nodes.running) < 3 or (waiting and chosen.random() < 0.5):
                     name = waiting.pop(0)
-                    fleet.start(name)
+                    nodes.start(name)
                     cluster.wait_until(partial(_holds, cluster, name), f"{name} holds slots")
                 else:
-                    name = chosen.choice(sorted(fleet.processes))
-                    fleet.kill(name)
+                    name = chosen.choice(sorted(nodes.running))
+                    nodes.kill(name)
                     waiting.append(name)
                     cluster.wait_until(partial(_holds_nothing, cluster, name), f"{name} holds nothing")
                 if step == 3:
@@ -93,8 +60,6 @@ def test_every_published_table_is_the_arrangers(
                 time.sleep(chosen.uniform(1, 6))
             cluster.wait_until(lambda: _is_balanced(cluster), "balanced")
             time.sleep(3)
-        finally:
-            fleet.end()
         decisions, tables = cluster.decisions(), cluster.tables()
         heartbeats = _heartbeats(cluster)
         cluster.assert_log_is_whole()

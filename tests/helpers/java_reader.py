@@ -29,12 +29,16 @@ class JavaReader:
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
-    def run(self, name: str, arguments: Sequence[str], within_s: int) -> subprocess.CompletedProcess[str]:
-        """The output and the exit status of a main class for these arguments."""
-        return self._call(["-cp", self._class_path, name], arguments, within_s)
+    def run(
+        self, name: str, arguments: Sequence[str], within_s: int, given: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        """The output and the exit status of a main class for these arguments and this standard input."""
+        return self._call(["-cp", self._class_path, name], arguments, within_s, given)
 
     def _call(
-        self, options: Sequence[str], arguments: Sequence[str], within_s: int
+        self, options: Sequence[str], arguments: Sequence[str], within_s: int, given: str = ""
     ) -> subprocess.CompletedProcess[str]:
         command = [self._java, *options, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=within_s, check=False)
+        return subprocess.run(
+            command, input=given, capture_output=True, encoding="utf-8", timeout=within_s, check=False
+        )
