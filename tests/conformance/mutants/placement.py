@@ -1,0 +1,446 @@
+"""Bugs in the rules that choose a bundle's node: strategies, filters, assignment."""
+
+from typing import Final
+
+from tests.conformance.mutants.mutant import Mutant
+
+_CONTRACT: Final = "bundles/placement/contract.py"
+_FILTERS: Final = "bundles/placement/filters.py"
+_CONTEXT: Final = "bundles/placement/context.py"
+_AFFINITY: Final = "bundles/placement/anti_affinity.py"
+_ISOLATION: Final = "bundles/placement/isolation.py"
+_SCOPE: Final = "bundles/placement/unload_scope.py"
+_RATE: Final = "bundles/placement/least_message_rate.py"
+_USAGE: Final = "bundles/placement/least_resource_usage.py"
+_ROBIN: Final = "bundles/placement/round_robin.py"
+_MODULAR: Final = "bundles/placement/modular.py"
+_EXTENSIBLE: Final = "bundles/placement/extensible.py"
+_VERSION: Final = "bundles/placement/version.py"
+_CHECKS: Final = "bundles/placement/shed_checks.py"
+_NAMED: Final = "bundles/placement/affinity.py"
+_FIXED: Final = "bundles/placement/fixed_owner.py"
+
+_TESTS: Final = "unit/core/bundles/placement"
+_FILTER_TESTS: Final = (f"{_TESTS}/test_filters.py",)
+_ISOLATION_TESTS: Final = (f"{_TESTS}/test_isolation.py",)
+_STRATEGY_TESTS: Final = (f"{_TESTS}/test_strategies.py",)
+_MODULAR_TESTS: Final = (f"{_TESTS}/test_modular.py",)
+_EXTENSIBLE_TESTS: Final = (f"{_TESTS}/test_extensible.py",)
+
+MUTANTS: Final = (
+    Mutant(
+        "the nodes with the most are kept instead of those with the least",
+        _CONTRACT,
+        "least = min(measured",
+        "least = max(measured",
+        ("even_bundles",),
+    ),
+    Mutant(
+        "topic count: the modular limit itself is too many",
+        _FILTERS,
+        "if count > self.max_topics or",
+        "if count >= self.max_topics or",
+        ("topic_count_filter",),
+    ),
+    Mutant(
+        "topic count: the extensible limit itself is allowed",
+        _FILTERS,
+        "(self.drops_at_limit and count == self.max_topics)",
+        "False",
+        (),
+        (*_FILTER_TESTS, *_EXTENSIBLE_TESTS),
+    ),
+    Mutant(
+        "topic count: nobody is left if every node has too many",
+        _FILTERS,
+        "if not kept and self.keeps_all_if_none:",
+        "if False:",
+        ("topic_count_filter",),
+    ),
+    Mutant(
+        "topic count: preallocated topics do not count",
+        _CONTEXT,
+        "return node.load.topic_count + sum(bundle.topic_count for bundle in node.preallocated.values())",
+        "return node.load.topic_count",
+        ("topic_count_filter",),
+    ),
+    Mutant(
+        "load manager: a node of which nothing is known is dropped",
+        _FILTERS,
+        "if found is None or found == self.manager:",
+        "if found == self.manager:",
+        ("assign",),
+        _FILTER_TESTS,
+    ),
+    Mutant(
+        "load manager: nodes with another one are kept",
+        _FILTERS,
+        "if found is None or found == self.manager:",
+        "if True:",
+        ("assign",),
+        _FILTER_TESTS,
+    ),
+    Mutant(
+        "even distribution: namespaces are counted instead of bundles",
+        _FILTERS,
+        "context.served.count(node_id, namespace)",
+        "len(tuple(context.served.namespaces(node_id)))",
+        ("even_bundles",),
+    ),
+    Mutant(
+        "anti-affinity: the modular manager counts bundles",
+        _CONTEXT,
+        "len(group & spaces.keys())",
+        "sum(len(spaces[each]) for each in group & spaces.keys())",
+        ("anti_affinity",),
+    ),
+    Mutant(
+        "anti-affinity: the extensible manager counts a node once",
+        _CONTEXT,
+        "counts[node_id] = counts.get(node_id, 0) + 1",
+        "counts[node_id] = 1",
+        ("anti_affinity_ext",),
+    ),
+    Mutant(
+        "anti-affinity: names of groups are compared with their case",
+        _AFFINITY,
+        "if group == name or _without_case(group) == folded",
+        "if group == name",
+        ("anti_affinity",),
+    ),
+    Mutant(
+        "anti-affinity: domains are never compared",
+        _AFFINITY,
+        "if not self.uses_domains or not domains:",
+        "if True:",
+        ("anti_affinity",),
+    ),
+    Mutant(
+        "anti-affinity: a domain counts as much as its last node",
+        _AFFINITY,
+        "by_domain[domain] = by_domain.get(domain, 0) + counts.get(node_id, 0)",
+        "by_domain[domain] = counts.get(node_id, 0)",
+        ("anti_affinity",),
+    ),
+    Mutant(
+        "anti-affinity: a bundle stays although a node serves nothing of its group",
+        _AFFINITY,
+        "return least == 0 or current_count",
+        "return current_count",
+        ("anti_affinity",),
+        _FILTER_TESTS,
+    ),
+    Mutant(
+        "anti-affinity: a bundle leaves although all nodes serve equally much",
+        _AFFINITY,
+        "current_count > least or",
+        "current_count >= least or",
+        ("anti_affinity",),
+    ),
+    Mutant(
+        "isolation: the beginning of a name is enough",
+        _ISOLATION,
+        "if pattern.fullmatch(name):",
+        "if pattern.match(name):",
+        ("isolation",),
+    ),
+    Mutant(
+        "isolation: secondaries help out at the least number of primaries",
+        _ISOLATION,
+        "return primary_count < self.min_primaries",
+        "return primary_count <= self.min_primaries",
+        ("isolation",),
+    ),
+    Mutant(
+        "isolation: the host ends at the first colon",
+        _ISOLATION,
+        'host, colon, _ = node_id.rpartition(":")',
+        'host, colon, _ = node_id.partition(":")',
+        ("isolation",),
+        _ISOLATION_TESTS,
+    ),
+    Mutant(
+        "isolation: the last policy of a namespace counts",
+        _ISOLATION,
+        "return next(holding, None)",
+        "return [None, *holding][-1]",
+        ("isolation",),
+    ),
+    Mutant(
+        "isolation: reserved nodes serve namespaces without a policy",
+        _ISOLATION,
+        "elif not context.rules.isolation.is_shared(node_id):",
+        "elif False:",
+        ("isolation",),
+    ),
+    Mutant(
+        "isolation: the kind of topics does not count without a policy",
+        _ISOLATION,
+        "if not context.takes(node_id, non_persistent=bundle.has_non_persistent_topic):",
+        "if False:",
+        ("isolation",),
+    ),
+    Mutant(
+        "isolation: other primary nodes unload what changed only",
+        _SCOPE,
+        "other_primaries = old is not None and Counter(old.primary) != Counter(new.primary)",
+        "other_primaries = False",
+        (),
+        _ISOLATION_TESTS,
+    ),
+    Mutant(
+        "isolation: expressions of both policies are unloaded, too",
+        _SCOPE,
+        "if each not in common}",
+        "}",
+        (),
+        _ISOLATION_TESTS,
+    ),
+    Mutant(
+        "least rate: a node at the threshold is overloaded",
+        _RATE,
+        "if usage > self.settings.overloaded_percent / 100.0:",
+        "if usage >= self.settings.overloaded_percent / 100.0:",
+        ("select_least_long_term",),
+        _STRATEGY_TESTS,
+    ),
+    Mutant(
+        "least rate: preallocated bundles do not count",
+        _RATE,
+        "return preallocated + node.averages.long_term.message_rate_per_s",
+        "return node.averages.long_term.message_rate_per_s",
+        ("select_least_long_term",),
+    ),
+    Mutant(
+        "least rate: preallocated bundles are added in another order",
+        _RATE,
+        "for bundle in node.preallocated.values():",
+        "for bundle in reversed(list(node.preallocated.values())):",
+        ("select_least_long_term",),
+        _STRATEGY_TESTS,
+    ),
+    Mutant(
+        "least rate: the short term counts",
+        _RATE,
+        "bundle.averages.long_term.load.message_rate_per_s",
+        "bundle.averages.short_term.load.message_rate_per_s",
+        ("select_least_long_term", "assign"),
+        _STRATEGY_TESTS,
+    ),
+    Mutant(
+        "least usage: a node exactly so far below the mean is not good",
+        _USAGE,
+        "if usage + difference <= mean)",
+        "if usage + difference < mean)",
+        ("least_resource_usage", "ext_least_resource"),
+        _STRATEGY_TESTS,
+    ),
+    Mutant(
+        "least usage: the difference is subtracted from the mean",
+        _USAGE,
+        "if usage + difference <= mean)",
+        "if usage <= mean - difference)",
+        ("least_resource_usage", "ext_least_resource"),
+        _STRATEGY_TESTS,
+    ),
+    Mutant(
+        "least usage: the mean is summed in another order",
+        _USAGE,
+        "for usage in usages.values():",
+        "for usage in reversed(usages.values()):",
+        ("least_resource_usage", "ext_least_resource"),
+        _STRATEGY_TESTS,
+    ),
+    Mutant(
+        "least usage: an idle node keeps its history",
+        _USAGE,
+        "if former is None or not load.bundles or silent:",
+        "if former is None:",
+        ("least_resource_usage",),
+    ),
+    Mutant(
+        "least usage: history and usage change places",
+        _USAGE,
+        "return former * weight + (1 - weight) * usage",
+        "return usage * weight + (1 - weight) * former",
+        ("least_resource_usage",),
+    ),
+    Mutant(
+        "least usage: candidates without a load count in the stored mean",
+        _USAGE,
+        "mean = total / len(usages) if usages else 0.0",
+        "mean = total / len(tuple(candidates)) if usages else 0.0",
+        ("ext_least_resource",),
+    ),
+    Mutant(
+        "round robin: the count never starts again",
+        _ROBIN,
+        "0 if memory.selection_count == _GREATEST_COUNT else memory.selection_count + 1",
+        "memory.selection_count + 1",
+        ("round_robin",),
+    ),
+    Mutant(
+        "round robin: the list is renewed at each selection",
+        _ROBIN,
+        "if len(listed) != len(candidates) or listed[index] not in candidates:",
+        "if True:",
+        ("round_robin",),
+    ),
+    Mutant(
+        "assign: a choice at the threshold is made again",
+        _MODULAR,
+        "return usage if usage > self.settings.overloaded_percent / 100.0 else None",
+        "return usage if usage >= self.settings.overloaded_percent / 100.0 else None",
+        ("assign",),
+        _MODULAR_TESTS,
+    ),
+    Mutant(
+        "assign: the second choice is made among the filtered nodes",
+        _MODULAR,
+        "second, memory = self._pick(bundle, allowed,",
+        "second, memory = self._pick(bundle, candidates,",
+        ("assign",),
+    ),
+    Mutant(
+        "assign: an overloaded choice is not made again",
+        _MODULAR,
+        "if overload is None:",
+        "if True:",
+        ("assign",),
+    ),
+    Mutant(
+        "assign: the system namespace is spread only if asked",
+        _MODULAR,
+        "if settings.distributes_evenly or bundle.namespace == SYSTEM_NAMESPACE:",
+        "if settings.distributes_evenly:",
+        ("assign",),
+        _MODULAR_TESTS,
+    ),
+    Mutant(
+        "assign: even distribution stands before anti-affinity",
+        _MODULAR,
+        "return (*always, EvenDistributionFilter())",
+        "return (always[0], EvenDistributionFilter(), *always[1:])",
+        ("assign",),
+        _MODULAR_TESTS,
+    ),
+    Mutant(
+        "assign: a preallocated bundle is placed again",
+        _MODULAR,
+        "if bundle.bundle_id in preallocated:",
+        "if False:",
+        ("assign",),
+    ),
+    Mutant(
+        "assign: a chosen node's preallocation does not count",
+        _MODULAR,
+        "context = context.with_preallocated(placement.node_id, bundle)",
+        "pass",
+        ("assign",),
+    ),
+    Mutant(
+        "assign: excluded namespaces are placed by the strategy",
+        _MODULAR,
+        "if bundle.namespace in self.settings.excluded_namespaces:",
+        "if False:",
+        ("assign",),
+    ),
+    Mutant(
+        "assign: a filter that fails leaves its candidates",
+        _MODULAR,
+        "steps.append(Filtering(RESTORED, allowed.kept))\n                break",
+        "break",
+        ("assign",),
+        _MODULAR_TESTS,
+    ),
+    Mutant(
+        "assign: a pipeline that leaves nobody is obeyed",
+        _MODULAR,
+        "if not steps[-1].kept:",
+        "if False:",
+        ("assign",),
+        _MODULAR_TESTS,
+    ),
+    Mutant(
+        "version: only nodes with the latest build are kept",
+        _VERSION,
+        "if compare_releases(version, latest) == 0:",
+        "if compare_builds(version, latest) == 0:",
+        ("assign",),
+        _FILTER_TESTS,
+    ),
+    Mutant(
+        "version: numbers are compared as texts",
+        _VERSION,
+        "if _is_number(mine) and _is_number(theirs):",
+        "if False:",
+        ("assign",),
+        _FILTER_TESTS,
+    ),
+    Mutant(
+        "version: a candidate before the release is as good",
+        _VERSION,
+        "return len(second.pre_release) - len(first.pre_release)",
+        "return 0",
+        ("assign",),
+        _FILTER_TESTS,
+    ),
+    Mutant(
+        "extensible: excluded nodes are candidates",
+        _EXTENSIBLE,
+        "for node_id in context.registered if node_id not in excluded)",
+        "for node_id in context.registered)",
+        (),
+        _EXTENSIBLE_TESTS,
+    ),
+    Mutant(
+        "extensible: a request that only reads chooses a node",
+        _EXTENSIBLE,
+        "if read_only:",
+        "if False:",
+        (),
+        _EXTENSIBLE_TESTS,
+    ),
+    Mutant(
+        "extensible: isolation stands before anti-affinity",
+        _EXTENSIBLE,
+        "            AntiAffinityFilter(settings.uses_domains),\n"
+        "            IsolationFilter(settings.skips_names_without_port),\n",
+        "            IsolationFilter(settings.skips_names_without_port),\n"
+        "            AntiAffinityFilter(settings.uses_domains),\n",
+        (),
+        _EXTENSIBLE_TESTS,
+    ),
+    Mutant(
+        "shedding: a bundle leaves for its own node",
+        _CHECKS,
+        "elif placement.node_id == current:",
+        "elif False:",
+        (),
+        _MODULAR_TESTS,
+    ),
+    Mutant(
+        "shedding: a bundle leaves although policies allow no other node",
+        _CHECKS,
+        "if self.settings.asks_policies and",
+        "if False and",
+        (),
+        _MODULAR_TESTS,
+    ),
+    Mutant(
+        "quirk E is gone: a named destination is kept by bundle",
+        _NAMED,
+        "return range_of(bundle_id) if self.keyed_by_range_only else bundle_id",
+        "return bundle_id",
+        (),
+        _MODULAR_TESTS,
+    ),
+    Mutant(
+        "a monitor's namespace belongs to a node that is gone",
+        _FIXED,
+        "if monitor is not None and monitor[1] in registered else None",
+        "if monitor is not None else None",
+        (),
+        _EXTENSIBLE_TESTS,
+    ),
+)
