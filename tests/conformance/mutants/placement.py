@@ -97,8 +97,8 @@ MUTANTS: Final = (
     Mutant(
         "anti-affinity: the extensible manager counts a node once",
         _CONTEXT,
-        "counts[node_id] = counts.get(node_id, 0) + 1",
-        "counts[node_id] = 1",
+        "counts.setdefault(namespace_of(bundle_id), Counter())[node_id] += 1",
+        "counts.setdefault(namespace_of(bundle_id), Counter())[node_id] = 1",
         ("anti_affinity_ext",),
     ),
     Mutant(

@@ -88,7 +88,10 @@ def test_one_reported_bundle_stays() -> None:
         "t/n/busy-0: busy > idle",
         "t/n/busy-1: busy > idle",
     ]
-    assert cycle_skip(view_of({"idle": (0.0, 0, ()), "busy": (0.9, 90, (90,))})) is SkipReason.NO_BUNDLES
+    sole = view_of({"idle": (0.0, 0, ()), "busy": (0.9, 90, (90,))})
+    assert cycle_skip(sole) is SkipReason.NO_BUNDLES
+    first, _ = TransferShedder(AT_ONCE).shed(sole, TransferMemory()).skips
+    assert (first.reason, first.node_id) == (SkipReason.SOLE_BUNDLE, "busy")
     assert cycle_skip(view_of({"idle": (0.0, 0, ()), "busy": (0.9, 90, ())})) is SkipReason.NO_LOAD
 
 
