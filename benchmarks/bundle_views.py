@@ -17,6 +17,7 @@ from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, SmoothedLoad, TransferView
 
 NAMESPACES = 50
+_WIDTH = 16
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def view_of(nodes: int, bundles: int, seed: int) -> LoadView:
     histories: dict[str, BundleHistory] = {}
     views: dict[str, NodeView] = {}
     for node in range(nodes):
-        names = [f"t/n{index % NAMESPACES}/0x{index:08x}_0x{index + 1:08x}" for index in range(node, bundles, nodes)]
+        names = [_bundle_id(index) for index in range(node, bundles, nodes)]
         samples = [_sample(name, drawn) for name in names]
         for each in samples:
             load = message_load(each)
@@ -53,6 +54,10 @@ def view_of(nodes: int, bundles: int, seed: int) -> LoadView:
         load_of_node = measured(load_of_node, Resources(cpu=ResourceUsage(100 * drawn.random(), 100.0)), samples)
         views[name] = NodeView(load_of_node, broker_averages(names, {each: histories[each].averages for each in names}))
     return LoadView(views, histories)
+
+
+def _bundle_id(index: int) -> str:
+    return f"t/n{index % NAMESPACES}/0x{index * _WIDTH:08x}_0x{(index + 1) * _WIDTH:08x}"
 
 
 def _sample(name: str, drawn: random.Random) -> BundleLoad:
