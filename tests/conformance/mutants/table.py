@@ -2,11 +2,13 @@
 
 from typing import Final
 
-from tests.conformance.mutants import loads, ownership, placement, ring, shedding, splits
+from tests.conformance.mutants import filters, loads, ownership, placement, ring, shedding, splits, transfer
 
 MUTANTS: Final = (
     *loads.MUTANTS,
     *shedding.MUTANTS,
+    *transfer.MUTANTS,
+    *filters.MUTANTS,
     *placement.MUTANTS,
     *splits.MUTANTS,
     *ownership.MUTANTS,
