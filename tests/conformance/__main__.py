@@ -24,7 +24,8 @@ def cases(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def _difference(compare: Callable[[dict[str, Any]], str | None], case: dict[str, Any]) -> str | None:
+def difference(compare: Callable[[dict[str, Any]], str | None], case: dict[str, Any]) -> str | None:
+    """How our answer to a case differs from the recorded one; None if it does not."""
     try:
         return compare(case)
     except Exception as error:  # noqa: BLE001 - one case that cannot be run must not hide the others
@@ -40,12 +41,12 @@ def main(arguments: list[str]) -> int:
     passed = failed = 0
     for path in chosen.files:
         for case in cases(path):
-            difference = _difference(RUNNERS[chosen.system], case)
-            if difference is None:
+            found = difference(RUNNERS[chosen.system], case)
+            if found is None:
                 passed += 1
             else:
                 failed += 1
-                print(f"{path.name}: {case.get('id')} {case.get('op')}: {difference}")
+                print(f"{path.name}: {case.get('id')} {case.get('op')}: {found}")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks import recovery
+from tests.conformance.mutants import __main__ as rule_mutants
 from tests.simulation import __main__ as simulation
 from tests.simulation.mutants import __main__ as mutants
 
@@ -34,7 +35,8 @@ def test_a_bug_that_nobody_put_in_is_refused(
 ) -> None:
     """All of none would be found."""
     monkeypatch.setattr(sys, "argv", ["mutants", "--like", "nosuchbug"])
-    _refused(mutants.main, "--like 'nosuchbug': no bug has these words", capsys)
+    for command in (mutants, rule_mutants):
+        _refused(command.main, "--like 'nosuchbug': no bug has these words", capsys)
 
 
 @pytest.mark.parametrize("words", ["--decisions 0", "--decisions -3", "--nodes 1", "--slots none"])

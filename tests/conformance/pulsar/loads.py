@@ -1,6 +1,5 @@
 """Operations of the data model: what a node measures and reports, and what the leader makes of it."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import cycle, islice
@@ -14,7 +13,6 @@ from controlplane.core.bundles.load.averages import (
     TimeAverage,
     broker_averages,
 )
-from controlplane.core.bundles.load.knobs import with_knobs
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, fold
 from controlplane.core.bundles.load.load_order import by_history, by_stats
 from controlplane.core.bundles.load.measured_node import Resources, measured, reported
@@ -28,27 +26,18 @@ from controlplane.core.bundles.load.resource_usage import (
 from controlplane.core.bundles.load.smoothed_node import NO_MEASUREMENT, SmoothingSettings, smoothed
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings, partition_sort, top_bundles
 from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, NodeView
-from controlplane.core.bundles.profile_values import PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
-from controlplane.core.bundles.profiles import compose
 from tests.conformance.pulsar.numbers import number
+from tests.conformance.pulsar.settings import EXTENSIBLE, composed, settings
 from tests.conformance.pulsar.translation import (
+    NOW_MS,
     Document,
     bundle_load,
     history,
+    isolation_policies,
     node_load,
     resource,
     traffic,
 )
-
-MODULAR: Final = compose(PULSAR_4_2_MODULAR)
-EXTENSIBLE: Final = compose(PULSAR_4_2_EXTENSIBLE)
-_NOW_MS: Final = 10**12
-
-
-def knobs(given: Document) -> dict[str, object]:
-    """Recorded knobs; sets are lists there."""
-    conf = given.get("conf", {})
-    return {name: frozenset(value) if isinstance(value, list) else value for name, value in conf.items()}
 
 
 def _resources(given: Document) -> Resources:
@@ -66,7 +55,7 @@ def _sampled(average: TimeAverage) -> list[float]:
 def usage(given: Document) -> Document:
     """ResourceUsage.percentUsage and both maxima of LocalBrokerData."""
     load = node_load(given["broker"])
-    weights = with_knobs(MODULAR.settings(ResourceWeights), knobs(given))
+    weights = settings(ResourceWeights, given)
     named = {"cpu": load.cpu, "mem": load.memory, "dmem": load.direct_memory}
     named |= {"bwin": load.bandwidth_in, "bwout": load.bandwidth_out}
     return {
@@ -103,16 +92,16 @@ def local_update(given: Document) -> list[Document]:
 
 def need_update(given: Document) -> Document:
     """ModularLoadManagerImpl.needBrokerDataUpdate."""
-    settings = with_knobs(MODULAR.settings(ReportSettings), knobs(given))
+    rule = settings(ReportSettings, given)
     last, local = node_load(given["last"]), node_load(given["local"])
-    need = need_report(last, local, given["age_ms"], settings)
+    need = need_report(last, local, given["age_ms"], rule)
     return {
         "need": need.needed,
         "rate_change": need.changes.message_rate,
         "throughput_change": need.changes.throughput,
         "bundles_change": need.changes.bundle_count,
-        "weighted_last": weighted_usage(last, settings.weights),
-        "weighted_local": weighted_usage(local, settings.weights),
+        "weighted_last": weighted_usage(last, rule.weights),
+        "weighted_local": weighted_usage(local, rule.weights),
     }
 
 
@@ -138,7 +127,7 @@ def broker_average(given: Document) -> list[float]:
 
 def fold_steps(given: Document) -> Iterator[LeaderLoads]:
     """What the leader knows after each step."""
-    loads, settings = LeaderLoads(), MODULAR.settings(FoldSettings)
+    loads, rule = LeaderLoads(), settings(FoldSettings, given)
     reports: dict[str, NodeLoad] = {}
     for step in given["steps"]:
         for broker in step.get("brokers", ()):
@@ -150,7 +139,7 @@ def fold_steps(given: Document) -> Iterator[LeaderLoads]:
             loads = loads.preallocated(bundle, name, BundleHistory(UNSEEN_BUNDLE))
         for _ in range(step.get("times", 1)):
             owned = frozenset(step.get("leader_owned", ()))
-            loads = fold(loads, reports, settings, owned_by_leader=owned).loads
+            loads = fold(loads, reports, rule, owned_by_leader=owned).loads
         yield loads
 
 
@@ -174,13 +163,13 @@ def fold_(given: Document) -> list[Document]:
 
 def broker_load_ema(given: Document) -> list[list[float]]:
     """BrokerLoadData.update and clear."""
-    node, settings = NO_MEASUREMENT, with_knobs(EXTENSIBLE.settings(SmoothingSettings), knobs(given))
+    node, rule = NO_MEASUREMENT, settings(SmoothingSettings, given, EXTENSIBLE)
     out = []
     for step in given["steps"]:
         node = (
             NO_MEASUREMENT
             if step.get("clear")
-            else smoothed(node, _resources(step), traffic(step), (0, 0), settings, _NOW_MS)
+            else smoothed(node, _resources(step), traffic(step), (0, 0), rule, NOW_MS)
         )
         out.append([node.greatest_usage, node.smoothed_usage, node.smoothed_bytes_per_s])
     return out
@@ -189,26 +178,25 @@ def broker_load_ema(given: Document) -> list[list[float]]:
 def compare(given: Document) -> list[int]:
     """The compareTo of NamespaceBundleStats and of BundleData."""
     if given["kind"] == "stats":
-        settings = EXTENSIBLE.settings(TopBundlesSettings)
-        return [by_stats([bundle_load("", each) for each in pair], settings.near_ties)(0, 1) for pair in given["pairs"]]
-    near_ties = MODULAR.settings(FoldSettings).near_ties
+        near_ties = settings(TopBundlesSettings, given, EXTENSIBLE).near_ties
+        return [by_stats([bundle_load("", each) for each in pair], near_ties)(0, 1) for pair in given["pairs"]]
+    near_ties = settings(FoldSettings, given).near_ties
     return [by_history([history(each) for each in pair], near_ties)(0, 1) for pair in given["pairs"]]
 
 
 def partition_sort_(given: Document) -> list[str]:
     """TopKBundles.partitionSort over BundleData."""
-    order = by_history([history(each) for each in given["bundles"]], MODULAR.settings(FoldSettings).near_ties)
+    order = by_history([history(each) for each in given["bundles"]], settings(FoldSettings, given).near_ties)
     return [given["bundles"][each]["name"] for each in partition_sort(len(given["bundles"]), given["k"], order)]
 
 
 def topk(given: Document) -> list[str]:
     """TopKBundles.update."""
-    settings = with_knobs(EXTENSIBLE.settings(TopBundlesSettings), knobs(given))
-    patterns = [pattern for policy in given.get("policies") or () for pattern in policy["namespaces"]]
+    policies = isolation_policies(given.get("policies"))
     chosen = top_bundles(
         [bundle_load(name, each) for name, each in given["stats"].items()],
-        replace(settings, max_bundles=given["k"]),
-        is_isolated=lambda namespace: any(re.fullmatch(pattern, namespace) for pattern in patterns),
+        settings(TopBundlesSettings, given, EXTENSIBLE, loadBalancerMaxNumberOfBundlesInBundleLoadReport=given["k"]),
+        is_isolated=lambda namespace: policies.of(namespace) is not None,
         groups=given.get("groups") or {},
     )
     return [each.bundle_id for each in chosen]
@@ -216,8 +204,11 @@ def topk(given: Document) -> list[str]:
 
 def defaults(given: Document) -> Document:
     """ServiceConfiguration's class defaults, of the knobs that are recorded."""
-    del given
-    return {name: _as_recorded(name, value) for name, value in MODULAR.knobs().items() if name not in _NOT_RECORDED}
+    return {
+        name: _as_recorded(name, value)
+        for name, value in composed(given or {}).knobs().items()
+        if name not in _NOT_RECORDED
+    }
 
 
 _NOT_RECORDED: Final = frozenset({"brokerShutdownTimeoutMs", "enablePersistentTopics", "enableNonPersistentTopics"})

@@ -4,18 +4,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-_TEXTS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+TEXTS: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def number(value: float | str) -> float:
     """A recorded number, which may be a text."""
-    return float(_TEXTS[value]) if isinstance(value, str) else value
+    return float(TEXTS[value]) if isinstance(value, str) else value
 
 
 def same(found: Any, expected: Any) -> bool:  # noqa: ANN401 - anything that JSON holds
     """Whether two answers are equal: 3 and 3.0 are, and so are two values that are not a number."""
-    if isinstance(expected, str) and expected in _TEXTS and isinstance(found, float):
-        expected = _TEXTS[expected]
+    if isinstance(expected, str) and expected in TEXTS and isinstance(found, float):
+        expected = TEXTS[expected]
     if isinstance(expected, bool) or isinstance(found, bool):
         return type(expected) is type(found) and bool(expected == found)
     if isinstance(expected, float | int) and isinstance(found, float | int):

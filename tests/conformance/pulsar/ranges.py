@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from controlplane.core.bundles.ranges import Boundaries, HashRange, bundle_hash, equal_boundaries
 from controlplane.errors import ConfigurationError, UnroutableError
+from tests.conformance.pulsar.translation import Document
 
 _NAMESPACE: Final = "t/n"
 
@@ -17,7 +18,7 @@ def _texts(boundaries: Boundaries) -> list[str]:
     return [f"0x{each:08x}" for each in boundaries.bounds]
 
 
-def create_bundles(given: Mapping[str, Any]) -> object:
+def create_bundles(given: Document) -> object:
     """The boundaries of n bundles."""
     try:
         return _texts(equal_boundaries(given["n"]))
@@ -25,7 +26,7 @@ def create_bundles(given: Mapping[str, Any]) -> object:
         return {"error": "RestException"}
 
 
-def find_bundle(given: Mapping[str, Any]) -> object:
+def find_bundle(given: Document) -> object:
     """Hash and range of each topic; the first refused topic is the answer of the whole case."""
     boundaries = _numbers(given["boundaries"])
     try:
@@ -43,7 +44,7 @@ def find_bundle(given: Mapping[str, Any]) -> object:
         return {"error": "IndexOutOfBoundsException"}
 
 
-def bundle_for_hash(given: Mapping[str, Any]) -> object:
+def bundle_for_hash(given: Document) -> object:
     """The range of each hash, or the error."""
     boundaries = _numbers(given["boundaries"])
     return [_range_of_hash(boundaries, hashed) for hashed in given["hashes"]]
@@ -56,7 +57,7 @@ def _range_of_hash(boundaries: Boundaries, hashed: int) -> str:
         return "error:IndexOutOfBoundsException"
 
 
-def split_bundle(given: Mapping[str, Any]) -> object:
+def split_bundle(given: Document) -> object:
     """Boundaries and children after the split."""
     target = HashRange(*given["target"])
     answer: dict[str, object] = {"can_split": target.can_split}

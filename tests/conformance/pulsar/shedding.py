@@ -4,30 +4,25 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, TypeVar
 
-from controlplane.core.bundles.load.knobs import with_knobs
-from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import LoadView
 from controlplane.core.bundles.shedding.contract import Shedder, Shedding, ShedReason, SkipReason
-from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
-from controlplane.core.bundles.shedding.score_pairs import AvgShedder, ScoreSettings
+from controlplane.core.bundles.shedding.overload import OverloadShedder
+from controlplane.core.bundles.shedding.score_pairs import AvgShedder
 from controlplane.core.bundles.shedding.score_plan import ScoreMemory
-from controlplane.core.bundles.shedding.threshold import ThresholdMemory, ThresholdSettings, ThresholdShedder
+from controlplane.core.bundles.shedding.threshold import ThresholdMemory
 from controlplane.core.bundles.shedding.transfer import (
     DEVIATION,
     DEVIATION_AFTER,
     MEAN_LOAD,
     TransferMemory,
-    TransferSettings,
-    TransferShedder,
 )
 from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, TransferView
-from controlplane.core.bundles.shedding.uniform import UniformLoadShedder, UniformSettings
 from tests.conformance.pulsar.numbers import number
-from tests.conformance.pulsar.translation import Document, history, nodes
+from tests.conformance.pulsar.settings import EXTENSIBLE, shedder
+from tests.conformance.pulsar.translation import NOW_MS, Document, history, nodes
 
 M = TypeVar("M")
-_NOW_MS: Final = 10**12
 _REASONS: Final = {ShedReason.OVERLOADED: "Overloaded", ShedReason.UNDERLOADED: "Underloaded"}
 _SKIPS: Final = {
     SkipReason.HIT_COUNT: "HitCount",
@@ -37,21 +32,6 @@ _SKIPS: Final = {
     SkipReason.NO_LOAD: "NoLoadData",
     SkipReason.NO_NODES: "NoBrokers",
 }
-
-
-def weights(conf: Document) -> ResourceWeights:
-    """The resource weights; a bandwidth's misspelt former knob counts where the new one has its default."""
-
-    def bandwidth(direction: str) -> float:
-        new = number(conf.get(f"loadBalancerBandwidth{direction}ResourceWeight", 1.0))
-        return new if new != 1.0 else number(conf.get(f"loadBalancerBandwith{direction}ResourceWeight", 1.0))
-
-    return ResourceWeights(
-        number(conf.get("loadBalancerCPUResourceWeight", 1.0)),
-        number(conf.get("loadBalancerDirectMemoryResourceWeight", 0.0)),
-        bandwidth("In"),
-        bandwidth("Out"),
-    )
 
 
 def views(given: Document) -> Iterator[tuple[LoadView, list[str] | None]]:
@@ -65,64 +45,59 @@ def views(given: Document) -> Iterator[tuple[LoadView, list[str] | None]]:
             yield view, tick.get("active") if call == 0 else None
 
 
-def run(
-    shedder: Shedder[LoadView, M], given: Document, describe: Callable[[LoadView, Shedding[M]], Document]
-) -> Document:
-    """The calls of a shedder one after the other; ``describe`` adds what a rule shows besides its choices."""
-    memory = shedder.first_memory
+def run(rule: Shedder[LoadView, M], given: Document, describe: Callable[[LoadView, Shedding[M]], Document]) -> Document:
+    """The calls of a rule one after the other; ``describe`` adds what a rule shows besides its choices."""
+    memory = rule.first_memory
     calls = []
     for view, active in views(given):
         if active is not None:
-            memory = shedder.retain(memory, frozenset(active))
-        shedding = shedder.shed(view, memory)
+            memory = rule.retain(memory, frozenset(active))
+        shedding = rule.shed(view, memory)
         memory = shedding.memory
         calls.append({"unload": shedding.bundles_by_node(), **describe(view, shedding)})
     return {"calls": calls}
 
 
 def threshold_shed(given: Document) -> Document:
-    """ThresholdShedder, with quirk C."""
-    conf = given.get("conf", {})
-    settings = ThresholdSettings(weights=weights(conf), smooths_again_for_lower_boundary=True)
+    """ThresholdShedder."""
 
     def describe(_view: LoadView, shedding: Shedding[ThresholdMemory]) -> Document:
         return {"ema": shedding.memory.smoothed_usages}
 
-    return run(ThresholdShedder(with_knobs(settings, conf)), given, describe)
+    return run(shedder("ThresholdShedder", given), given, describe)
 
 
 def overload_shed(given: Document) -> Document:
     """OverloadShedder."""
-    conf = given.get("conf", {})
-    shedder = OverloadShedder(with_knobs(OverloadSettings(weights=weights(conf)), conf))
+    rule = shedder("OverloadShedder", given)
+    assert isinstance(rule, OverloadShedder)
 
     def describe(view: LoadView, _shedding: Shedding[None]) -> Document:
-        return {"usage": {name: shedder.usage(node.load) for name, node in view.nodes.items()}}
+        return {"usage": {name: rule.usage(node.load) for name, node in view.nodes.items()}}
 
-    return run(shedder, given, describe)
+    return run(rule, given, describe)
 
 
 def uniform_shed(given: Document) -> Document:
-    """UniformLoadShedder, which counts in 32 bits."""
-    settings = with_knobs(UniformSettings(counts_in_32_bits=True), given.get("conf", {}))
-    return run(UniformLoadShedder(settings), given, lambda _view, _shedding: {})
+    """UniformLoadShedder."""
+    return run(shedder("UniformLoadShedder", given), given, lambda _view, _shedding: {})
 
 
 def avg_shed(given: Document) -> Document:
-    """AvgShedder, with its plan by averages."""
-    conf = given.get("conf", {})
-    shedder = AvgShedder(with_knobs(ScoreSettings(weights=weights(conf), plans_by_averages=True), conf))
+    """AvgShedder, which has to be the placement as well."""
+    rule = shedder("AvgShedder", given, loadBalancerLoadPlacementStrategy="AvgShedder")
+    assert isinstance(rule, AvgShedder)
 
     def describe(view: LoadView, shedding: Shedding[ScoreMemory]) -> Document:
         chosen = {choice.bundle_id for choice in shedding.choices}
         return {
-            "scores": shedder.scores(view),
+            "scores": rule.scores(view),
             "hits_high": shedding.memory.high_hits,
             "hits_low": shedding.memory.low_hits,
-            "plan": {name: planned_node_id(shedder, name, view, shedding.memory) for name in chosen},
+            "plan": {name: planned_node_id(rule, name, view, shedding.memory) for name in chosen},
         }
 
-    return run(shedder, given, describe)
+    return run(rule, given, describe)
 
 
 def planned_node_id(shedder: AvgShedder, bundle_id: str, view: LoadView, memory: ScoreMemory) -> str | None:
@@ -157,7 +132,7 @@ class RecordedChecks:
 
 def _smoothed(given: Document) -> StoredLoad:
     throughput = number(given["ti"]) + number(given["to"])
-    updated_at_ms = _NOW_MS - given.get("age_ms", 0)
+    updated_at_ms = NOW_MS - given.get("age_ms", 0)
     return StoredLoad(number(given["ema"]), 0, number(given["thr_ema"]), throughput, updated_at_ms)
 
 
@@ -170,21 +145,16 @@ def _transfer_view(given: Document, brokers: list[Document]) -> TransferView:
             for each in brokers
             if "top" in each
         },
-        now_ms=_NOW_MS,
+        now_ms=NOW_MS,
         recently_unloaded=frozenset(given.get("recent_bundles", ())),
         checks=RecordedChecks(given) if given.get("policies") else None,
     )
 
 
 def transfer_shed(given: Document) -> Document:
-    """TransferShedder, with its quirks."""
-    conf = dict(given.get("conf", {}))
-    conf["loadBalancerSheddingExcludedNamespaces"] = frozenset(conf.get("loadBalancerSheddingExcludedNamespaces", ()))
-    settings = TransferSettings(
-        counts_swap_gain_in_debug_mode_only=True, swaps_any_bundle=True, pairs_outdated_nodes=True
-    )
-    shedder = TransferShedder(with_knobs(settings, conf))
-    memory, mean, deviation = shedder.first_memory, 0.0, 0.0
+    """TransferShedder."""
+    rule = shedder("TransferShedder", given, EXTENSIBLE)
+    memory, mean, deviation = rule.first_memory, 0.0, 0.0
     calls: list[Document] = []
     brokers: list[Document] = []
     for tick in given["ticks"]:
@@ -195,7 +165,7 @@ def transfer_shed(given: Document) -> Document:
         }
         memory = TransferMemory(memory.condition_hits, rested)
         for _ in range(tick.get("times", 1)):
-            shedding = shedder.shed(view, memory)
+            shedding = rule.shed(view, memory)
             memory, figures = shedding.memory, shedding.figures
             mean, deviation = figures.get(MEAN_LOAD, mean), figures.get(DEVIATION, deviation)
             calls.append(

@@ -1,9 +1,9 @@
 """Recorded answers about splits: the bundles that the leader splits, and the positions of the four algorithms."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from controlplane.core.bundles.load.knobs import with_knobs
 from controlplane.core.bundles.load.split_rule import SplitSettings
 from controlplane.core.bundles.ranges import HashRange
 from controlplane.core.bundles.splitting.algorithms import TrafficSplitSettings
@@ -11,25 +11,28 @@ from controlplane.core.bundles.splitting.contract import SplitRequest
 from controlplane.core.bundles.splitting.leader_task import bundles_to_split
 from controlplane.core.bundles.splitting.lookup import split_algorithms
 from controlplane.errors import ConfigurationError
-from tests.conformance.pulsar.translation import load_view, traffic
+from tests.conformance.pulsar.settings import settings
+from tests.conformance.pulsar.translation import Document, load_view, traffic
+
+_TRAFFIC_LIMITS: Final = {
+    "max_rate": "max_message_rate_per_s",
+    "max_mbytes": "max_bandwidth_mib_per_s",
+    "diff_percent": "excess_threshold_percent",
+}
 
 
-def bundle_split(given: Mapping[str, Any]) -> object:
+def bundle_split(given: Document) -> object:
     """Node by bundle. The recorded class is asked past the guard of its caller, which wants two brokers."""
-    settings = with_knobs(SplitSettings(min_nodes=0), given["conf"])
+    limits = replace(settings(SplitSettings, given), min_nodes=0)
     counts = {namespace: count for namespace, count in given["bundle_counts"].items() if count is not None}
-    chosen = bundles_to_split(load_view(given["brokers"], given["bundles"]), counts, settings)
+    chosen = bundles_to_split(load_view(given["brokers"], given["bundles"]), counts, limits)
     return {"split": {each.bundle.bundle_id: each.bundle.node_id for each in chosen}}
 
 
-def split_boundary(given: Mapping[str, Any]) -> object:
+def split_boundary(given: Document) -> object:
     """The positions; null for none."""
-    traffic_settings = TrafficSplitSettings(
-        max_message_rate_per_s=given.get("max_rate", 0),
-        max_bandwidth_mib_per_s=given.get("max_mbytes", 0),
-        excess_threshold_percent=given.get("diff_percent", 0),
-        accepts_any_rate=True,
-    )
+    limits = {field: given[name] for name, field in _TRAFFIC_LIMITS.items() if name in given}
+    traffic_settings = replace(settings(TrafficSplitSettings, given), **limits)
     stats = given.get("stats") or {}
     request = SplitRequest(
         HashRange(*given["bundle"]),

@@ -1,7 +1,7 @@
 """Recorded inputs as the objects that the rules for bundles take."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from controlplane.core.bundles.load.averages import (
     LONG_TERM_SAMPLES,
@@ -19,10 +19,13 @@ from controlplane.core.bundles.load.view import (
     NodeLoad,
     NodeView,
 )
+from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from tests.conformance.pulsar.numbers import number
 
 Document = Mapping[str, Any]
+NOW_MS: Final = 10**12
+"""A present time; the recorded ones are relative."""
 
 
 def resource(given: Sequence[float | str] | None) -> ResourceUsage:
@@ -104,3 +107,19 @@ def nodes(given: Sequence[Document]) -> dict[str, NodeView]:
 def load_view(brokers: Sequence[Document], bundles: Sequence[Document], recent: Sequence[str] = ()) -> LoadView:
     """A recorded LoadData."""
     return LoadView(nodes(brokers), {each["name"]: history(each) for each in bundles}, frozenset(recent))
+
+
+def isolation_policies(given: Sequence[Document] | None) -> IsolationPolicies:
+    """Recorded policies in their order; null is none."""
+    return IsolationPolicies(
+        tuple(
+            IsolationPolicy(
+                each["name"],
+                tuple(each["namespaces"]),
+                tuple(each["primary"]),
+                tuple(each["secondary"]),
+                int(each.get("min_limit", IsolationPolicy.min_primaries)),
+            )
+            for each in given or ()
+        )
+    )

@@ -1,8 +1,10 @@
 """What filters and strategies read, under the modular and under the extensible load manager."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from controlplane.core.bundles.load.stored_load import StoredLoad
@@ -127,7 +129,7 @@ class RegisteredNode(NamedTuple):
     takes_non_persistent_topics: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ExtensibleContext:
     """The knowledge of a node under the extensible load manager.
 
@@ -167,8 +169,15 @@ class ExtensibleContext:
 
     def group_counts(self, group: AbstractSet[str]) -> Mapping[str, int]:
         """How many bundles of these namespaces the node owns: a namespace with four bundles can count four times."""
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
+        for namespace in group:
+            counts.update(self._owned_by_namespace.get(namespace, {}))
+        return counts
+
+    @cached_property
+    def _owned_by_namespace(self) -> Mapping[str, Mapping[str, int]]:
+        """Namespace -> node -> the number of its bundles: one pass over all bundles for many questions."""
+        counts: dict[str, Counter[str]] = {}
         for bundle_id, node_id in self.owners.items():
-            if namespace_of(bundle_id) in group:
-                counts[node_id] = counts.get(node_id, 0) + 1
+            counts.setdefault(namespace_of(bundle_id), Counter())[node_id] += 1
         return counts

@@ -257,6 +257,11 @@ class Assignment(Generic[M]):
     memory: PlacementMemory[M]
     context: ModularContext
 
+    @property
+    def preallocated_to(self) -> str | None:
+        """The node to which the bundle is preallocated from now on; None if nothing is to be remembered."""
+        return self.node_id if self.source is Source.PLACED else None
+
 
 def assign(
     rule: ModularPlacement[M],
@@ -273,7 +278,7 @@ def assign(
         bundle: the bundle.
         context: the leader's knowledge.
         preallocated: the bundles that nodes were chosen for and that no fold of reports has cleared; the caller adds
-            the bundle if the answer's source is ``PLACED`` and there is a node.
+            the bundle if the answer has a :attr:`Assignment.preallocated_to`.
         memory: the memory after the previous request.
         draws: as in :meth:`ModularPlacement.place`.
     """

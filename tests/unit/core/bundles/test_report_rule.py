@@ -100,6 +100,8 @@ def test_extensible_node_compares_unweighted_usage_and_its_own_time() -> None:
     assert need_smoothed_report(last, local, 2, SETTINGS).reason is ReportReason.CHANGED
     assert need_smoothed_report(last, last, 15 * MINUTE_MS + 1, SETTINGS).reason is ReportReason.UNCHANGED
     assert need_smoothed_report(last, last, 15 * MINUTE_MS + 2, SETTINGS).reason is ReportReason.OLD
+    measured_since = replace(last, updated_at_ms=15 * MINUTE_MS)
+    assert need_smoothed_report(last, measured_since, 15 * MINUTE_MS + 2, SETTINGS).reason is ReportReason.OLD
     assert need_smoothed_report(last, last, 2, SETTINGS, forced=True).reason is ReportReason.FORCED
 
 

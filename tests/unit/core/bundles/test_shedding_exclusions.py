@@ -5,14 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles.load.averages import MessageLoad
+from controlplane.core.bundles.load.averages import BundleAverages, MessageLoad
 from controlplane.core.bundles.load.plausible import Implausible, plausible
-from controlplane.core.bundles.load.view import UNKNOWN_USAGE, NodeView
+from controlplane.core.bundles.load.view import UNKNOWN_USAGE, BundleHistory, NodeView
 from controlplane.core.bundles.names import serves_health_checks
 from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.core.bundles.shedding.contract import Skip, SkipReason
 from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
-from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, without_namespaces
+from controlplane.core.bundles.shedding.sheddable import (
+    SheddableBundles,
+    TrafficBundle,
+    throughput,
+    until_target,
+    without_namespaces,
+)
 from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
 
 
@@ -50,6 +56,20 @@ def test_sheddable_bundles_are_known_rested_and_not_internal() -> None:
     sheddable = SheddableBundles(view_of(bundles=bundles, recent=frozenset({"t/n/recent"})))
     mine = ["t/n/a", "t/n/unknown", "t/n/b", "pulsar/h:1/x", "t/n/recent", "t/n/c", "t/n/a"]
     assert [each.bundle_id for each in sheddable.of(mine, throughput)] == ["t/n/b", "t/n/c", "t/n/a"]
+
+
+def test_short_term_decides_which_bundle_is_the_busiest() -> None:
+    """A bundle that was busy long ago relieves its node of nothing."""
+    averages = BundleAverages(bundle_history(1).averages.short_term, bundle_history(9).averages.long_term)
+    bundles = {"t/n/past": BundleHistory(averages), "t/n/now": bundle_history(5)}
+    sheddable = SheddableBundles(view_of(bundles=bundles))
+    assert [each.bundle_id for each in sheddable.of(bundles, throughput)] == ["t/n/now", "t/n/past"]
+
+
+def test_nothing_is_taken_beyond_a_target_that_is_reached_exactly() -> None:
+    """The first bundle always, the next ones while less than the target is chosen."""
+    bundles = [TrafficBundle(str(amount), bundle_history(amount), amount) for amount in (30.0, 20.0, 10.0)]
+    assert [len(until_target(bundles, target)) for target in (0.0, 30.0, 30.1, 50.0, 50.1, 99.0)] == [1, 1, 2, 2, 3, 3]
 
 
 def test_excluded_namespaces_lose_their_choices_only() -> None:

@@ -106,6 +106,31 @@ def test_lower_boundary_names_the_idle_node() -> None:
     assert choice.evidence[1].measured == pytest.approx(0.16)
 
 
+def test_lower_boundary_itself_is_not_idle() -> None:
+    """50, 50 and 12.5 percent, and 25 points: the third node is at the boundary of 37.5 less 25 percent."""
+    busy = [loaded_node(f"n{index}", 50, traffic(600), f"t/n/{index}", f"t/n/{index}b") for index in range(2)]
+    shedder = ThresholdShedder(ThresholdSettings(25, lower_boundary_enabled=True))
+    for percent, chosen in ((12.5, 0), (12.0, 1)):
+        view = view_of(*busy, loaded_node("n2", percent, traffic(0)), bundles=HALVES)
+        assert len(shedder.shed(view, ThresholdMemory()).choices) == chosen
+
+
+def test_target_of_the_minimum_itself_is_shed() -> None:
+    """Only what is below the minimum is too small."""
+    view = view_of(loaded_node("n1", 95, traffic(80), "t/n/0x0_0x1", "t/n/0x1_0x2"), IDLE, bundles=BUNDLES)
+    (choice,) = ThresholdShedder(ThresholdSettings(min_throughput_mib_per_s=1)).shed(view, ThresholdMemory()).choices
+    for least, count in ((choice.target, 1), (math.nextafter(choice.target, math.inf), 0)):
+        settings = ThresholdSettings(min_throughput_mib_per_s=least / MIB)
+        assert len(ThresholdShedder(settings).shed(view, ThresholdMemory()).choices) == count
+
+
+def test_mean_is_summed_in_the_order_of_the_view() -> None:
+    """The last bit of a mean decides at its edge."""
+    nodes = [loaded_node(f"n{percent}", percent, traffic(1)) for percent in (33, 16, 64)]
+    shedding = ThresholdShedder().shed(view_of(*nodes, bundles={}), ThresholdMemory())
+    assert shedding.figures["mean_usage"] == (0.33 + 0.16 + 0.64) / 3 != (0.64 + 0.16 + 0.33) / 3
+
+
 def test_small_target_is_a_skip_with_its_figures() -> None:
     """A node with too little to shed stays as it is, and the skip says how much it was."""
     quiet = loaded_node("n1", 95, traffic(80), "t/n/0x0_0x1", "t/n/0x1_0x2")

@@ -88,7 +88,10 @@ def test_one_reported_bundle_stays() -> None:
         "t/n/busy-0: busy > idle",
         "t/n/busy-1: busy > idle",
     ]
-    assert cycle_skip(view_of({"idle": (0.0, 0, ()), "busy": (0.9, 90, (90,))})) is SkipReason.NO_BUNDLES
+    sole = view_of({"idle": (0.0, 0, ()), "busy": (0.9, 90, (90,))})
+    assert cycle_skip(sole) is SkipReason.NO_BUNDLES
+    first, _ = TransferShedder(AT_ONCE).shed(sole, TransferMemory()).skips
+    assert (first.reason, first.node_id) == (SkipReason.SOLE_BUNDLE, "busy")
     assert cycle_skip(view_of({"idle": (0.0, 0, ()), "busy": (0.9, 90, ())})) is SkipReason.NO_LOAD
 
 
@@ -123,6 +126,9 @@ def test_conditions_are_strict() -> None:
     assert overload(smoothed(0.85, 0), 0.5, 0.25, 0.85) is None
     assert overload(smoothed(0.86, 0), 0.5, 0.25, 0.85) is not None
     assert overload(smoothed(0.86, 0), 0.61, 0.25, 0.85) is None
+    at_target = view_of({"idle": (0.25, 25, ()), "busy": (0.75, 75, (5, 70))})
+    assert cycle_skip(at_target) is SkipReason.HIT_COUNT
+    assert moves(at_target, replace(AT_ONCE, target_deviation=0.24)) == ["t/n/busy-0: busy > idle"]
 
 
 def test_an_underloaded_node_gets_bundles_though_the_deviation_is_small() -> None:
@@ -162,6 +168,12 @@ def test_quirk_d_forgets_what_came_back() -> None:
         for settings in (quirk, replace(quirk, debug_mode=True))
     ]
     assert after[0] != after[1]
+
+
+def test_swap_keeps_both_nodes_below_the_present_throughput() -> None:
+    """Without the 15 that would leave the idle node at 100, 48 come back; with them no others would do."""
+    nodes = {"idle": (0.3, 35, (15, 30, 18)), "busy": (0.9, 100, (80, 90))}
+    assert moves(view_of(nodes)) == ["t/n/idle-1: idle > busy", "t/n/idle-2: idle > busy", "t/n/busy-0: busy > idle"]
 
 
 def test_no_swap_without_transfer() -> None:
@@ -285,6 +297,8 @@ def test_offloading_is_accounted_for_as_in_the_original() -> None:
     assert spread.mean == 0.6
     target = offload_target(smoothed(0.8, 59), smoothed(0.39, 0))
     assert target == 59 * ((0.8 - 0.39) / 2) / 0.8 != 59 * ((0.8 - 0.39) / 2 / 0.8)
+    target = offload_target(smoothed(0.6, 66), smoothed(0.09, 0))
+    assert target == 66 * ((0.6 - 0.09) / 2) / 0.6 != 66 / 0.6 * ((0.6 - 0.09) / 2)
 
 
 def test_sums_have_the_order_of_the_view() -> None:

@@ -47,6 +47,14 @@ def test_thresholds_are_strict() -> None:
     assert chosen(volume_view(4.01e8, 1e8, 2e7, 2e7)) == ["t/n/0", "t/n/1"]
 
 
+def test_difference_is_computed_from_left_to_right() -> None:
+    """The last bit of a percentage decides at its edge; the division comes last."""
+    (choice, *_) = (
+        UniformLoadShedder(UniformSettings(min_messages_per_s=1)).shed(rate_view(1_100, 300, 9, 9), None).choices
+    )
+    assert choice.evidence[0].measured == (1_100 - 300) * 100 / 300 != (1_100 - 300) / 300 * 100
+
+
 def test_message_rates_count_before_throughputs() -> None:
     """If the rates differ too much, throughputs are not looked at, though the rates are too small to move anything."""
     busy = loaded_node("busy", 0, MessageLoad(9e9, 0.0, 100.0, 0.0), "t/n/0", "t/n/1")

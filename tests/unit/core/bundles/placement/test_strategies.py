@@ -123,6 +123,9 @@ def test_node_exactly_so_far_below_the_mean_is_good() -> None:
     # The difference is added to the usage; taken from the mean, 0.11 - 0.1 would be below 0.01.
     rounded = ExtensibleContext({}, {"a": StoredLoad(0.01), "b": StoredLoad(0.21)})
     assert LeastStoredUsage().select(BUNDLE, ("a", "b"), rounded, None).best == ("a",)
+    # The mean of the usages in their order is 0.2; in the reverse order it would be less.
+    in_order = ExtensibleContext({}, {"a": StoredLoad(0.1), "b": StoredLoad(0.1), "c": StoredLoad(0.4)})
+    assert LeastStoredUsage().select(BUNDLE, ("a", "b", "c"), in_order, None).best == ("a", "b")
     more = replace(settings, difference_percent=26)
     assert LeastResourceUsage(more).select(BUNDLE, ("a", "b"), view, {}).best == ("a", "b")
 

@@ -1,0 +1,328 @@
+"""Bugs in the rules of loads: usages, averages, the report rule, the leader's fold, orders and the busiest bundles."""
+
+from typing import Final
+
+from tests.conformance.mutants.mutant import Mutant
+
+_AVERAGES: Final = "bundles/load/averages.py"
+_USAGE: Final = "bundles/load/resource_usage.py"
+_SMOOTHED: Final = "bundles/load/smoothed_node.py"
+_MEASURED: Final = "bundles/load/measured_node.py"
+_REPORT: Final = "bundles/load/report_rule.py"
+_FOLD: Final = "bundles/load/leader_fold.py"
+_ORDER: Final = "bundles/load/load_order.py"
+_TOP: Final = "bundles/load/top_bundles.py"
+
+_REPORT_TESTS: Final = ("unit/core/bundles/test_report_rule.py",)
+_FOLD_TESTS: Final = ("unit/core/bundles/test_leader_fold.py",)
+_ORDER_TESTS: Final = ("unit/core/bundles/test_load_order.py",)
+_OWN_TESTS: Final = ("unit/core/bundles/test_own_loads.py",)
+
+MUTANTS: Final = (
+    Mutant(
+        "an average weighs its history with one sample too many",
+        _AVERAGES,
+        "before = count - 1",
+        "before = count",
+        ("time_average",),
+    ),
+    Mutant(
+        "an average is taken in another order of operations",
+        _AVERAGES,
+        "(before * old_in + new_in) / count",
+        "old_in + (new_in - old_in) / count",
+        ("time_average",),
+    ),
+    Mutant(
+        "the sums of a node's averages are taken in another order",
+        _AVERAGES,
+        "for bundle_id in bundle_ids:",
+        "for bundle_id in reversed(list(bundle_ids)):",
+        ("broker_average",),
+    ),
+    Mutant(
+        "the short term has eleven samples",
+        _AVERAGES,
+        "SHORT_TERM_SAMPLES: Final = 10",
+        "SHORT_TERM_SAMPLES: Final = 11",
+        ("fold",),
+    ),
+    Mutant(
+        "a bundle without a report is taken for idle",
+        _AVERAGES,
+        "UNSEEN_MESSAGE_RATE_PER_S: Final = 50.0",
+        "UNSEEN_MESSAGE_RATE_PER_S: Final = 0.0",
+        ("broker_average",),
+    ),
+    Mutant(
+        "percentages are doubles instead of 32-bit floats",
+        _USAGE,
+        "return ctypes.c_float(value).value",
+        "return value",
+        ("usage",),
+    ),
+    Mutant(
+        "a share becomes a percentage without being rounded to 32 bits",
+        _USAGE,
+        "return _to_float32(share * 100) if",
+        "return share * 100 if",
+        ("usage",),
+    ),
+    Mutant(
+        "a negative limit counts",
+        _USAGE,
+        "if resource.limit > 0 else 0.0",
+        "if resource.limit != 0 else 0.0",
+        ("usage",),
+    ),
+    Mutant(
+        "heap memory counts in the modular usage",
+        _USAGE,
+        "return _greatest(_weighted(node, weights)) / 100",
+        "return _greatest((*_weighted(node, weights), percent_usage(node.memory))) / 100",
+        ("usage",),
+    ),
+    Mutant(
+        "a misspelt weight is never read",
+        _USAGE,
+        "return self.bandwidth_in if self.bandwidth_in != 1 else self.former_bandwidth_in",
+        "return self.bandwidth_in",
+        ("usage",),
+    ),
+    Mutant(
+        "the modular maximum is divided in 64 bits",
+        _USAGE,
+        "return _to_float32(_greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100)",
+        "return _greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100",
+        ("usage",),
+    ),
+    Mutant(
+        "the extensible maximum is divided in 32 bits",
+        _USAGE,
+        "    return _greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100",
+        "    return _to_float32(_greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100)",
+        ("broker_load_ema",),
+    ),
+    Mutant(
+        "a usage that is not a number hides the greater ones",
+        _USAGE,
+        "greatest = max(greatest, value)",
+        "greatest = value if value != value else max(greatest, value)",
+        ("usage",),
+        _OWN_TESTS,
+    ),
+    Mutant(
+        "a node's first measurement is averaged with the assumed full load",
+        _SMOOTHED,
+        "if node.updated_at_ms != 0:",
+        "if True:",
+        ("broker_load_ema",),
+    ),
+    Mutant(
+        "a node's history and its measurement change places",
+        _SMOOTHED,
+        "usage = node.smoothed_usage * weight + (1 - weight) * usage",
+        "usage = usage * weight + (1 - weight) * node.smoothed_usage",
+        ("broker_load_ema",),
+    ),
+    Mutant(
+        "every bundle of a measurement is a gain",
+        _MEASURED,
+        "(each for each in by_id if each not in before)),\n        bundle_losses",
+        "by_id),\n        bundle_losses",
+        ("local_update",),
+    ),
+    Mutant(
+        "the greatest age of a report is the interval itself",
+        _REPORT,
+        "age_ms > settings.max_interval_min",
+        "age_ms >= settings.max_interval_min",
+        ("need_update",),
+        _REPORT_TESTS,
+    ),
+    Mutant(
+        "a change of exactly the threshold is reported",
+        _REPORT,
+        "_greatest_change(changes, settings) > settings.threshold_percent",
+        "_greatest_change(changes, settings) >= settings.threshold_percent",
+        ("need_update",),
+        _REPORT_TESTS,
+    ),
+    Mutant(
+        "a load after none is no change",
+        _REPORT,
+        "return 0.0 if present == 0 else math.inf",
+        "return 0.0",
+        ("need_update",),
+    ),
+    Mutant(
+        "a change is a percentage of the present value",
+        _REPORT,
+        "abs((former - present) / former)",
+        "abs((former - present) / (present or 1))",
+        ("need_update",),
+    ),
+    Mutant(
+        "usages are compared in percent of the former one",
+        _REPORT,
+        "100.0 * abs(usages[0] - usages[1])",
+        "percent_change(*usages)",
+        ("need_update",),
+    ),
+    Mutant(
+        "a forced report is written without a session",
+        _REPORT,
+        "if not connected:",
+        "if not connected and not forced:",
+        (),
+        _REPORT_TESTS,
+    ),
+    Mutant(
+        "the extensible report ages from its measurement",
+        _REPORT,
+        "now_ms - local.reported_at_ms",
+        "now_ms - local.updated_at_ms",
+        (),
+        _REPORT_TESTS,
+    ),
+    Mutant(
+        "quirk A is gone: an unchanged report is sampled once",
+        _FOLD,
+        "if settings.samples_unchanged_reports or before is None",
+        "if before is None",
+        ("fold",),
+    ),
+    Mutant(
+        "quirk B is gone: preallocations of other nodes stay",
+        _FOLD,
+        "ended |= preallocated.keys() - owned_by_leader",
+        "pass",
+        ("fold",),
+    ),
+    Mutant(
+        "a preallocation ends as soon as the bundle has a history",
+        _FOLD,
+        "ended = {each for each in preallocated if each in serves and each in bundles}",
+        "ended = {each for each in preallocated if each in bundles}",
+        ("fold",),
+        _FOLD_TESTS,
+    ),
+    Mutant(
+        "bundles that nobody reports stay known",
+        _FOLD,
+        "else tuple(each for each in bundles if each not in reported)",
+        "else ()",
+        ("fold",),
+    ),
+    Mutant(
+        "preallocations of dead nodes stay",
+        _FOLD,
+        "loads.node_of_preallocated.items() if node not in gone}",
+        "loads.node_of_preallocated.items()}",
+        ("fold",),
+        _FOLD_TESTS,
+    ),
+    Mutant(
+        "a quota counts more than a stored history",
+        _FOLD,
+        "if bundle_id in self.histories:",
+        "if bundle_id in self.histories and bundle_id not in self.quotas:",
+        ("fold",),
+        _FOLD_TESTS,
+    ),
+    Mutant(
+        "as many histories are stored for all nodes as for one",
+        _FOLD,
+        "count = max_bundles_per_node * len(loads.nodes)",
+        "count = max_bundles_per_node",
+        ("fold",),
+        _FOLD_TESTS,
+    ),
+    Mutant(
+        "averages are rounded to the nearest cell",
+        _ORDER,
+        "_truncated(figure / step) for",
+        "_rounded(figure / step) for",
+        ("compare",),
+    ),
+    Mutant(
+        "samples are truncated to a cell",
+        _ORDER,
+        "_rounded(rates[0] / throughput)",
+        "_truncated(rates[0] / throughput)",
+        ("compare",),
+    ),
+    Mutant(
+        "half a cell is rounded down",
+        _ORDER,
+        "value - floor >= 0.5",
+        "value - floor > 0.5",
+        ("compare",),
+        _ORDER_TESTS,
+    ),
+    Mutant(
+        "the long term is compared before the short one",
+        _ORDER,
+        "return _load_figures(history.averages.short_term.load) + _load_figures(history.averages.long_term.load)",
+        "return _load_figures(history.averages.long_term.load) + _load_figures(history.averages.short_term.load)",
+        ("compare",),
+    ),
+    Mutant(
+        "producers do not count in the order of samples",
+        _ORDER,
+        "stats.topic_count + stats.consumer_count + stats.producer_count",
+        "stats.topic_count + stats.consumer_count",
+        ("compare",),
+    ),
+    Mutant(
+        "before the grid, a difference of the threshold itself counts",
+        _ORDER,
+        "if abs(one - other) > most:",
+        "if abs(one - other) >= most:",
+        (),
+        _ORDER_TESTS,
+    ),
+    Mutant(
+        "the busiest bundle is reported first",
+        _TOP,
+        "for position in reversed(order))",
+        "for position in order)",
+        ("topk",),
+    ),
+    Mutant(
+        "idle bundles are reported",
+        _TOP,
+        "(settings.includes_idle_bundles or not idle)",
+        "True",
+        ("topk",),
+    ),
+    Mutant(
+        "bundles with policies are reported",
+        _TOP,
+        "return settings.includes_bundles_with_policies or not has_policies",
+        "return True",
+        ("topk",),
+    ),
+    Mutant(
+        "bundles of the system are reported",
+        _TOP,
+        "return namespace == SYSTEM_NAMESPACE or ",
+        "return ",
+        ("topk",),
+        _ORDER_TESTS,
+    ),
+    Mutant(
+        "the partition stops one element too late",
+        _TOP,
+        "if equal <= count - 1 < greater_end:",
+        "if equal <= count < greater_end:",
+        ("partition_sort", "topk"),
+    ),
+    Mutant(
+        "the partition turns on its first element",
+        _TOP,
+        "pivot = positions[end]",
+        "pivot = positions[start]",
+        ("partition_sort",),
+    ),
+)

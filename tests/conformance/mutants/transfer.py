@@ -1,0 +1,187 @@
+"""Bugs in the transfer of bundles between nodes, the extensible manager's rule."""
+
+from typing import Final
+
+from tests.conformance.mutants.mutant import Mutant
+
+_TRANSFER: Final = "bundles/shedding/transfer.py"
+_EXCHANGE: Final = "bundles/shedding/transfer_pair.py"
+_SPREAD: Final = "bundles/shedding/transfer_spread.py"
+_TRANSFER_TESTS: Final = ("unit/core/bundles/test_transfer_shedder.py",)
+
+MUTANTS: Final = (
+    Mutant(
+        "transfer: the condition holds once too seldom",
+        _TRANSFER,
+        "if hits <= settings.hit_count:",
+        "if hits < settings.hit_count:",
+        ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: the target deviation itself is too much",
+        _TRANSFER,
+        "if self.spread.deviation > target:",
+        "if self.spread.deviation >= target:",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: a sole reported bundle may go",
+        _TRANSFER,
+        "if reported <= 1:",
+        "if reported < 1:",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: one pair more than the greatest number",
+        _TRANSFER,
+        "self._pairs < self._settings.max_pairs",
+        "self._pairs <= self._settings.max_pairs",
+        ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: hits stay after bundles have moved",
+        _TRANSFER,
+        "TransferMemory(0, unloaded)",
+        "TransferMemory(hits, unloaded)",
+        ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: the least loaded node takes from every other",
+        _TRANSFER,
+        "self._least += 1",
+        "self._least += 0",
+        ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: quirk D is gone: a swap's gain always counts",
+        _EXCHANGE,
+        "if self.rules.counts_swap_gain:",
+        "if True:",
+        ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: the last reported bundle goes, too",
+        _EXCHANGE,
+        "if remaining <= 1:",
+        "if remaining < 1:",
+        ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: a bundle that reaches the target exactly needs a swap",
+        _EXCHANGE,
+        "bundle.bytes_per_s > target:",
+        "bundle.bytes_per_s >= target:",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: each swap looks at all bundles again",
+        _EXCHANGE,
+        "found = self._swap(in_exchange,",
+        "found = self._swap(iter(self.view.top_bundles.get(self.idle, ())),",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: a swap may leave the busy node as busy as it was",
+        _EXCHANGE,
+        "_SWAP_SHARE: Final = 0.75",
+        "_SWAP_SHARE: Final = 1.0",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: a swap may not make both nodes equal",
+        _EXCHANGE,
+        "if more <= rest < limit * _SWAP_SHARE:",
+        "if more < rest < limit * _SWAP_SHARE:",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: a swap may bring a node to the limit itself",
+        _EXCHANGE,
+        "if new_rest < limit and new_more < limit:",
+        "if new_rest <= limit and new_more <= limit:",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: bundles with policies move",
+        _EXCHANGE,
+        "if not self.rules.sheds_bundles_with_policies and",
+        "if False and",
+        ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: a load of the greatest age itself is outdated",
+        _SPREAD,
+        "if age_ms > lifetime_s * _MS_PER_S:",
+        "if age_ms >= lifetime_s * _MS_PER_S:",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: a node still cools down after the whole time",
+        _SPREAD,
+        "if elapsed_ms < cool_down_s * _MS_PER_S:",
+        "if elapsed_ms <= cool_down_s * _MS_PER_S:",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: a load of the share of the mean itself is too little",
+        _SPREAD,
+        "if load.usage < mean * share:",
+        "if load.usage <= mean * share:",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: a load at the threshold itself is too much",
+        _SPREAD,
+        "if load.usage > threshold and",
+        "if load.usage >= threshold and",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: the share of the mean is the whole target deviation",
+        _SPREAD,
+        "max(0.0, target_deviation / 2)",
+        "max(0.0, target_deviation)",
+        ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: the loads are summed in another order",
+        _SPREAD,
+        "for usage in usages:",
+        "for usage in sorted(usages):",
+        ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: a variance below 0 counts as positive",
+        _SPREAD,
+        "square_root(square_sum / count - mean * mean)",
+        "square_root(abs(square_sum / count - mean * mean))",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: the target is computed in another order",
+        _SPREAD,
+        "divide(most.bytes_per_s * ((most.usage - least.usage) / 2), most.usage)",
+        "divide(most.bytes_per_s, most.usage) * ((most.usage - least.usage) / 2)",
+        ("transfer_shed",),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: nodes with an outdated load are not paired",
+        _SPREAD,
+        "paired = view.loads if pairs_outdated else fresh",
+        "paired = fresh",
+        ("transfer_shed",),
+    ),
+)
