@@ -13,7 +13,7 @@ from controlplane.core.bundles.profiles import Composition, compose
 from controlplane.core.bundles.rule_registry import Registry, Rule, RuleKind
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import ConfigurationError
-from controlplane.inspection.records import Record, Records
+from controlplane.inspection.records import Record
 
 S = TypeVar("S")
 NO_EFFECT: Final = "no effect here"
@@ -22,7 +22,7 @@ ASSUMED: Final = "assumed"
 GIVEN: Final = "set"
 
 
-def profile_rows() -> Records:
+def profile_rows() -> list[Record]:
     """A row for each profile, with the rules that it chooses."""
     return [
         {"name": name, "based_on": profile.based_on, **_rules(compose(name)), "description": profile.description}
@@ -147,5 +147,5 @@ def _plain(value: object) -> CanonicalValue:
     if isinstance(value, tuple | list):
         return [_plain(each) for each in value]
     if isinstance(value, set | frozenset):
-        return sorted(str(each) for each in value)
+        return list[CanonicalValue](sorted(str(each) for each in value))
     return value if value is None or isinstance(value, str | bool | int | float) else str(value)

@@ -14,6 +14,7 @@ from controlplane.core.bundles.load.knob_texts import knob_kinds, knob_values
 from controlplane.core.bundles.profile_values import KNOBS_WITHOUT_EFFECT, PROFILES
 from controlplane.core.bundles.profiles import compose
 from controlplane.core.bundles.rule_registry import Registry
+from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import ConfigurationError
 from controlplane.inspection import profiles as inspected
 from controlplane.inspection.records import Record, Records
@@ -120,5 +121,5 @@ def _row(record: Record) -> Record:
     return record if record["differs"] else {**record, "base_value": None}
 
 
-def _differing(values: object) -> list[Record]:
+def _differing(values: object) -> list[CanonicalValue]:
     return [each for each in values if each["differs"]] if isinstance(values, list) else []

@@ -51,12 +51,11 @@ def rule_problems(declared: object) -> list[str]:
     if not isinstance(declared, BundleRule):
         shown = declared.__name__ if isinstance(declared, type) else type(declared).__name__
         return [f"{shown} is not a BundleRule; write BundleRule(RuleKind.SHEDDER, {shown})"]
-    if not isinstance(declared.kind, RuleKind):
-        return [f"its kind is {declared.kind!r}, not one of RuleKind"]
-    if not isinstance(declared.rule, type):
-        return [f"its rule is {declared.rule!r}, not a class"]
+    of_fields = _field_problems(declared.kind, declared.rule, declared.manager)
+    if of_fields:
+        return of_fields
     if declared.manager is None and declared.kind in {RuleKind.SHEDDER, RuleKind.PLACEMENT}:
-        return [f"a {declared.kind.value} takes the view of one load manager: name it"]
+        return [f"{declared.rule.__name__}: a {declared.kind.value} takes the view of one load manager; name it"]
     of_settings = [] if declared.settings is None else _settings_problems(declared.settings)
     if of_settings:
         return of_settings
@@ -133,6 +132,16 @@ def _knob_owners(registry: Registry) -> dict[str, str]:
         for knob in own_knobs(part.settings()):
             owners.setdefault(knob, part.settings.__name__)
     return owners
+
+
+def _field_problems(kind: object, rule: object, manager: object) -> list[str]:
+    if not isinstance(kind, RuleKind):
+        return [f"its kind is {kind!r}, not one of RuleKind"]
+    if not isinstance(rule, type):
+        return [f"its rule is {rule!r}, not a class"]
+    if manager is not None and not isinstance(manager, Manager):
+        return [f"the manager of {rule.__name__} is {manager!r}, not one of Manager"]
+    return []
 
 
 def _settings_problems(settings: object) -> list[str]:
