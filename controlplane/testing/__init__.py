@@ -2,10 +2,10 @@
 
 :func:`check_shedder` and :func:`check_placement` hold a rule against what every rule promises, for the views of
 :func:`sample_views`. The other names are internal and may change without notice. They are in-memory counterparts of
-Kafka, the lease store and the lock, and a virtual clock, for the tests and the simulator of this package. They implement the protocols of
-:mod:`controlplane.ports`, and pass the same contract suites as the real adapters (``tests/contracts``). Nothing happens
-by itself and nothing waits: time passes when a test advances the clock, and faults occur when a test requests them. A
-commit whose answer is lost, for example:
+Kafka, the lease store and the lock, and a virtual clock, for the tests and the simulator of this package. They
+implement the protocols of :mod:`controlplane.ports`, and pass the same contract suites as the real adapters
+(``tests/contracts``). Nothing happens by itself and nothing waits: time passes when a test advances the clock, and
+faults occur when a test requests them. A commit whose answer is lost, for example:
 
 >>> from controlplane.config import ClusterConfig
 >>> from controlplane.core.values.identifiers import TopicPartition

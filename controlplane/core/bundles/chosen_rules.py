@@ -22,7 +22,7 @@ class ChosenRules:
         shedder: the rule for shedding.
         placement: the rule for placement.
         node_filters: users' own filters, in the order in which they are asked.
-        split_algorithms: the algorithms that a split may name.
+        split_algorithms: the algorithms that a split may name, by the names in the settings.
     """
 
     shedder: Shedder[Any, Any]
@@ -37,14 +37,16 @@ def chosen_rules(composition: Composition) -> ChosenRules:
     Raises:
         ConfigurationError: a rule is known by name only, or refuses its settings.
     """
-    algorithms = [cast("SplitAlgorithm", composition.make(rule)) for rule in composition.split_rules]
+    namespaces = composition.settings(NamespaceSettings)
+    algorithms = {
+        name: cast("SplitAlgorithm", composition.make(rule))
+        for name, rule in zip(namespaces.split_algorithms, composition.split_rules, strict=True)
+    }
     return ChosenRules(
         cast("Shedder[Any, Any]", composition.make(composition.shedder_rule)),
         cast("PlacementStrategy[Any, Any]", composition.make(composition.placement_rule)),
         tuple(cast("NodeFilter[Any]", composition.make(rule)) for rule in composition.filter_rules),
-        SplitAlgorithms(
-            {each.name: each for each in algorithms}, composition.settings(NamespaceSettings).split_algorithm
-        ),
+        SplitAlgorithms(algorithms, namespaces.split_algorithm),
     )
 
 

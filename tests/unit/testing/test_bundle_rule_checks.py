@@ -1,5 +1,6 @@
 """The promises of rules for bundles: those of the package keep them, and a rule that breaks one is told which."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -108,19 +109,18 @@ class Picks:
     """Selects what it is told to."""
 
     best: tuple[str, ...] | None
-    raises: bool = False
     name: str = "Picks"
-    first_memory: tuple[int, ...] = ()
+    first_memory: int = 0
 
-    def select(self, bundle: object, candidates: Any, view: object, memory: Any) -> Selection[Any]:
+    def select(self, bundle: object, candidates: Sequence[str], view: object, memory: int) -> Selection[int]:
         """The nodes, or all candidates."""
         return Selection(tuple(candidates) if self.best is None else self.best, memory)
 
-    def after_pick(self, bundle: object, node_id: str, view: object, memory: Any) -> Any:
+    def after_pick(self, bundle: object, node_id: str, view: object, memory: int) -> int:
         """The memory."""
         return memory
 
-    def retain(self, memory: Any, active: object) -> Any:
+    def retain(self, memory: int, active: object) -> int:
         """The memory."""
         return memory
 
