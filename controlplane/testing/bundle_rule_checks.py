@@ -77,7 +77,7 @@ def check_placement(strategy: PlacementStrategy[LoadView, Any], views: Iterable[
     for view in sample_views() if views is None else views:
         memory = strategy.first_memory
         for bundle in _bundles(view):
-            for candidates in (tuple(view.nodes), tuple(reversed(view.nodes)), ()):
+            for candidates in (tuple(view.nodes), tuple(view.nodes)[::-1], ()):
                 memory = _check_selection(strategy, bundle, candidates, view, memory)
             try:
                 memory = _check_selection(strategy, bundle, (*view.nodes, _STRANGER), view, memory)

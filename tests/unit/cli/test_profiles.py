@@ -88,6 +88,21 @@ def test_knobs_of_rules_that_are_not_chosen_are_marked(command: RunCommand) -> N
     assert knobs["loadBalancerBrokerThresholdShedderPercentage"]["notes"] == ["of a rule that is not chosen"]
 
 
+def test_a_knob_that_more_than_the_rules_read_is_never_marked(command: RunCommand) -> None:
+    """The selection of nodes compares with the threshold of overload, whichever rules are chosen."""
+    shedder = "loadBalancerLoadSheddingStrategy=UniformLoadShedder"
+    placement = "loadBalancerLoadPlacementStrategy=RoundRobinBrokerSelector"
+    knobs = by_name(shown(command, "pulsar-4.2-modular", "--set", shedder, "--set", placement)["knobs"])
+    assert knobs["loadBalancerBrokerOverloadedThresholdPercentage"]["notes"] == []
+
+
+def test_a_knob_that_is_set_to_the_value_of_the_base_does_not_differ(command: RunCommand) -> None:
+    """It is still shown as set."""
+    given = ("pulsar-4.0-modular", "--set", "loadBalancerHistoryResourcePercentage=0.9")
+    assert shown(command, *given, "--changed")["knobs"] == []
+    assert by_name(shown(command, *given)["knobs"])["loadBalancerHistoryResourcePercentage"]["notes"] == ["set"]
+
+
 def test_knobs_are_set_by_options_and_files(command: RunCommand, tmp_path: Path) -> None:
     """By the type of each; a file has the lines of broker.conf."""
     conf = tmp_path / "broker.conf"
