@@ -220,7 +220,10 @@ def defaults(given: Document) -> Document:
     return {name: _as_recorded(name, value) for name, value in MODULAR.knobs().items() if name not in _NOT_RECORDED}
 
 
-_NOT_RECORDED: Final = frozenset({"brokerShutdownTimeoutMs", "enablePersistentTopics", "enableNonPersistentTopics"})
+_NOT_RECORDED: Final = frozenset(
+    {"brokerShutdownTimeoutMs", "enablePersistentTopics", "enableNonPersistentTopics", "nodeFilters"}
+)
+"""The last one is no knob of Pulsar."""
 
 
 def _as_recorded(name: str, value: object) -> object:
