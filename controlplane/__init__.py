@@ -3,6 +3,7 @@
 The names that programs import are those of this module and of the following ones:
 
 controlplane                a node's agent, a routing client, and every error that they raise
+controlplane.bundle_rules   the names with which users write a rule for bundles
 controlplane.node           the callbacks and values of a node's agent
 controlplane.routing        the answers of a routing client
 controlplane.slot_policies  the names with which users write a slot policy

@@ -1,12 +1,10 @@
 """Loads slot policies from users' own files, beside the built-in ones."""
 
-import importlib.util
-import sys
-import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from controlplane.bootstrap.user_files import run_file
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies, SlotPolicy
 from controlplane.errors import ConfigurationError
@@ -38,7 +36,7 @@ def load_slot_policies(paths: Iterable[Path]) -> SlotPolicies:
 
 
 def _policies_of(path: Path) -> Sequence[SlotPolicy]:
-    listed = getattr(_run(path), ATTRIBUTE, None)
+    listed = getattr(run_file(path, "slot_policy_file"), ATTRIBUTE, None)
     if not isinstance(listed, tuple | list) or not listed:
         raise ConfigurationError(f"{path}: it has no slot policies; end it with {ATTRIBUTE} = (MyPolicy(),)")
     for index, policy in enumerate(listed):
@@ -46,22 +44,6 @@ def _policies_of(path: Path) -> Sequence[SlotPolicy]:
         if problems:
             raise ConfigurationError(f"{path}: {ATTRIBUTE}[{index}] is not a slot policy: {'; '.join(problems)}")
     return listed
-
-
-def _run(path: Path) -> object:
-    name = f"slot_policy_file {path.resolve().with_suffix('')}".replace(".", "_")
-    spec = importlib.util.spec_from_file_location(name, path) if path.suffix == ".py" and path.is_file() else None
-    if spec is None or spec.loader is None:
-        raise ConfigurationError(f"{path}: there is no such Python file (its name has to end with .py)")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # a dataclass looks its own module up there
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
-        place = f", line {lines[-1]}" if lines else ""
-        raise ConfigurationError(f"{path}{place}: {type(error).__name__}: {error}") from error
-    return module
 
 
 def _problems(policy: object) -> list[str]:

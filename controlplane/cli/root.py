@@ -30,6 +30,7 @@ from controlplane.cli.nodes.node import node
 from controlplane.cli.pipeline.commands import pipeline
 from controlplane.cli.pipeline.sql import sql
 from controlplane.cli.policy.commands import policy
+from controlplane.cli.profiles.commands import profiles
 from controlplane.cli.table.commands import table
 from controlplane.codec.framing import framing_with
 from controlplane.config import ClusterConfig
@@ -247,6 +248,7 @@ for _command in (
     nodes,
     pipeline,
     policy,
+    profiles,
     ring,
     snapshot,
     sql,

@@ -1,10 +1,11 @@
-"""A control plane in the process of a test: :class:`MemoryCluster`, for the tests of services that use this package.
+"""For tests: a control plane in their process, :class:`MemoryCluster`, and checks of users' own rules for bundles.
 
-The other names are internal and may change without notice. They are in-memory counterparts of Kafka, the lease store
-and the lock, and a virtual clock, for the tests and the simulator of this package. They implement the protocols of
-:mod:`controlplane.ports`, and pass the same contract suites as the real adapters (``tests/contracts``). Nothing happens
-by itself and nothing waits: time passes when a test advances the clock, and faults occur when a test requests them. A
-commit whose answer is lost, for example:
+:func:`check_shedder` and :func:`check_placement` hold a rule against what every rule promises, for the views of
+:func:`sample_views`. The other names are internal and may change without notice. They are in-memory counterparts of
+Kafka, the lease store and the lock, and a virtual clock, for the tests and the simulator of this package. They
+implement the protocols of :mod:`controlplane.ports`, and pass the same contract suites as the real adapters
+(``tests/contracts``). Nothing happens by itself and nothing waits: time passes when a test advances the clock, and
+faults occur when a test requests them. A commit whose answer is lost, for example:
 
 >>> from controlplane.config import ClusterConfig
 >>> from controlplane.core.values.identifiers import TopicPartition
@@ -26,6 +27,7 @@ commit whose answer is lost, for example:
 from typing import TYPE_CHECKING
 
 from controlplane.errors import MissingExtraError
+from controlplane.testing.bundle_rule_checks import check_placement, check_shedder, sample_views
 from controlplane.testing.memory_broker import CommitFault as CommitFault
 from controlplane.testing.memory_broker import MemoryBroker as MemoryBroker
 from controlplane.testing.memory_lease import MemoryLeaseServer as MemoryLeaseServer
@@ -40,7 +42,8 @@ from controlplane.testing.virtual_clock import VirtualClock as VirtualClock
 if TYPE_CHECKING:
     from controlplane.testing.memory_cluster import MemoryCluster
 
-__all__ = ["MemoryCluster"]  # the public name; the others are internal
+# The public names; the others are internal.
+__all__ = ["MemoryCluster", "check_placement", "check_shedder", "sample_views"]
 
 if not TYPE_CHECKING:  # a type checker that saw this function would accept every name
 

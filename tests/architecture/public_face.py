@@ -8,6 +8,7 @@ from pathlib import Path
 
 PUBLIC_MODULES = (
     "controlplane",
+    "controlplane.bundle_rules",
     "controlplane.node",
     "controlplane.routing",
     "controlplane.slot_policies",

@@ -1,4 +1,4 @@
-"""Users import five modules and nothing else, and these are cheap to import and whole in the base install."""
+"""Users import six modules and nothing else, and these are cheap to import and whole in the base install."""
 
 import subprocess
 import sys
@@ -18,7 +18,9 @@ def test_examples_and_pages_import_public_names_only() -> None:
     assert {name.partition(",")[0] for name in code} >= {
         "README.md",
         "docs/how-to/test-your-service.md",
+        "docs/how-to/write-a-bundle-rule.md",
         "docs/how-to/write-a-slot-policy.md",
+        "examples/bundle_rules/busiest_first.py",
         "examples/kv/node.py",
         "examples/slot_policies/zoned_rendezvous.py",
     }
@@ -87,7 +89,7 @@ def test_a_name_that_is_not_there_is_an_ordinary_mistake(module: str) -> None:
     assert _run(program) == f"{module}\n"
 
 
-@pytest.mark.parametrize("module", ["controlplane", "controlplane.slot_policies"])
+@pytest.mark.parametrize("module", ["controlplane", "controlplane.bundle_rules", "controlplane.slot_policies"])
 def test_errors_and_policies_are_imported_without_libraries(module: str) -> None:
     """Every module of ours imports ``controlplane`` first; a policy file is read at each command that names it."""
     program = f"import sys, {module}; print(sorted({set(LOADED_LATE)} & sys.modules.keys()))"

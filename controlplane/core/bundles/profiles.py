@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar, cast
 
 from controlplane.core.bundles.load.knobs import values_of_knobs, with_knobs
-from controlplane.core.bundles.load.manager_settings import ManagerSettings
+from controlplane.core.bundles.load.manager_settings import ManagerSettings, NamespaceSettings
 from controlplane.core.bundles.profile_values import KNOBS_WITHOUT_EFFECT, PARTS, PROFILES, Profile
 from controlplane.core.bundles.pulsar_rules import PULSAR_RULES
-from controlplane.core.bundles.rule_registry import Manager, Registry, Rule, manager_named
+from controlplane.core.bundles.rule_registry import Manager, Registry, Rule, RuleKind, manager_named
+from controlplane.core.bundles.splitting.rules import SPLIT_RULES
 from controlplane.errors import ConfigurationError
 
 S = TypeVar("S")
 
-REGISTRY: Final = Registry(PULSAR_RULES, PARTS)
+REGISTRY: Final = Registry((*PULSAR_RULES, *SPLIT_RULES), PARTS)
 """Pulsar's rules, and the settings that profiles set."""
 
 
@@ -32,6 +33,8 @@ class Composition:
         shedder_rule, placement_rule: the chosen rules, by name.
         by_class: the settings by their class, in the order of the registry's parts.
         ineffective: the values of :data:`KNOBS_WITHOUT_EFFECT`.
+        filter_rules: users' own filters of nodes, in the order in which they are asked.
+        split_rules: the split algorithms that a split may name.
     """
 
     profile: Profile
@@ -40,6 +43,8 @@ class Composition:
     placement_rule: Rule
     by_class: Mapping[type, object]
     ineffective: Mapping[str, object] = field(default_factory=dict)
+    filter_rules: tuple[Rule, ...] = ()
+    split_rules: tuple[Rule, ...] = ()
 
     def settings(self, kind: type[S]) -> S:
         """The settings of a class.
@@ -108,7 +113,10 @@ def compose(name: str, knobs: Mapping[str, object] | None = None, registry: Regi
     manager = manager_named(chosen.manager)
     shedder, placement = registry.pair(chosen.shedder, chosen.placement, manager)
     ineffective = {knob: given.get(knob, default) for knob, default in KNOBS_WITHOUT_EFFECT.items()}
-    return Composition(profile, manager, shedder, placement, by_class, ineffective)
+    filters = registry.listed(RuleKind.FILTER, chosen.node_filters, manager)
+    namespaces = cast("NamespaceSettings", by_class[NamespaceSettings])
+    splits = registry.listed(RuleKind.SPLIT_ALGORITHM, namespaces.split_algorithms, manager)
+    return Composition(profile, manager, shedder, placement, by_class, ineffective, filters, splits)
 
 
 def _lineage(profile: Profile) -> list[str]:

@@ -4,7 +4,7 @@ A profile composes settings and rules from a registry. A rule of another package
 :meth:`Registry.with_rules`, its settings with :meth:`Registry.with_parts`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol, TypeVar
@@ -27,6 +27,8 @@ class RuleKind(Enum):
 
     SHEDDER = "shedder"
     PLACEMENT = "placement"
+    FILTER = "node filter"
+    SPLIT_ALGORITHM = "split algorithm"
 
 
 class SettingsSource(Protocol):
@@ -45,14 +47,14 @@ class Rule:
         kind: what it decides.
         class_name: its full name, that of Pulsar's class for Pulsar's rules. The part after the last dot is enough
             where it is unambiguous.
-        manager: the manager whose view of loads it takes.
+        manager: the manager whose view of loads it takes; None for a rule that serves both.
         make: makes the rule from the composed settings; None for a rule whose name is known only.
         needs_partner: it shares its memory with the rule of the other kind and the same name: both have to be chosen.
     """
 
     kind: RuleKind
     class_name: str
-    manager: Manager
+    manager: Manager | None
     make: Callable[[SettingsSource], object] | None = None
     needs_partner: bool = False
 
@@ -60,6 +62,10 @@ class Rule:
     def short_name(self) -> str:
         """The name without its package."""
         return self.class_name.rpartition(".")[2]
+
+    def serves(self, manager: Manager) -> bool:
+        """Whether the rule decides under a manager."""
+        return self.manager in (None, manager)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +105,27 @@ class Registry:
             ConfigurationError: no rule of the manager has the name. Nothing is chosen in its place.
         """
         named = [rule for rule in self.rules if rule.kind is kind and name in {rule.class_name, rule.short_name}]
-        fitting = [rule for rule in named if rule.manager is manager]
+        fitting = [rule for rule in named if rule.serves(manager)]
         if fitting:
             return fitting[0]
-        known = ", ".join(
-            sorted(rule.short_name for rule in self.rules if (rule.kind, rule.manager) == (kind, manager))
-        )
+        known = ", ".join(sorted(rule.short_name for rule in self.rules if rule.kind is kind and rule.serves(manager)))
         problem = "belongs to the other load manager" if named else "is unknown"
         message = f"{kind.value} {name!r} {problem}; {_short(manager)} has {known or 'none'}"
         raise ConfigurationError(message)
+
+    def listed(self, kind: RuleKind, names: Iterable[str], manager: Manager) -> tuple[Rule, ...]:
+        """The rules with these names, in their order.
+
+        Raises:
+            ConfigurationError: a name is unknown, or names the same rule as an earlier one.
+        """
+        rules: list[Rule] = []
+        for name in names:
+            rule = self.rule(kind, name, manager)
+            if rule in rules:
+                raise ConfigurationError(f"{kind.value} {name!r} is named twice")
+            rules.append(rule)
+        return tuple(rules)
 
     def pair(self, shedder: str, placement: str, manager: Manager) -> tuple[Rule, Rule]:
         """The rules for shedding and for placement.

@@ -211,7 +211,10 @@ def defaults(given: Document) -> Document:
     }
 
 
-_NOT_RECORDED: Final = frozenset({"brokerShutdownTimeoutMs", "enablePersistentTopics", "enableNonPersistentTopics"})
+_NOT_RECORDED: Final = frozenset(
+    {"brokerShutdownTimeoutMs", "enablePersistentTopics", "enableNonPersistentTopics", "nodeFilters"}
+)
+"""The last one is no knob of Pulsar."""
 
 
 def _as_recorded(name: str, value: object) -> object:

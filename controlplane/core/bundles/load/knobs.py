@@ -49,6 +49,6 @@ def with_knobs(settings: S, values: Mapping[str, object]) -> S:
             given[each.name] = with_knobs(value, values)
     try:
         return replace(settings, **given)  # type: ignore[type-var]  # every settings class is a dataclass
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         message = f"{type(settings).__name__} does not take {given}: {error}"
         raise ConfigurationError(message) from error

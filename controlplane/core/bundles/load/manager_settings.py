@@ -30,6 +30,7 @@ class ManagerSettings:
         manager: class name of the load manager.
         shedder: class name of the rule for shedding.
         placement: class name of the rule for placement.
+        node_filters: names of users' own filters of nodes, in the order in which they are asked, after Pulsar's.
         is_enabled: the leader's tasks run.
         sheds: the leader sheds bundles.
         serves_persistent_topics, serves_non_persistent_topics: what a node takes.
@@ -38,6 +39,7 @@ class ManagerSettings:
     manager: str = knob("loadManagerClassName", MODULAR_MANAGER)
     shedder: str = knob("loadBalancerLoadSheddingStrategy", f"{_IMPLEMENTATIONS}.ThresholdShedder")
     placement: str = knob("loadBalancerLoadPlacementStrategy", f"{_IMPLEMENTATIONS}.LeastLongTermMessageRate")
+    node_filters: tuple[str, ...] = knob("nodeFilters", ())
     is_enabled: bool = knob("loadBalancerEnabled", default=True)
     sheds: bool = knob("loadBalancerSheddingEnabled", default=True)
     serves_persistent_topics: bool = knob("enablePersistentTopics", default=True)
@@ -151,15 +153,14 @@ class NamespaceSettings:
     name_part_counts: tuple[int, ...] = ANY_FORM
 
     def __post_init__(self) -> None:
-        """Refuse an algorithm that nobody knows.
+        """Refuse a default that no split may name. Whether the algorithms exist is known to the registry of rules.
 
         Raises:
-            ConfigurationError: an algorithm is unknown, or the default is not among the supported ones.
+            ConfigurationError: the default is not among the supported algorithms.
         """
-        unknown = [each for each in self.split_algorithms if each not in SPLIT_ALGORITHMS]
-        if unknown or self.split_algorithm not in self.split_algorithms:
+        if self.split_algorithm not in self.split_algorithms:
             message = (
-                f"unknown split algorithm {(*unknown, self.split_algorithm)[0]!r}: it has to be one of "
-                f"{', '.join(SPLIT_ALGORITHMS)}, and the default has to be a supported one"
+                f"the default split algorithm {self.split_algorithm!r} is not among the supported ones: "
+                f"{', '.join(self.split_algorithms) or 'there are none'}"
             )
             raise ConfigurationError(message)

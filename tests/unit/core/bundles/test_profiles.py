@@ -124,7 +124,22 @@ def test_profiles_differ_where_the_versions_do() -> None:
         (PULSAR_4_2_EXTENSIBLE, {SHEDDER: "ThresholdShedder"}, "belongs to the other load manager"),
         (OWN, {"loadManagerClassName": "SimpleLoadManagerImpl"}, "'SimpleLoadManagerImpl' is unknown or not offered"),
         (OWN, {"loadManagerClassName": "ExtensibleLoadManagerImpl"}, "belongs to the other load manager"),
-        (OWN, {"defaultNamespaceBundleSplitAlgorithm": "halves"}, "unknown split algorithm 'halves'"),
+        (
+            OWN,
+            {"defaultNamespaceBundleSplitAlgorithm": "halves"},
+            "the default split algorithm 'halves' is not among the supported ones: range_equally_divide, topic_count",
+        ),
+        (
+            OWN,
+            {"supportedNamespaceBundleSplitAlgorithms": ("range_equally_divide", "halves")},
+            "split algorithm 'halves' is unknown; ModularLoadManagerImpl has flow_or_qps_equally_divide, range_",
+        ),
+        (
+            OWN,
+            {"supportedNamespaceBundleSplitAlgorithms": ("range_equally_divide",) * 2},
+            "split algorithm 'range_equally_divide' is named twice",
+        ),
+        (OWN, {"nodeFilters": ("Mine",)}, "node filter 'Mine' is unknown; ModularLoadManagerImpl has none"),
         (OWN, {"loadBalancerSheddingIntervalMinutes": 0}, "periods have to be greater than 0"),
         (OWN, {"loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 29}, "in flight"),
     ],

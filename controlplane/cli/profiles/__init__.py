@@ -1,0 +1,1 @@
+"""``controlplane profiles``: the settings of the rules for bundles."""
