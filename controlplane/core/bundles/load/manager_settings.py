@@ -12,6 +12,12 @@ from controlplane.errors import ConfigurationError
 
 _IMPLEMENTATIONS: Final = "org.apache.pulsar.broker.loadbalance.impl"
 _CHANNEL: Final = "org.apache.pulsar.broker.loadbalance.extensions.channel"
+TABLE_VIEWS: Final = (
+    f"{_CHANNEL}.ServiceUnitStateTableViewImpl",
+    f"{_CHANNEL}.ServiceUnitStateMetadataStoreTableViewImpl",
+)
+TOPIC_ASSIGNMENT: Final = "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
+NO_SYNCER: Final = "None"
 RANGE_EQUALLY_DIVIDE: Final = "range_equally_divide"
 SPLIT_ALGORITHMS: Final = (
     RANGE_EQUALLY_DIVIDE,
@@ -29,9 +35,10 @@ class ManagerSettings:
         manager: class name of the load manager.
         shedder: class name of the rule for shedding.
         placement: class name of the rule for placement.
-        is_enabled: the leader's tasks run.
-        sheds: the leader sheds bundles.
-        serves_persistent_topics, serves_non_persistent_topics: what a node takes.
+        is_enabled: whether the leader's tasks run.
+        sheds: whether the leader sheds bundles.
+        serves_persistent_topics: whether a node takes persistent topics.
+        serves_non_persistent_topics: whether a node takes non-persistent topics.
     """
 
     manager: str = knob("loadManagerClassName", MODULAR_MANAGER)
@@ -48,13 +55,13 @@ class TaskPeriods:
     """How often the tasks of nodes and of the leader run, and how long their results count.
 
     Attributes:
-        host_usage_min: nodes measure their machine.
-        stats_s, first_stats_s: nodes measure their bundles; time to the first measurement. The busiest bundles are
-            reported when these change.
-        store_averages_min: the leader stores averages.
-        shed_min: the leader sheds.
+        host_usage_min: period in which nodes measure their machine.
+        stats_s: period in which nodes measure their bundles. The busiest bundles are reported when these change.
+        first_stats_s: time from a node's start to its first measurement of bundles.
+        store_averages_min: period in which the leader stores averages.
+        shed_min: period in which the leader sheds.
         recently_unloaded_min: a bundle that was unloaded is not shed again for so long.
-        split_min: owners look for bundles to split, in the extensible manager.
+        split_min: period in which owners look for bundles to split, in the extensible manager.
     """
 
     host_usage_min: int = knob("loadBalancerHostUsageCheckIntervalMinutes", 1)
@@ -85,14 +92,14 @@ class OwnershipSettings:
         unload_timeout_ms: time for a bundle's former owner to close its topics.
         shutdown_timeout_ms: time for a node to give away all its bundles when it stops.
         session_timeout_ms: a node without contact to the metadata store for so long is dead.
-        operation_timeout_s: time for one operation of that store.
+        operation_timeout_s: time for one operation of the metadata store.
         tombstone_delay_s: a bundle without an owner is forgotten after this time; at least ``in_flight_ms``.
         in_flight_ms: time for a state to be followed by the next one.
         monitor_s: period in which the leader looks for states that are stuck and for owners that are dead.
         max_concurrent_overrides: bundles of a dead owner that get another one at the same time.
         unloads_in_phases: a former owner keeps its connections until the new owner is ready (PIP-307).
         table_view: class name of the store of ownership.
-        table_view_syncer: direction in which two such stores are kept alike; ``None`` for none.
+        table_view_syncer: direction in which two such stores are kept alike; ``None``, for none, is the only one.
     """
 
     unload_timeout_ms: int = knob("namespaceBundleUnloadingTimeoutMs", 60_000)
@@ -104,8 +111,8 @@ class OwnershipSettings:
     monitor_s: int = knob("loadBalancerServiceUnitStateMonitorIntervalInSeconds", 60)
     max_concurrent_overrides: int = knob("loadBalancerServiceUnitStateMaxConcurrentOverrides", 64)
     unloads_in_phases: bool = knob("loadBalancerMultiPhaseBundleUnload", default=True)
-    table_view: str = knob("loadManagerServiceUnitStateTableViewClassName", f"{_CHANNEL}.ServiceUnitStateTableViewImpl")
-    table_view_syncer: str = knob("loadBalancerServiceUnitTableViewSyncer", "None")
+    table_view: str = knob("loadManagerServiceUnitStateTableViewClassName", TABLE_VIEWS[0])
+    table_view_syncer: str = knob("loadBalancerServiceUnitTableViewSyncer", NO_SYNCER)
 
     def __post_init__(self) -> None:
         """Refuse a tombstone that comes before the next state can.
@@ -117,6 +124,12 @@ class OwnershipSettings:
             message = (
                 f"a bundle cannot be forgotten after {self.tombstone_delay_s} s, because its state may be in flight "
                 f"for {self.in_flight_ms} ms"
+            )
+            raise ConfigurationError(message)
+        _require_known(self.table_view, TABLE_VIEWS, "store of ownership")
+        if self.table_view_syncer != NO_SYNCER:
+            message = (
+                f"a syncer of stores of ownership is not offered: take {NO_SYNCER!r}, not {self.table_view_syncer!r}"
             )
             raise ConfigurationError(message)
 
@@ -135,16 +148,16 @@ class NamespaceSettings:
     bundle_count: int = knob("defaultNumberOfNamespaceBundles", 4)
     split_algorithm: str = knob("defaultNamespaceBundleSplitAlgorithm", RANGE_EQUALLY_DIVIDE)
     split_algorithms: tuple[str, ...] = knob("supportedNamespaceBundleSplitAlgorithms", SPLIT_ALGORITHMS)
-    topic_assignment: str = knob(
-        "topicBundleAssignmentStrategy", "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
-    )
+    topic_assignment: str = knob("topicBundleAssignmentStrategy", TOPIC_ASSIGNMENT)
 
     def __post_init__(self) -> None:
-        """Refuse an algorithm that nobody knows.
+        """Refuse an algorithm or an assignment that nobody knows.
 
         Raises:
-            ConfigurationError: an algorithm is unknown, or the default is not among the supported ones.
+            ConfigurationError: an algorithm or the assignment is unknown, or the default algorithm is not among the
+                supported ones.
         """
+        _require_known(self.topic_assignment, (TOPIC_ASSIGNMENT,), "assignment of topics")
         unknown = [each for each in self.split_algorithms if each not in SPLIT_ALGORITHMS]
         if unknown or self.split_algorithm not in self.split_algorithms:
             message = (
@@ -152,3 +165,11 @@ class NamespaceSettings:
                 f"{', '.join(SPLIT_ALGORITHMS)}, and the default has to be a supported one"
             )
             raise ConfigurationError(message)
+
+
+def _require_known(name: str, known: tuple[str, ...], what: str) -> None:
+    """Refuse the name of a class that is not one of the known ones, by its full or its short name."""
+    short_names = [each.rpartition(".")[2] for each in known]
+    if name not in {*known, *short_names}:
+        message = f"{what} {name!r} is unknown or not offered: take {' or '.join(short_names)}"
+        raise ConfigurationError(message)

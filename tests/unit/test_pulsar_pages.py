@@ -1,0 +1,89 @@
+"""The pages for operators of Pulsar: every knob stands there, and commands, names and values are those that there are."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from controlplane.core.bundles.profiles import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR, REGISTRY, compose
+from controlplane.core.bundles.rule_registry import RuleKind
+from tests.conformance.__main__ import cases
+from tests.conformance.pulsar import loads
+from tests.helpers.commands import RunCommand
+from tests.helpers.readme import ROOT, blocks, commands
+
+REFERENCE = ROOT / "docs" / "reference"
+DRAWN = runpy.run_path(str(REFERENCE / "generate_pulsar_knobs.py"))
+KNOBS = (REFERENCE / "pulsar-knobs.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "how-to" / "come-from-pulsar.md"
+VECTORS = Path(__file__).parents[1] / "golden" / "pulsar" / "vectors.jsonl.gz"
+DEVIATIONS: dict[str, str] = {}
+"""By knob, why its value under the profile of 4.2 is not the recorded one."""
+
+
+def recorded() -> dict[str, object]:
+    """The defaults of Pulsar 4.2's configuration."""
+    (case,) = (case for case in cases(VECTORS) if case["op"] == "defaults")
+    defaults: dict[str, object] = case["out"]
+    return defaults
+
+
+def test_every_knob_has_its_row() -> None:
+    """Those that Pulsar has, those that a profile accepts, and those that are refused."""
+    known = recorded().keys() | compose(PULSAR_4_2_MODULAR).knobs().keys()
+    rows = set(re.findall(r"^\| `(\w+)` \|", KNOBS, re.MULTILINE))
+    assert known <= rows
+    assert rows - known == DRAWN["NOT_HERE"].keys()
+    assert not known & DRAWN["NOT_HERE"].keys()
+
+
+def test_values_are_pulsars() -> None:
+    """Under the profile of the version whose defaults were recorded."""
+    declared = loads.defaults({})
+    differing = {name for name, value in recorded().items() if declared[name] != value}
+    assert differing == DEVIATIONS.keys()
+
+
+def test_reasons_are_given_for_the_knobs_that_need_one() -> None:
+    """A knob that a rule begins to read leaves the table of those that none reads."""
+    assert DRAWN["UNREAD"].keys() == DRAWN["unread_knobs"]()
+    assert DRAWN["WITHOUT_EFFECT"].keys() == KNOBS_WITHOUT_EFFECT.keys()
+
+
+def test_every_rule_that_is_made_from_settings_reads_some() -> None:
+    """A rule whose class of settings is not found would be missing in the column of readers."""
+    read = {reader for uses in DRAWN["knob_uses"]().values() for use in uses for reader in use.readers}
+    without_settings = {"RoundRobinBrokerSelector"}
+    assert {rule.short_name for rule in REGISTRY.rules} - without_settings <= read
+
+
+@pytest.mark.parametrize("words", commands("controlplane", PAGE), ids=" ".join)
+def test_a_command_that_is_named_is_there(command: RunCommand, words: list[str]) -> None:
+    """With its options."""
+    assert command(*words, "--help").status == 0
+
+
+def test_names_of_the_how_to_page_are_there() -> None:
+    """Profiles, rules and knobs."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f"`{name}`" in text for name in PROFILES)
+    assert all(f"`{rule.short_name}`" in text for rule in REGISTRY.rules)
+    assert {kind.value for kind in RuleKind} == {"shedder", "placement"}
+    known = compose(PULSAR_4_2_MODULAR).knobs().keys() | DRAWN["NOT_HERE"].keys()
+    assert set(re.findall(r"`((?:loadB|default[NS]|minUn|maxUn|metadataSt)\w+)`", text)) <= known
+
+
+def test_switches_of_the_how_to_page_are_there() -> None:
+    """A switch is named with its class."""
+    classes = {part.settings.__name__: part.settings for part in REGISTRY.parts}
+    named = re.findall(r"`(\w+Settings)\.(\w+)`", PAGE.read_text(encoding="utf-8"))
+    assert named
+    assert [f"{kind}.{name}" for kind, name in named if name not in classes[kind].__dataclass_fields__] == []
+
+
+def test_the_example_of_the_how_to_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """And prints what the page shows."""
+    found = blocks(PAGE)
+    exec(compile(found["profile"], str(PAGE), "exec"), {})  # noqa: S102 - the page's own text
+    assert capsys.readouterr().out == found["profileprinted"]
