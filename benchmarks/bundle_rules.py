@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from benchmarks.command_line import parsed
 from controlplane.core.bundles.load.averages import BundleAverages, MessageLoad, TimeAverage
 from controlplane.core.bundles.load.plausible import plausible
+from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.core.bundles.shedding.contract import Shedder
@@ -24,7 +25,7 @@ from controlplane.core.bundles.shedding.overload import OverloadSettings, Overlo
 from controlplane.core.bundles.shedding.score_pairs import AvgShedder, ScoreSettings
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings, ThresholdShedder
 from controlplane.core.bundles.shedding.transfer import TransferSettings, TransferShedder
-from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, SmoothedLoad, TransferView
+from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, TransferView
 from controlplane.core.bundles.shedding.uniform import UniformLoadShedder, UniformSettings
 
 V = TypeVar("V")
@@ -87,7 +88,7 @@ def transfer_view_of(view: LoadView) -> TransferView:
     top_bundles = {}
     for node_id, node in view.nodes.items():
         throughput = node.load.traffic.throughput_bytes_per_s
-        loads[node_id] = SmoothedLoad(node.load.cpu.usage / 100, throughput, throughput, 0)
+        loads[node_id] = StoredLoad(node.load.cpu.usage / 100, 0, throughput, throughput, 0)
         reported = (
             ReportedBundle(name, view.bundles[name].averages.short_term.load.throughput_bytes_per_s)
             for name in node.load.bundles

@@ -13,7 +13,7 @@ class Candidate:
         action: ``split`` or ``shed``.
         bundle_id: id of the bundle.
         node_id: the owner, which reported the load.
-        rule: name of the rule, for example ``pulsar-modular-split``.
+        rule: name of the rule, for example ``BundleSplitterTask``.
         evidence: measured value, threshold and unit by name, as text.
         window_start_ms: append time of the first report in the window.
         window_end_ms: append time of the last report in the window.

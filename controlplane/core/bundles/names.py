@@ -1,4 +1,8 @@
-"""Names of namespaces: ``tenant/namespace``, as in Pulsar, and the other forms that a version or a policy allows."""
+"""Names of namespaces and the ids of their bundles.
+
+A namespace is named ``tenant/namespace``, as in Pulsar, or in another form that a version or a policy allows. The id of
+a bundle is its namespace, a slash and its hash range.
+"""
 
 import re
 from collections.abc import Collection
@@ -13,6 +17,9 @@ One part is a namespace without a tenant, which Pulsar does not have. Two are Pu
 ``tenant/cluster/namespace``: those of Pulsar 2 and earlier versions, which version 4 refuses.
 """
 _FORMS: Final = {1: "namespace", 2: "tenant/namespace", 3: "tenant/cluster/namespace"}
+SYSTEM_NAMESPACE: Final = "pulsar/system"
+"""The namespace of the load managers' own topics."""
+_HEALTH_CHECKS: Final = re.compile(r"(?:pulsar|sla-monitor)/[^:/]+:[0-9]+")
 _PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=:-]{0,126}")
 
 
@@ -35,3 +42,22 @@ def check_namespace_name(name: str, part_counts: Collection[int] = ANY_FORM) -> 
             "beginning with a letter, a digit or '_'"
         )
         raise ConfigurationError(message)
+
+
+def namespace_of(bundle_id: str) -> str:
+    """The namespace of a bundle: its id before the last slash."""
+    return bundle_id.rpartition("/")[0]
+
+
+def range_of(bundle_id: str) -> str:
+    """The hash range of a bundle: its id after the last slash."""
+    return bundle_id.rpartition("/")[2]
+
+
+def serves_health_checks(namespace: str) -> bool:
+    """Whether a namespace belongs to a node's own health checks: ``pulsar/host:port`` or ``sla-monitor/host:port``.
+
+    Its bundles cannot leave their node. A host with a colon does not match, nor does a name of three parts: Pulsar 4
+    treats their bundles like others. :data:`SYSTEM_NAMESPACE` is not one of them.
+    """
+    return _HEALTH_CHECKS.fullmatch(namespace) is not None

@@ -7,13 +7,12 @@ A profile composes settings and rules from a registry. A rule of another package
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from controlplane.core.bundles.load.view import MODULAR_MANAGER
+from controlplane.core.bundles.load.view import EXTENSIBLE_MANAGER, MODULAR_MANAGER
 from controlplane.errors import ConfigurationError
 
 S = TypeVar("S")
-EXTENSIBLE_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 
 
 class Manager(Enum):

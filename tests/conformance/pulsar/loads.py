@@ -28,7 +28,8 @@ from controlplane.core.bundles.load.resource_usage import (
 from controlplane.core.bundles.load.smoothed_node import NO_MEASUREMENT, SmoothingSettings, smoothed
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings, partition_sort, top_bundles
 from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, NodeView
-from controlplane.core.bundles.profiles import PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR, compose
+from controlplane.core.bundles.profile_values import PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
+from controlplane.core.bundles.profiles import compose
 from tests.conformance.pulsar.numbers import number
 from tests.conformance.pulsar.translation import (
     Document,

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.knobs import with_knobs
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload, anti_affinity_counts
 from controlplane.core.bundles.placement.context import (
@@ -14,7 +15,6 @@ from controlplane.core.bundles.placement.context import (
     ModularContext,
     NodeFacts,
     PlacementRules,
-    StoredLoad,
     modular_context,
 )
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 from controlplane.core.bundles.load.knobs import with_knobs
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import LoadView
 from controlplane.core.bundles.shedding.contract import Shedder, Shedding, ShedReason, SkipReason
 from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
@@ -20,7 +21,7 @@ from controlplane.core.bundles.shedding.transfer import (
     TransferSettings,
     TransferShedder,
 )
-from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, SmoothedLoad, TransferView
+from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, TransferView
 from controlplane.core.bundles.shedding.uniform import UniformLoadShedder, UniformSettings
 from tests.conformance.pulsar.numbers import number
 from tests.conformance.pulsar.translation import Document, history, nodes
@@ -114,15 +115,20 @@ def avg_shed(given: Document) -> Document:
 
     def describe(view: LoadView, shedding: Shedding[ScoreMemory]) -> Document:
         chosen = {choice.bundle_id for choice in shedding.choices}
-        everybody = view.nodes.keys()
         return {
             "scores": shedder.scores(view),
             "hits_high": shedding.memory.high_hits,
             "hits_low": shedding.memory.low_hits,
-            "plan": {name: shedder.place(name, everybody, view, shedding.memory, drawn=0).node_id for name in chosen},
+            "plan": {name: planned_node_id(shedder, name, view, shedding.memory) for name in chosen},
         }
 
     return run(shedder, given, describe)
+
+
+def planned_node_id(shedder: AvgShedder, bundle_id: str, view: LoadView, memory: ScoreMemory) -> str | None:
+    """The node that the memory plans for a bundle."""
+    planned = shedder.planned(bundle_id, view, memory)
+    return None if planned is None else planned.node_id
 
 
 class RecordedChecks:
@@ -149,10 +155,10 @@ class RecordedChecks:
         return None if isinstance(kept, str) else nodes & set(kept)
 
 
-def _smoothed(given: Document) -> SmoothedLoad:
+def _smoothed(given: Document) -> StoredLoad:
     throughput = number(given["ti"]) + number(given["to"])
     updated_at_ms = _NOW_MS - given.get("age_ms", 0)
-    return SmoothedLoad(number(given["ema"]), number(given["thr_ema"]), throughput, updated_at_ms)
+    return StoredLoad(number(given["ema"]), 0, number(given["thr_ema"]), throughput, updated_at_ms)
 
 
 def _transfer_view(given: Document, brokers: list[Document]) -> TransferView:

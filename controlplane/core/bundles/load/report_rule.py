@@ -5,7 +5,6 @@ rare while nothing happens.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -13,7 +12,7 @@ from typing import Final, NamedTuple
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.ieee import greater
 from controlplane.core.bundles.load.knobs import knob
-from controlplane.core.bundles.load.resource_usage import ResourceWeights, greatest_usage_with_memory, weighted_usage
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.smoothed_node import SmoothedNode
 from controlplane.core.bundles.load.view import NodeLoad
 from controlplane.errors import ConfigurationError
@@ -121,10 +120,10 @@ def need_report(
         forced: report whatever the load is.
         connected: the report can be stored. Without its session a node's report would outlive it.
     """
-    usage = _usage(settings)
-    changes = _changes(
-        (last.traffic, local.traffic), (last.bundle_count, local.bundle_count), (usage(last), usage(local))
+    last_usage, usage = (
+        measured_usage(load, settings.weights, unweighted=settings.compares_unweighted_usage) for load in (last, local)
     )
+    changes = _changes((last.traffic, local.traffic), (last.bundle_count, local.bundle_count), (last_usage, usage))
     return _judge(changes, age_ms, settings, forced=forced, connected=connected)
 
 
@@ -146,12 +145,6 @@ def need_smoothed_report(
         (last.greatest_usage, local.greatest_usage),
     )
     return _judge(changes, now_ms - local.reported_at_ms, settings, forced=forced, connected=True)
-
-
-def _usage(settings: ReportSettings) -> Callable[[NodeLoad], float]:
-    if settings.compares_unweighted_usage:
-        return lambda load: greatest_usage_with_memory(load, settings.weights)
-    return lambda load: weighted_usage(load, settings.weights)
 
 
 def _changes(

@@ -181,3 +181,8 @@ def greatest_usage_with_memory(node: NodeMemory, weights: ResourceWeights = DEFA
 def greatest_usage_in_64_bits(node: NodeResources, weights: ResourceWeights = DEFAULT_WEIGHTS) -> float:
     """Like :func:`greatest_usage`, divided in 64 bits: the extensible ``BrokerLoadData.getMaxResourceUsage``."""
     return _greatest(_percentages(node, keeps_infinite=weights.keeps_infinite_usage)) / 100
+
+
+def measured_usage(node: NodeMemory, weights: ResourceWeights, *, unweighted: bool) -> float:
+    """The usage that a rule with a switch for Pulsar 2 compares: weighted, or that of all five resources alike."""
+    return greatest_usage_with_memory(node, weights) if unweighted else weighted_usage(node, weights)

@@ -9,7 +9,7 @@ from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
 from controlplane.errors import ConfigurationError
 
-RULE_NAME: Final = "pulsar-modular-split"
+RULE_NAME: Final = "BundleSplitterTask"
 
 
 @dataclass(frozen=True, slots=True)

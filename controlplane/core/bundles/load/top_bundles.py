@@ -1,6 +1,5 @@
 """The busiest bundles of a node, or of all nodes (Pulsar's TopKBundles)."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, MutableSequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -9,10 +8,8 @@ from typing import Final
 
 from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.load_order import Compare, NearTies, by_stats
+from controlplane.core.bundles.names import SYSTEM_NAMESPACE, namespace_of, serves_health_checks
 from controlplane.core.bundles.reports import BundleLoad
-
-SYSTEM_NAMESPACE: Final = "pulsar/system"
-_HEALTH_CHECK_NAMESPACE: Final = re.compile(r"(?:pulsar|sla-monitor)/[^:/]+:[0-9]+")
 
 _PASSES: Final = 24
 _FREE_COMPARISONS: Final = 20_000
@@ -39,14 +36,6 @@ class TopBundlesSettings:
     near_ties: NearTies = NearTies.GRID
 
 
-def is_system_namespace(namespace: str) -> bool:
-    """Whether a namespace belongs to the system: ``pulsar/system``, or the health checks of a node.
-
-    Those are ``pulsar/host:port`` and ``sla-monitor/host:port``; a host with a colon does not match.
-    """
-    return namespace == SYSTEM_NAMESPACE or _HEALTH_CHECK_NAMESPACE.fullmatch(namespace) is not None
-
-
 def top_bundles(
     stats: Iterable[BundleLoad],
     settings: TopBundlesSettings,
@@ -67,14 +56,14 @@ def top_bundles(
     allowed: dict[str, bool] = {}
 
     def is_allowed(namespace: str) -> bool:
-        if is_system_namespace(namespace) or namespace in settings.excluded_namespaces:
+        if serves_health_checks(namespace) or namespace in {SYSTEM_NAMESPACE, *settings.excluded_namespaces}:
             return False
         has_policies = bool(groups.get(namespace, "").strip()) or is_isolated(namespace)
         return settings.includes_bundles_with_policies or not has_policies
 
     chosen: list[BundleLoad] = []
     for each in stats:
-        namespace = each.bundle_id.rpartition("/")[0]
+        namespace = namespace_of(each.bundle_id)
         if namespace not in allowed:
             allowed[namespace] = is_allowed(namespace)
         idle = each.throughput_in_bytes_per_s + each.throughput_out_bytes_per_s == 0

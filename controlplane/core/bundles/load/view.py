@@ -14,7 +14,8 @@ from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 
 UNKNOWN_USAGE: Final = ResourceUsage(-1.0, -1.0)
 MODULAR_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
-"""The class name of a node's load manager that the modular class filter keeps."""
+EXTENSIBLE_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
+"""The class names of the load managers, which a node reports and the filters by class compare."""
 
 
 @dataclass(frozen=True, slots=True)

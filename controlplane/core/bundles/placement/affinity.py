@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from controlplane.core.bundles.placement.contract import range_of
+from controlplane.core.bundles.names import range_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
+from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import LoadView
+from controlplane.core.bundles.names import namespace_of
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.isolation import NO_ISOLATION, IsolationPolicies
 from controlplane.core.bundles.placement.served import ServedBundles, reported_and_preallocated
@@ -125,18 +127,6 @@ class RegisteredNode(NamedTuple):
     takes_non_persistent_topics: bool = True
 
 
-class StoredLoad(NamedTuple):
-    """What placement reads of a load that a node stored (Pulsar's BrokerLoadData).
-
-    Attributes:
-        usage_average: weighted usage, smoothed by the node itself; 1.0 means 100 percent.
-        topic_count: its topics.
-    """
-
-    usage_average: float
-    topic_count: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class ExtensibleContext:
     """The knowledge of a node under the extensible load manager.
@@ -179,6 +169,6 @@ class ExtensibleContext:
         """How many bundles of these namespaces the node owns: a namespace with four bundles can count four times."""
         counts: dict[str, int] = {}
         for bundle_id, node_id in self.owners.items():
-            if bundle_id.rpartition("/")[0] in group:
+            if namespace_of(bundle_id) in group:
                 counts[node_id] = counts.get(node_id, 0) + 1
         return counts

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from controlplane.core.bundles.load.view import BundleHistory
+from controlplane.core.bundles.names import namespace_of
 from controlplane.errors import InvalidInputError, InvariantViolationError
 
 M = TypeVar("M")
@@ -38,18 +39,8 @@ class BundleToPlace:
 
     @property
     def namespace(self) -> str:
-        """The part of the id before the last slash."""
+        """Its namespace."""
         return namespace_of(self.bundle_id)
-
-
-def namespace_of(bundle_id: str) -> str:
-    """The namespace of a bundle: its id up to the last slash."""
-    return bundle_id.rpartition("/")[0]
-
-
-def range_of(bundle_id: str) -> str:
-    """The hash range of a bundle: its id after the last slash."""
-    return bundle_id.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +94,10 @@ class PlacementStrategy(Protocol[View_contra, M]):
         Raises:
             MissingLoadError: the rule needs the load of a candidate that the view does not have.
         """
+        ...
+
+    def after_pick(self, bundle: BundleToPlace, node_id: str, view: View_contra, memory: M) -> M:
+        """The memory after one of the best nodes was picked for the bundle."""
         ...
 
     def retain(self, memory: M, active: AbstractSet[str]) -> M:

@@ -6,9 +6,10 @@ the candidates that it left.
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from controlplane.core.bundles.load.knobs import knob
+from controlplane.core.bundles.load.view import EXTENSIBLE_MANAGER
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter
 from controlplane.core.bundles.placement.context import ExtensibleContext
 from controlplane.core.bundles.placement.contract import BundleToPlace, Filtering, NodeFilter, PlacementStrategy
@@ -18,7 +19,6 @@ from controlplane.core.bundles.placement.modular import Pick, picked
 from controlplane.core.bundles.placement.version import VersionFilter
 
 M = TypeVar("M")
-EXTENSIBLE_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,8 @@ class ExtensiblePlacement(Generic[M]):
             candidates = steps[-1].kept
         if not candidates:
             return ExtensiblePlacementResult(None, tuple(steps), None, memory)
-        selection = self.strategy.select(bundle, candidates, context, memory)
-        pick = picked(self.strategy.name, candidates, selection, draw)
-        return ExtensiblePlacementResult(pick.node_id, tuple(steps), pick, selection.memory)
+        pick, memory = picked(self.strategy, bundle, candidates, context, draw, memory)
+        return ExtensiblePlacementResult(pick.node_id, tuple(steps), pick, memory)
 
     def _filters(self) -> tuple[NodeFilter[ExtensibleContext], ...]:
         settings = self.settings

@@ -4,7 +4,7 @@ import re
 from collections.abc import Container
 from typing import Final
 
-from controlplane.core.bundles.placement.contract import namespace_of
+from controlplane.core.bundles.names import namespace_of
 
 _NODE: Final = r"([^:]+:[0-9]+)"
 _HEARTBEAT: Final = re.compile(f"pulsar/{_NODE}")

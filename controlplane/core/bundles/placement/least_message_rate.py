@@ -6,10 +6,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from controlplane.core.bundles.load.knobs import knob
-from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.plausible import is_plausible_amount
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.view import LoadView, NodeView
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, Selection
-from controlplane.core.bundles.placement.measured_usage import is_plausible, measured_usage
 from controlplane.errors import ConfigurationError
 
 
@@ -68,6 +68,10 @@ class LeastMessageRate:
         best = tuple(node_id for node_id, score in scores.items() if score == least)
         return Selection(best or tuple(candidates), memory, scores, None if least == math.inf else least)
 
+    def after_pick(self, bundle: BundleToPlace, node_id: str, view: LoadView, memory: None) -> None:  # noqa: ARG002
+        """Nothing: the strategy has no memory."""
+        return memory
+
     def retain(self, memory: None, active: AbstractSet[str]) -> None:  # noqa: ARG002
         """Nothing: the strategy has no memory."""
         return memory
@@ -82,7 +86,7 @@ class LeastMessageRate:
         if usage > self.settings.overloaded_percent / 100.0:
             return math.inf
         rate = _message_rate_per_s(node)
-        if self.settings.checks_loads and not (is_plausible(usage) and is_plausible(rate)):
+        if self.settings.checks_loads and not (is_plausible_amount(usage) and is_plausible_amount(rate)):
             return math.inf
         return rate
 

@@ -9,11 +9,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from controlplane.core.bundles.load.knobs import knob
+from controlplane.core.bundles.load.plausible import is_plausible_amount
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.view import LoadView, NodeView
 from controlplane.core.bundles.placement.context import ExtensibleContext
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, Selection
-from controlplane.core.bundles.placement.measured_usage import is_plausible
 from controlplane.errors import ConfigurationError
 
 
@@ -78,12 +78,16 @@ class LeastResourceUsage:
             node = view.nodes.get(node_id)
             if node is not None:
                 usage = self._smooth(node, memory.get(node_id))
-                if not self.settings.checks_loads or is_plausible(usage):
+                if not self.settings.checks_loads or is_plausible_amount(usage):
                     smoothed[node_id] = usage
             elif not self.settings.checks_loads:
                 raise MissingLoadError(node_id)
         best, limit = _well_below_mean(candidates, smoothed, self.settings)
         return Selection(best, {**memory, **smoothed}, smoothed, limit)
+
+    def after_pick(self, bundle: BundleToPlace, node_id: str, view: LoadView, memory: SmoothedUsages) -> SmoothedUsages:  # noqa: ARG002
+        """The memory as it is: a pick changes no average."""
+        return memory
 
     def retain(self, memory: SmoothedUsages, active: AbstractSet[str]) -> SmoothedUsages:
         """The averages of the active nodes."""
@@ -119,13 +123,17 @@ class LeastStoredUsage:
     ) -> Selection[None]:
         """The best candidates."""
         stored = {
-            node_id: view.loads[node_id].usage_average
+            node_id: view.loads[node_id].smoothed_usage
             for node_id in candidates
             if node_id in view.loads
-            and (not self.settings.checks_loads or is_plausible(view.loads[node_id].usage_average))
+            and (not self.settings.checks_loads or is_plausible_amount(view.loads[node_id].smoothed_usage))
         }
         best, limit = _well_below_mean(candidates, stored, self.settings)
         return Selection(best, memory, stored, limit)
+
+    def after_pick(self, bundle: BundleToPlace, node_id: str, view: ExtensibleContext, memory: None) -> None:  # noqa: ARG002
+        """Nothing: the strategy has no memory."""
+        return memory
 
     def retain(self, memory: None, active: AbstractSet[str]) -> None:  # noqa: ARG002
         """Nothing: the strategy has no memory."""

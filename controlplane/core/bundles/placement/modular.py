@@ -11,8 +11,9 @@ from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from controlplane.core.bundles.load.knobs import knob
-from controlplane.core.bundles.load.resource_usage import ResourceWeights
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.view import MODULAR_MANAGER, LoadView
+from controlplane.core.bundles.names import SYSTEM_NAMESPACE
 from controlplane.core.bundles.placement.affinity import Affinities
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter
 from controlplane.core.bundles.placement.context import ModularContext
@@ -22,16 +23,14 @@ from controlplane.core.bundles.placement.contract import (
     MissingLoadError,
     NodeFilter,
     PlacementStrategy,
-    Selection,
 )
 from controlplane.core.bundles.placement.filters import EvenDistributionFilter, ManagerFilter, TopicCountFilter
 from controlplane.core.bundles.placement.isolation import IsolationFilter
-from controlplane.core.bundles.placement.measured_usage import measured_usage
 from controlplane.core.bundles.placement.round_robin import RoundRobin, RoundRobinMemory
 from controlplane.core.bundles.placement.version import VersionFilter
 
 M = TypeVar("M")
-SYSTEM_NAMESPACE: Final = "pulsar/system"
+V = TypeVar("V")
 RESTORED: Final = "restored"
 """Names the step that brings back every node which the isolation policies allow."""
 _ROUND_ROBIN: Final = RoundRobin()
@@ -76,7 +75,7 @@ class Pick(NamedTuple):
         candidates: the nodes that it chose from.
         best: the nodes that the random number chose from.
         scores: by node, the compared figure.
-        limit: the greatest score that is good; None as in :class:`Selection`.
+        limit: the greatest score that is good; None as in a strategy's selection.
         node_id: the chosen node; None if there was none.
     """
 
@@ -88,10 +87,20 @@ class Pick(NamedTuple):
     node_id: str | None
 
 
-def picked(strategy: str, candidates: Sequence[str], selection: Selection[M], draw: float) -> Pick:
-    """The choice that a random number makes of a selection."""
-    node_id = selection.pick(draw)
-    return Pick(strategy, tuple(candidates), selection.best, selection.scores, selection.limit, node_id)
+def picked(
+    strategy: PlacementStrategy[V, M],
+    bundle: BundleToPlace,
+    candidates: Sequence[str],
+    view: V,
+    draw: float,
+    memory: M,
+) -> tuple[Pick, M]:
+    """The choice that a strategy and a random number make among the candidates, and the strategy's memory after it."""
+    selection = strategy.select(bundle, candidates, view, memory)
+    node_id, memory = selection.pick(draw), selection.memory
+    if node_id is not None:
+        memory = strategy.after_pick(bundle, node_id, view, memory)
+    return Pick(strategy.name, tuple(candidates), selection.best, selection.scores, selection.limit, node_id), memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +161,8 @@ class ModularPlacement(Generic[M]):
         steps = self._filter(bundle, context)
         allowed, candidates = steps[0].kept, steps[-1].kept
         if bundle.namespace in self.settings.excluded_namespaces:
-            turn = _ROUND_ROBIN.select(bundle, candidates, context.view, memory.round_robin)
-            first = picked(_ROUND_ROBIN.name, candidates, turn, draws[0])
-            memory = replace(memory, round_robin=turn.memory)
+            first, turn = picked(_ROUND_ROBIN, bundle, candidates, context.view, draws[0], memory.round_robin)
+            memory = replace(memory, round_robin=turn)
         else:
             first, memory = self._pick(bundle, candidates, context, memory, draws[0])
         overload = self._overload(first.node_id, context)
@@ -175,8 +183,8 @@ class ModularPlacement(Generic[M]):
         memory: PlacementMemory[M],
         draw: float,
     ) -> tuple[Pick, PlacementMemory[M]]:
-        selection = self.strategy.select(bundle, candidates, context.view, memory.strategy)
-        return picked(self.strategy.name, candidates, selection, draw), replace(memory, strategy=selection.memory)
+        pick, after = picked(self.strategy, bundle, candidates, context.view, draw, memory.strategy)
+        return pick, replace(memory, strategy=after)
 
     def _filter(self, bundle: BundleToPlace, context: ModularContext) -> tuple[Filtering, ...]:
         allowed = self.allowed(bundle, context)

@@ -45,6 +45,16 @@ class RoundRobin:
         count = 0 if memory.selection_count == _GREATEST_COUNT else memory.selection_count + 1
         return Selection((listed[index],), RoundRobinMemory(count, listed))
 
+    def after_pick(
+        self,
+        bundle: BundleToPlace,  # noqa: ARG002
+        node_id: str,  # noqa: ARG002
+        view: object,  # noqa: ARG002
+        memory: RoundRobinMemory,
+    ) -> RoundRobinMemory:
+        """The memory as it is: the turn went on with the selection."""
+        return memory
+
     def retain(self, memory: RoundRobinMemory, active: AbstractSet[str]) -> RoundRobinMemory:  # noqa: ARG002
         """The memory as it is: a node that has gone is found missing when its turn comes."""
         return memory

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from controlplane.core.bundles.load.view import LoadView
-from controlplane.core.bundles.placement.contract import namespace_of, range_of
+from controlplane.core.bundles.names import namespace_of, range_of
 
 
 @dataclass(frozen=True, slots=True)

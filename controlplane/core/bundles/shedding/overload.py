@@ -1,13 +1,12 @@
 """Shedding above an absolute threshold of a node's usage (Pulsar's OverloadShedder)."""
 
-import ctypes
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.core.bundles.load.knobs import knob
-from controlplane.core.bundles.load.resource_usage import ResourceWeights, percent_usage, weighted_usage
+from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.view import LoadView, NodeLoad
 from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
 from controlplane.core.bundles.shedding.sheddable import (
@@ -19,7 +18,7 @@ from controlplane.core.bundles.shedding.sheddable import (
 )
 from controlplane.errors import ConfigurationError
 
-RULE_NAME: Final = "pulsar-overload-shedder"
+RULE_NAME: Final = "OverloadShedder"
 _MARGIN: Final = 0.05
 """Share of the throughput to shed beyond the excess, so that the node does not end at the threshold again."""
 
@@ -53,12 +52,6 @@ class OverloadSettings:
             raise ConfigurationError(message)
 
 
-def unweighted_usage(node: NodeLoad) -> float:
-    """The greatest usage of the five resources, heap memory included; 1.0 means 100 percent. A 32-bit float."""
-    resources = (node.cpu, node.memory, node.direct_memory, node.bandwidth_in, node.bandwidth_out)
-    return ctypes.c_float(max(map(percent_usage, resources)) / 100).value
-
-
 @dataclass(frozen=True, slots=True)
 class OverloadShedder:
     """Each node whose usage is at or above the threshold sheds its busiest bundles, at least one.
@@ -83,7 +76,7 @@ class OverloadShedder:
 
     def usage(self, node: NodeLoad) -> float:
         """The usage that is compared with the threshold; 1.0 means 100 percent."""
-        return unweighted_usage(node) if self.settings.unweighted else weighted_usage(node, self.settings.weights)
+        return measured_usage(node, self.settings.weights, unweighted=self.settings.unweighted)
 
     def shed(self, view: LoadView, memory: None) -> Shedding[None]:
         """The result of one cycle. Choices have the order of the nodes in the view."""

@@ -12,19 +12,17 @@ from controlplane.core.bundles.load.resource_usage import ResourceWeights, weigh
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
 from controlplane.core.bundles.shedding.score_plan import (
-    Placement,
     PlanKey,
     PlannedNode,
     ScoreMemory,
     findable,
-    pick,
     planned_node,
     remember,
 )
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, message_rate, throughput
 from controlplane.errors import ConfigurationError
 
-RULE_NAME: Final = "pulsar-avg-shedder"
+RULE_NAME: Final = "AvgShedder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ class _Hits:
 
 @dataclass(frozen=True, slots=True)
 class AvgShedder:
-    """The rule under its settings, in both of its roles: it sheds bundles and places them.
+    """The rule under its settings. It sheds bundles, and answers for which nodes it has planned them.
 
     Nodes are sorted by score. The busiest is paired with the least busy, the next with the next, and a node in the
     middle with itself. A pair whose scores have differed for long enough moves a share of its difference in traffic.
@@ -161,27 +159,6 @@ class AvgShedder:
                 key = self._key(choice.bundle_id, view.bundles[choice.bundle_id])
                 remember(plan, choice.bundle_id, key, pair.idle)
         return Shedding(tuple(choices), ScoreMemory(hits.high, hits.low, plan), tuple(skips))
-
-    def place(
-        self, bundle_id: str, candidates: Collection[str], view: LoadView, memory: ScoreMemory, drawn: int
-    ) -> Placement:
-        """Where a bundle should go: to its planned node if it can, otherwise to a node drawn evenly from :meth:`best`.
-
-        Args:
-            bundle_id: the bundle.
-            candidates: the nodes that may take it, in any order.
-            view: for the bundle's averages; one that is not known has those of an unseen bundle.
-            memory: the plan.
-            drawn: a random integer of 32 bits with sign.
-        """
-        planned = self.planned(bundle_id, view, memory)
-        best = self.best(bundle_id, candidates, view, memory)
-        if planned is not None and best == (planned.node_id,):
-            return Placement(planned.node_id, (), memory)
-        node_id = pick(best, drawn)
-        if node_id is not None:
-            memory = self.after_pick(bundle_id, node_id, view, memory)
-        return Placement(node_id, best, memory)
 
     def best(self, bundle_id: str, candidates: Collection[str], view: LoadView, memory: ScoreMemory) -> tuple[str, ...]:
         """The nodes that are equally good for a bundle, by name: the planned one alone, or those to pick from.

@@ -4,7 +4,6 @@ A bundle that is shed has a planned node. The placement asks for it when the bun
 rule has to have both roles.
 """
 
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
@@ -40,31 +39,6 @@ class ScoreMemory:
         """The memory after an attempt to unload these bundles has ended, whatever came of it."""
         ended = set(bundle_ids)
         return replace(self, plan={key: each for key, each in self.plan.items() if each.bundle_id not in ended})
-
-
-class Placement(NamedTuple):
-    """The result of a placement.
-
-    Attributes:
-        node_id: the chosen node; None without candidates.
-        picked_from: the nodes from which it was drawn; empty if it was planned.
-        memory: what the next placement or cycle starts from.
-    """
-
-    node_id: str | None
-    picked_from: tuple[str, ...]
-    memory: ScoreMemory
-
-
-def pick(candidates: Iterable[str], drawn: int) -> str | None:
-    """A candidate drawn evenly: the one at the CRC-32 of the decimal text of ``drawn``, modulo their number, by name.
-
-    Args:
-        candidates: the nodes, in any order.
-        drawn: a random integer of 32 bits with sign.
-    """
-    by_name = sorted(candidates)
-    return by_name[zlib.crc32(str(drawn).encode()) % len(by_name)] if by_name else None
 
 
 def remember(plan: dict[PlanKey, PlannedNode], bundle_id: str, key: PlanKey, node_id: str) -> None:

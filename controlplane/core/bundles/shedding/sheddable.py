@@ -1,30 +1,14 @@
 """The bundles that a rule may shed, and the choice of the busiest ones among them."""
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.ieee import total_order
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
+from controlplane.core.bundles.names import namespace_of, serves_health_checks
 from controlplane.core.bundles.shedding.contract import M, Shedding, Skip, SkipReason
-
-_INTERNAL_NAMESPACE: Final = re.compile(r"(?:pulsar|sla-monitor)/[^:/]+:[0-9]+")
-
-
-def namespace_of(bundle_id: str) -> str:
-    """The namespace of a bundle: its id without the range."""
-    return bundle_id.rpartition("/")[0]
-
-
-def is_internal(namespace: str) -> bool:
-    """Whether a namespace belongs to a node's own health checks: ``pulsar/host:port`` or ``sla-monitor/host:port``.
-
-    Such a bundle cannot leave its node. A host with a colon does not match, nor does a name of three parts: Pulsar 4
-    treats their bundles like others. ``pulsar/system`` is not internal in this sense.
-    """
-    return _INTERNAL_NAMESPACE.fullmatch(namespace) is not None
 
 
 class TrafficBundle(NamedTuple):
@@ -48,7 +32,7 @@ def message_rate(load: MessageLoad) -> float:
 class SheddableBundles:
     """The bundles of a view that may be shed, found by node without a scan of all bundles for each node.
 
-    They are the known bundles without those of internal namespaces (Pulsar's getBundleDataForLoadShedding) and without
+    They are the known bundles without those of nodes' health checks (Pulsar's getBundleDataForLoadShedding) and without
     those that were unloaded recently.
     """
 
@@ -58,7 +42,7 @@ class SheddableBundles:
         self._positions = {
             bundle_id: position
             for position, bundle_id in enumerate(view.bundles)
-            if bundle_id not in view.recently_unloaded and not is_internal(namespace_of(bundle_id))
+            if bundle_id not in view.recently_unloaded and not serves_health_checks(namespace_of(bundle_id))
         }
 
     def of(self, bundle_ids: Iterable[str], measure: Callable[[MessageLoad], float]) -> list[TrafficBundle]:

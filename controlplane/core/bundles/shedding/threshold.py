@@ -17,7 +17,7 @@ from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Sh
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 from controlplane.errors import ConfigurationError
 
-RULE_NAME: Final = "pulsar-threshold-shedder"
+RULE_NAME: Final = "ThresholdShedder"
 SMOOTHED_USAGE: Final = "smoothed_usage"
 MEAN_USAGE: Final = "mean_usage"
 _TARGET: Final = "target_bytes_per_s"

@@ -18,7 +18,7 @@ from controlplane.core.bundles.shedding.transfer_spread import (
 from controlplane.core.bundles.shedding.transfer_view import TransferView
 from controlplane.errors import ConfigurationError
 
-RULE_NAME: Final = "pulsar-transfer-shedder"
+RULE_NAME: Final = "TransferShedder"
 MEAN_LOAD: Final = "mean_load"
 DEVIATION: Final = "load_deviation"
 DEVIATION_AFTER: Final = "load_deviation_after"
@@ -222,7 +222,7 @@ class _Cycle:
 
     def _account(self, offload: PairOffload, busy: str, idle: str) -> None:
         most, least = self._view.loads[busy], self._view.loads[idle]
-        amount = divide((offload.marked - offload.gained) * most.usage, most.bytes_per_s)
-        self.spread = self.spread.after_offload(most.usage, least.usage, amount)
+        amount = divide((offload.marked - offload.gained) * most.smoothed_usage, most.bytes_per_s)
+        self.spread = self.spread.after_offload(most.smoothed_usage, least.smoothed_usage, amount)
         self._pairs += 1
         self._least += 1

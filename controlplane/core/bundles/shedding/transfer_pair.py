@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from controlplane.core.bundles.shedding.sheddable import namespace_of
+from controlplane.core.bundles.names import namespace_of
 from controlplane.core.bundles.shedding.transfer_spread import offload_target
 from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, TransferView
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from controlplane.core.bundles.load.ieee import divide, greater, square_root, total_order
+from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.shedding.contract import Evidence, Skip, SkipReason
-from controlplane.core.bundles.shedding.transfer_view import SmoothedLoad, TransferView
+from controlplane.core.bundles.shedding.transfer_view import TransferView
 
 _MS_PER_S = 1_000
 
@@ -76,7 +77,7 @@ def measure(
         pairs_outdated: whether nodes with an outdated load can be paired all the same.
     """
     resting = dict(unloaded_at_ms)
-    fresh: dict[str, SmoothedLoad] = {}
+    fresh: dict[str, StoredLoad] = {}
     outdated: Evidence | None = None
     for node_id, load in view.loads.items():
         age_ms = view.now_ms - load.updated_at_ms
@@ -96,27 +97,27 @@ def measure(
     if not view.registered <= view.loads.keys():
         return Measured(Skip(SkipReason.NO_LOAD), (), resting)
     paired = view.loads if pairs_outdated else fresh
-    by_load = sorted(paired, key=lambda node_id: total_order(paired[node_id].usage))
-    return Measured(spread_of(load.usage for load in fresh.values()), tuple(by_load), resting)
+    by_load = sorted(paired, key=lambda node_id: total_order(paired[node_id].smoothed_usage))
+    return Measured(spread_of(load.smoothed_usage for load in fresh.values()), tuple(by_load), resting)
 
 
-def underload(load: SmoothedLoad, most: SmoothedLoad, mean: float, target_deviation: float) -> Evidence | None:
+def underload(load: StoredLoad, most: StoredLoad, mean: float, target_deviation: float) -> Evidence | None:
     """Far less load than the mean, or far less throughput than the node with the most load; None if neither holds."""
     share = min(0.5, max(0.0, target_deviation / 2))
-    if load.usage < mean * share:
-        return Evidence("least_load", load.usage, mean * share)
+    if load.smoothed_usage < mean * share:
+        return Evidence("least_load", load.smoothed_usage, mean * share)
     if load.smoothed_bytes_per_s < most.smoothed_bytes_per_s * share:
         return Evidence("least_smoothed_bytes_per_s", load.smoothed_bytes_per_s, most.smoothed_bytes_per_s * share)
     return None
 
 
-def overload(load: SmoothedLoad, mean: float, target_deviation: float, threshold: float) -> Evidence | None:
+def overload(load: StoredLoad, mean: float, target_deviation: float, threshold: float) -> Evidence | None:
     """A load above a threshold and far above the mean; None if one of them does not hold."""
-    if load.usage > threshold and load.usage > mean + target_deviation:
-        return Evidence("most_load", load.usage, max(threshold, mean + target_deviation))
+    if load.smoothed_usage > threshold and load.smoothed_usage > mean + target_deviation:
+        return Evidence("most_load", load.smoothed_usage, max(threshold, mean + target_deviation))
     return None
 
 
-def offload_target(most: SmoothedLoad, least: SmoothedLoad) -> float:
+def offload_target(most: StoredLoad, least: StoredLoad) -> float:
     """The throughput that would make two loads equal, if load were proportional to throughput."""
-    return divide(most.bytes_per_s * ((most.usage - least.usage) / 2), most.usage)
+    return divide(most.bytes_per_s * ((most.smoothed_usage - least.smoothed_usage) / 2), most.smoothed_usage)

@@ -10,22 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from controlplane.core.bundles.load.plausible import GREATEST_USAGE, is_plausible_amount
-
-
-class SmoothedLoad(NamedTuple):
-    """The load that a node reports (Pulsar's BrokerLoadData, as far as shedding reads it).
-
-    Attributes:
-        usage: smoothed weighted usage; 1.0 means 100 percent.
-        smoothed_bytes_per_s: smoothed throughput, in plus out.
-        bytes_per_s: throughput in the latest sample, in plus out.
-        updated_at_ms: when the sample was taken; the clock of the node.
-    """
-
-    usage: float
-    smoothed_bytes_per_s: float
-    bytes_per_s: float
-    updated_at_ms: int
+from controlplane.core.bundles.load.stored_load import StoredLoad
 
 
 class ReportedBundle(NamedTuple):
@@ -64,7 +49,7 @@ class TransferView:
         checks: owners, policies and filters; None means that every bundle may go to every node.
     """
 
-    loads: Mapping[str, SmoothedLoad]
+    loads: Mapping[str, StoredLoad]
     registered: AbstractSet[str]
     top_bundles: Mapping[str, tuple[ReportedBundle, ...]] = field(default_factory=dict)
     now_ms: int = 0
@@ -87,6 +72,6 @@ def plausible_transfers(view: TransferView) -> TransferView:
     )
 
 
-def _is_plausible(load: SmoothedLoad) -> bool:
+def _is_plausible(load: StoredLoad) -> bool:
     amounts = (load.smoothed_bytes_per_s, load.bytes_per_s)
-    return 0 <= load.usage <= GREATEST_USAGE and all(map(is_plausible_amount, amounts))
+    return 0 <= load.smoothed_usage <= GREATEST_USAGE and all(map(is_plausible_amount, amounts))

@@ -14,7 +14,7 @@ from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Sh
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, message_rate, throughput
 from controlplane.errors import ConfigurationError
 
-RULE_NAME: Final = "pulsar-uniform-load-shedder"
+RULE_NAME: Final = "UniformLoadShedder"
 _NEAR_ZERO: Final = 1e-6
 UNLIMITED_BUNDLES: Final = -1
 

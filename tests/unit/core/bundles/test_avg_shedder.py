@@ -1,16 +1,19 @@
 """The shedder that pairs nodes by score: hit counts, plan and placement."""
 
 import math
-import zlib
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
-from controlplane.core.bundles.load.averages import MessageLoad
-from controlplane.core.bundles.load.view import LoadView
+from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad
+from controlplane.core.bundles.load.view import BundleHistory, LoadView
+from controlplane.core.bundles.placement.contract import BundleToPlace
+from controlplane.core.bundles.placement.modular import picked
+from controlplane.core.bundles.placement.planned_node import PlannedNodePlacement
 from controlplane.core.bundles.shedding.contract import ShedReason, SkipReason
 from controlplane.core.bundles.shedding.score_pairs import AvgShedder, ScoreSettings
-from controlplane.core.bundles.shedding.score_plan import PlannedNode, ScoreMemory, pick
+from controlplane.core.bundles.shedding.score_plan import PlannedNode, ScoreMemory
 from controlplane.errors import ConfigurationError
 from tests.helpers.load_views import bundle_history, loaded_node, view_of
 
@@ -84,6 +87,14 @@ def test_a_sole_bundle_that_fits_goes() -> None:
     assert shedder.shed(view, shedder.first_memory).bundles_by_node() == {"busy": ["t/n/b"]}
 
 
+class Placed(NamedTuple):
+    """A bundle's node, the nodes that it was drawn from, and the memory after it."""
+
+    node_id: str | None
+    best: tuple[str, ...]
+    memory: ScoreMemory
+
+
 def test_every_node_has_one_partner() -> None:
     """Of five nodes two pairs differ; the middle one is paired with itself, which forgets its hits."""
     scores = {"a": 90, "b": 10, "c": 50, "d": 71, "e": 30}
@@ -94,27 +105,21 @@ def test_every_node_has_one_partner() -> None:
     assert memory.low_hits == {"b": 1, "a": 1, "e": 1, "d": 1}
 
 
-def test_pick_is_the_checksum_of_the_drawn_number() -> None:
-    """The candidate by name at CRC-32 modulo their number; the order of arrival does not count."""
-    for drawn in (0, 1, -7, 2**31 - 1, -(2**31)):
-        expected = ["a", "b", "c"][zlib.crc32(str(drawn).encode()) % 3]
-        assert pick(["c", "a", "b"], drawn) == pick(["b", "c", "a"], drawn) == expected
-    assert {pick(["a", "b", "c"], drawn) for drawn in range(50)} == {"a", "b", "c"}
-    assert pick([], 5) is None
+def place(shedder: AvgShedder, bundle_id: str, candidates: list[str], view: LoadView, memory: ScoreMemory) -> Placed:
+    """The bundle's node by the strategy that follows the shedder's plan, with the first of the best ones drawn."""
+    strategy, bundle = PlannedNodePlacement(shedder), BundleToPlace(bundle_id, BundleHistory(UNSEEN_BUNDLE))
+    pick, memory = picked(strategy, bundle, candidates, view, 0.0, memory)
+    return Placed(pick.node_id, pick.best, memory)
 
 
 def test_placement_follows_the_plan_while_the_node_is_a_candidate() -> None:
-    """Otherwise it picks, and says from which nodes."""
+    """Otherwise every candidate is as good, by name."""
     shedder = AvgShedder()
     view = two_nodes(90)
     memory = ScoreMemory(plan={"t/n/b": PlannedNode("idle", "t/n/b")})
-    planned = shedder.place("t/n/b", ["busy", "idle"], view, memory, drawn=1)
-    assert (planned.node_id, planned.picked_from, planned.memory) == ("idle", (), memory)
-    picked = shedder.place("t/n/b", ["x", "busy"], view, memory, drawn=1)
-    assert picked.node_id == pick(["x", "busy"], 1)
-    assert picked.picked_from == ("busy", "x")
-    assert picked.memory == memory
-    assert shedder.place("t/n/b", [], view, memory, drawn=1).node_id is None
+    assert place(shedder, "t/n/b", ["busy", "idle"], view, memory) == Placed("idle", ("idle",), memory)
+    assert place(shedder, "t/n/b", ["x", "busy"], view, memory) == Placed("busy", ("busy", "x"), memory)
+    assert place(shedder, "t/n/b", [], view, memory) == Placed(None, (), memory)
 
 
 def test_a_plan_by_name_avoids_an_overloaded_node() -> None:
@@ -126,7 +131,7 @@ def test_a_plan_by_name_avoids_an_overloaded_node() -> None:
     shedder = AvgShedder()
     memory = ScoreMemory(plan={"t/n/b": PlannedNode("a", "t/n/b")})
     assert shedder.best("t/n/b", ["c", "d", "b", "a"], view, memory) == ("b", "d")
-    assert shedder.place("t/n/b", ["c", "b", "a"], view, memory, drawn=3).node_id == "b"
+    assert place(shedder, "t/n/b", ["c", "b", "a"], view, memory).node_id == "b"
     assert shedder.best("t/n/b", ["c", "a"], view, memory) == ("a", "c")
     quirk = AvgShedder(ScoreSettings(plans_by_averages=True))
     shared = ScoreMemory(plan={BUNDLES["t/n/b"]: PlannedNode("a", "t/n/b")})
@@ -160,21 +165,21 @@ def test_4_2_4_plans_bundles_with_equal_averages_together() -> None:
     ]
     assert len(shedding.memory.plan) == 1
     for name in EQUAL:
-        assert shedder.place(name, ["a", "b", "c", "d"], view, shedding.memory, drawn=0).node_id == "c"
+        assert place(shedder, name, ["a", "b", "c", "d"], view, shedding.memory).node_id == "c"
     by_name = AvgShedder(ScoreSettings(high_hits=1))
     memory = by_name.shed(view, by_name.first_memory).memory
-    assert by_name.place("t/n/b", ["a", "b", "c", "d"], view, memory, drawn=0).node_id == "d"
+    assert place(by_name, "t/n/b", ["a", "b", "c", "d"], view, memory).node_id == "d"
 
 
 def test_4_2_4_loses_a_plan_when_the_bundle_has_a_new_sample() -> None:
     """The averages that are the key have changed, so nothing finds the entry, and the next cycle drops it."""
     shedder = AvgShedder(ScoreSettings(plans_by_averages=True))
     view = view_of(*two_nodes(12).nodes.values(), bundles=EQUAL)
-    memory = shedder.place("t/n/b", ["idle"], view, ScoreMemory(), drawn=0).memory
-    assert shedder.place("t/n/twin", ["busy", "idle"], view, memory, drawn=0).node_id == "idle"
+    memory = place(shedder, "t/n/b", ["idle"], view, ScoreMemory()).memory
+    assert place(shedder, "t/n/twin", ["busy", "idle"], view, memory).node_id == "idle"
     sampled = replace(view, bundles={**EQUAL, "t/n/b": bundle_history(0, 1_501)})
-    found = shedder.place("t/n/twin", ["busy"], sampled, memory, drawn=0)
-    assert found.picked_from == ("busy",)
+    found = place(shedder, "t/n/twin", ["busy"], sampled, memory)
+    assert found.best == ("busy",)
     assert found.memory.plan == {EQUAL["t/n/twin"]: PlannedNode("busy", "t/n/twin")}
     assert shedder.shed(sampled, memory).memory.plan == {}
 
@@ -196,14 +201,14 @@ def test_unseen_bundles_share_a_plan_until_the_first_of_them_is_sampled() -> Non
     """They all have the averages of an unseen bundle, so 4.2.4 sends all of them to one node."""
     shedder = AvgShedder(ScoreSettings(plans_by_averages=True))
     view = two_nodes(12)
-    first = shedder.place("t/new/a", ["busy", "idle"], view, ScoreMemory(), drawn=0)
-    second = shedder.place("t/new/b", ["busy", "idle"], view, first.memory, drawn=1)
-    assert first.picked_from == ("busy", "idle")
-    assert (second.node_id, second.picked_from) == (first.node_id, ())
+    first = place(shedder, "t/new/a", ["busy", "idle"], view, ScoreMemory())
+    second = place(shedder, "t/new/b", ["busy", "idle"], view, first.memory)
+    assert first.best == ("busy", "idle")
+    assert (second.node_id, second.best) == (first.node_id, (first.node_id,))
     sampled = replace(view, bundles={**BUNDLES, "t/new/a": bundle_history(1)})
-    assert shedder.place("t/new/b", ["busy", "idle"], sampled, first.memory, drawn=1).picked_from
+    assert place(shedder, "t/new/b", ["busy", "idle"], sampled, first.memory).best == ("busy", "idle")
     by_name = AvgShedder()
-    assert by_name.place("t/new/a", ["busy", "idle"], view, ScoreMemory(), drawn=0).memory == ScoreMemory()
+    assert place(by_name, "t/new/a", ["busy", "idle"], view, ScoreMemory()).memory == ScoreMemory()
 
 
 @pytest.mark.parametrize("wrong", [{"low_difference": -1}, {"max_share": math.nan}, {"high_hits": -1}])

@@ -10,13 +10,9 @@ from hypothesis import strategies as st
 
 from controlplane.core.bundles.load.averages import BundleAverages, MessageLoad, TimeAverage
 from controlplane.core.bundles.load.load_order import NearTies, by_history, by_stats, history_cells, stats_cells
-from controlplane.core.bundles.load.top_bundles import (
-    TopBundlesSettings,
-    is_system_namespace,
-    partition_sort,
-    top_bundles,
-)
+from controlplane.core.bundles.load.top_bundles import TopBundlesSettings, partition_sort, top_bundles
 from controlplane.core.bundles.load.view import BundleHistory
+from controlplane.core.bundles.names import serves_health_checks
 from controlplane.core.bundles.reports import BundleLoad
 
 SETTINGS = TopBundlesSettings()
@@ -115,7 +111,7 @@ def test_bundles_that_must_not_move_are_not_reported() -> None:
     assert sorted(names(stats, settings, groups=groups)) == sorted(kept)
     settings = replace(settings, includes_bundles_with_policies=True)
     assert sorted(names(stats, settings, groups=groups)) == sorted([*kept, "t/isolated/0", "t/group/0"])
-    assert not is_system_namespace("pulsar/c/b1:8080")
+    assert not serves_health_checks("pulsar/c/b1:8080")
 
 
 def test_idle_bundles_are_reported_by_old_versions_only() -> None:

@@ -12,7 +12,7 @@ from controlplane.core.bundles.load.report_rule import ReportSettings
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.smoothed_node import SmoothingSettings
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings
-from controlplane.core.bundles.profiles import (
+from controlplane.core.bundles.profile_values import (
     KNOBS_WITHOUT_EFFECT,
     OWN,
     PROFILES,
@@ -21,9 +21,8 @@ from controlplane.core.bundles.profiles import (
     PULSAR_4_2_EXTENSIBLE,
     PULSAR_4_2_MODULAR,
     PULSAR_4_X_AVG,
-    REGISTRY,
-    compose,
 )
+from controlplane.core.bundles.profiles import REGISTRY, compose
 from controlplane.core.bundles.rule_registry import Manager, Part, Rule, RuleKind, SettingsSource
 from controlplane.errors import ConfigurationError
 

@@ -8,10 +8,11 @@ import pytest
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.plausible import Implausible, plausible
 from controlplane.core.bundles.load.view import UNKNOWN_USAGE, NodeView
+from controlplane.core.bundles.names import serves_health_checks
 from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.core.bundles.shedding.contract import Skip, SkipReason
 from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
-from controlplane.core.bundles.shedding.sheddable import SheddableBundles, is_internal, throughput, without_namespaces
+from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, without_namespaces
 from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
 
 
@@ -33,7 +34,7 @@ from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_
 )
 def test_internal_namespaces(namespace: str, *, internal: bool) -> None:
     """Only the names of two parts, with a host without a colon and a port of digits."""
-    assert is_internal(namespace) is internal
+    assert serves_health_checks(namespace) is internal
 
 
 def test_sheddable_bundles_are_known_rested_and_not_internal() -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.shedding.contract import ShedReason, SkipReason
 from controlplane.core.bundles.shedding.transfer import TransferMemory, TransferSettings, TransferShedder
 from controlplane.core.bundles.shedding.transfer_spread import offload_target, overload, spread_of, underload
 from controlplane.core.bundles.shedding.transfer_view import (
     ReportedBundle,
-    SmoothedLoad,
     TransferView,
     plausible_transfers,
 )
@@ -22,9 +22,9 @@ AT_ONCE = TransferSettings(hit_count=0)
 NOW_MS = 10_000_000
 
 
-def smoothed(usage: float, throughput: float, age_ms: int = 0) -> SmoothedLoad:
+def smoothed(usage: float, throughput: float, age_ms: int = 0) -> StoredLoad:
     """A load whose throughput is as in the latest sample."""
-    return SmoothedLoad(usage, throughput, throughput, NOW_MS - age_ms)
+    return StoredLoad(usage, 0, throughput, throughput, NOW_MS - age_ms)
 
 
 def view_of(nodes: Mapping[str, tuple[float, float, tuple[float, ...]]], namespace: str = "t/n") -> TransferView:

@@ -3,14 +3,11 @@
 import pytest
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
-from controlplane.core.bundles.load.view import BundleHistory
-from controlplane.core.bundles.placement.context import ExtensibleContext, PlacementRules, RegisteredNode, StoredLoad
+from controlplane.core.bundles.load.stored_load import StoredLoad
+from controlplane.core.bundles.load.view import EXTENSIBLE_MANAGER, BundleHistory
+from controlplane.core.bundles.placement.context import ExtensibleContext, PlacementRules, RegisteredNode
 from controlplane.core.bundles.placement.contract import BundleToPlace
-from controlplane.core.bundles.placement.extensible import (
-    EXTENSIBLE_MANAGER,
-    ExtensiblePlacement,
-    ExtensiblePlacementSettings,
-)
+from controlplane.core.bundles.placement.extensible import ExtensiblePlacement, ExtensiblePlacementSettings
 from controlplane.core.bundles.placement.fixed_owner import fixed_owner
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.placement.least_resource_usage import LeastStoredUsage

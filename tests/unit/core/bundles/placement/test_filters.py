@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
+from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload, group_of
 from controlplane.core.bundles.placement.context import (
@@ -12,7 +13,6 @@ from controlplane.core.bundles.placement.context import (
     ModularContext,
     PlacementRules,
     RegisteredNode,
-    StoredLoad,
     modular_context,
 )
 from controlplane.core.bundles.placement.contract import BundleToPlace, Dropped

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, BrokerAverages, MessageLoad, TimeAverage
+from controlplane.core.bundles.load.resource_usage import measured_usage
+from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
-from controlplane.core.bundles.placement.context import ExtensibleContext, StoredLoad
+from controlplane.core.bundles.placement.context import ExtensibleContext
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, Selection
 from controlplane.core.bundles.placement.least_message_rate import LeastMessageRate, LeastMessageRateSettings
 from controlplane.core.bundles.placement.least_resource_usage import (
@@ -15,7 +17,6 @@ from controlplane.core.bundles.placement.least_resource_usage import (
     LeastResourceUsageSettings,
     LeastStoredUsage,
 )
-from controlplane.core.bundles.placement.measured_usage import measured_usage
 from controlplane.core.bundles.placement.round_robin import RoundRobin, RoundRobinMemory
 from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.errors import ConfigurationError, InvariantViolationError
