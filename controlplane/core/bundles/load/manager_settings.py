@@ -35,8 +35,8 @@ class ManagerSettings:
         manager: class name of the load manager.
         shedder: class name of the rule for shedding.
         placement: class name of the rule for placement.
-        is_enabled: whether the leader's tasks run.
-        sheds: whether the leader sheds bundles.
+        is_enabled: the leader's tasks run.
+        sheds: the leader sheds bundles.
         serves_persistent_topics: whether a node takes persistent topics.
         serves_non_persistent_topics: whether a node takes non-persistent topics.
     """
@@ -151,13 +151,11 @@ class NamespaceSettings:
     topic_assignment: str = knob("topicBundleAssignmentStrategy", TOPIC_ASSIGNMENT)
 
     def __post_init__(self) -> None:
-        """Refuse an algorithm or an assignment that nobody knows.
+        """Refuse an algorithm that nobody knows.
 
         Raises:
-            ConfigurationError: an algorithm or the assignment is unknown, or the default algorithm is not among the
-                supported ones.
+            ConfigurationError: an algorithm is unknown, or the default is not among the supported ones.
         """
-        _require_known(self.topic_assignment, (TOPIC_ASSIGNMENT,), "assignment of topics")
         unknown = [each for each in self.split_algorithms if each not in SPLIT_ALGORITHMS]
         if unknown or self.split_algorithm not in self.split_algorithms:
             message = (
@@ -165,6 +163,7 @@ class NamespaceSettings:
                 f"{', '.join(SPLIT_ALGORITHMS)}, and the default has to be a supported one"
             )
             raise ConfigurationError(message)
+        _require_known(self.topic_assignment, (TOPIC_ASSIGNMENT,), "assignment of topics")
 
 
 def _require_known(name: str, known: tuple[str, ...], what: str) -> None:
