@@ -30,7 +30,7 @@ class ExtensiblePlacementSettings:
         uses_domains: anti-affinity counts failure domains first.
         manager: class name of the load manager that a node has to run.
         prefers_later_versions: keep the nodes with the latest version.
-        skips_names_without_port: a node whose name is not ``host:port`` is never chosen, see :class:`IsolationFilter`.
+        skips_names_without_port: as in :class:`IsolationFilter`.
     """
 
     max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)

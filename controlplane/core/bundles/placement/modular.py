@@ -51,7 +51,7 @@ class ModularPlacementSettings:
         weights: weights of the resources in that usage.
         unweighted: the usage is the greatest of all resources, heap memory included (Pulsar 2).
         checks_loads: a chosen node without a report counts as not overloaded. Off is Pulsar's behaviour, an error.
-        skips_names_without_port: a node whose name is not ``host:port`` is never chosen, see :class:`IsolationFilter`.
+        skips_names_without_port: as in :class:`IsolationFilter`.
     """
 
     max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)
