@@ -12,12 +12,9 @@ from controlplane.errors import ConfigurationError
 
 _IMPLEMENTATIONS: Final = "org.apache.pulsar.broker.loadbalance.impl"
 _CHANNEL: Final = "org.apache.pulsar.broker.loadbalance.extensions.channel"
-TABLE_VIEWS: Final = (
-    f"{_CHANNEL}.ServiceUnitStateTableViewImpl",
-    f"{_CHANNEL}.ServiceUnitStateMetadataStoreTableViewImpl",
-)
-TOPIC_ASSIGNMENT: Final = "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
-NO_SYNCER: Final = "None"
+_TABLE_VIEWS: Final = ("ServiceUnitStateTableViewImpl", "ServiceUnitStateMetadataStoreTableViewImpl")
+_NAMING: Final = "org.apache.pulsar.common.naming"
+_NO_SYNCER: Final = "None"
 RANGE_EQUALLY_DIVIDE: Final = "range_equally_divide"
 SPLIT_ALGORITHMS: Final = (
     RANGE_EQUALLY_DIVIDE,
@@ -99,7 +96,7 @@ class OwnershipSettings:
         max_concurrent_overrides: bundles of a dead owner that get another one at the same time.
         unloads_in_phases: a former owner keeps its connections until the new owner is ready (PIP-307).
         table_view: class name of the store of ownership.
-        table_view_syncer: direction in which two such stores are kept alike; ``None``, for none, is the only one.
+        table_view_syncer: direction in which two such stores are kept alike; ``None`` for none.
     """
 
     unload_timeout_ms: int = knob("namespaceBundleUnloadingTimeoutMs", 60_000)
@@ -111,8 +108,8 @@ class OwnershipSettings:
     monitor_s: int = knob("loadBalancerServiceUnitStateMonitorIntervalInSeconds", 60)
     max_concurrent_overrides: int = knob("loadBalancerServiceUnitStateMaxConcurrentOverrides", 64)
     unloads_in_phases: bool = knob("loadBalancerMultiPhaseBundleUnload", default=True)
-    table_view: str = knob("loadManagerServiceUnitStateTableViewClassName", TABLE_VIEWS[0])
-    table_view_syncer: str = knob("loadBalancerServiceUnitTableViewSyncer", NO_SYNCER)
+    table_view: str = knob("loadManagerServiceUnitStateTableViewClassName", f"{_CHANNEL}.ServiceUnitStateTableViewImpl")
+    table_view_syncer: str = knob("loadBalancerServiceUnitTableViewSyncer", "None")
 
     def __post_init__(self) -> None:
         """Refuse a tombstone that comes before the next state can.
@@ -126,11 +123,9 @@ class OwnershipSettings:
                 f"for {self.in_flight_ms} ms"
             )
             raise ConfigurationError(message)
-        _require_known(self.table_view, TABLE_VIEWS, "store of ownership")
-        if self.table_view_syncer != NO_SYNCER:
-            message = (
-                f"a syncer of stores of ownership is not offered: take {NO_SYNCER!r}, not {self.table_view_syncer!r}"
-            )
+        _require_known(self.table_view, _CHANNEL, _TABLE_VIEWS, "store of ownership")
+        if self.table_view_syncer != _NO_SYNCER:
+            message = f"a syncer of ownership is not offered: take {_NO_SYNCER!r}, not {self.table_view_syncer!r}"
             raise ConfigurationError(message)
 
 
@@ -148,7 +143,9 @@ class NamespaceSettings:
     bundle_count: int = knob("defaultNumberOfNamespaceBundles", 4)
     split_algorithm: str = knob("defaultNamespaceBundleSplitAlgorithm", RANGE_EQUALLY_DIVIDE)
     split_algorithms: tuple[str, ...] = knob("supportedNamespaceBundleSplitAlgorithms", SPLIT_ALGORITHMS)
-    topic_assignment: str = knob("topicBundleAssignmentStrategy", TOPIC_ASSIGNMENT)
+    topic_assignment: str = knob(
+        "topicBundleAssignmentStrategy", "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
+    )
 
     def __post_init__(self) -> None:
         """Refuse an algorithm that nobody knows.
@@ -163,12 +160,13 @@ class NamespaceSettings:
                 f"{', '.join(SPLIT_ALGORITHMS)}, and the default has to be a supported one"
             )
             raise ConfigurationError(message)
-        _require_known(self.topic_assignment, (TOPIC_ASSIGNMENT,), "assignment of topics")
+        _require_known(
+            self.topic_assignment, _NAMING, ("ConsistentHashingTopicBundleAssigner",), "assignment of topics"
+        )
 
 
-def _require_known(name: str, known: tuple[str, ...], what: str) -> None:
-    """Refuse the name of a class that is not one of the known ones, by its full or its short name."""
-    short_names = [each.rpartition(".")[2] for each in known]
-    if name not in {*known, *short_names}:
-        message = f"{what} {name!r} is unknown or not offered: take {' or '.join(short_names)}"
+def _require_known(name: str, package: str, known: tuple[str, ...], what: str) -> None:
+    """Refuse the name of a class, with or without its package, that is not one of the known ones."""
+    if name not in {*known, *(f"{package}.{each}" for each in known)}:
+        message = f"{what} {name!r} is unknown or not offered: take {' or '.join(known)}"
         raise ConfigurationError(message)

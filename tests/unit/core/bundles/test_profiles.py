@@ -127,7 +127,11 @@ def test_profiles_differ_where_the_versions_do() -> None:
         (OWN, {"defaultNamespaceBundleSplitAlgorithm": "halves"}, "unknown split algorithm 'halves'"),
         (OWN, {"topicBundleAssignmentStrategy": "x.ByRoom"}, "assignment of topics 'x.ByRoom' is unknown"),
         (OWN, {"loadManagerServiceUnitStateTableViewClassName": "Rows"}, "take ServiceUnitStateTableViewImpl or Serv"),
-        (OWN, {"loadBalancerServiceUnitTableViewSyncer": "SystemTopicToMetadataStoreSyncer"}, "syncer of stores"),
+        (
+            OWN,
+            {"loadBalancerServiceUnitTableViewSyncer": "SystemTopicToMetadataStoreSyncer"},
+            "a syncer of ownership is not offered",
+        ),
         (OWN, {"loadBalancerSheddingIntervalMinutes": 0}, "periods have to be greater than 0"),
         (OWN, {"loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 29}, "in flight"),
     ],
