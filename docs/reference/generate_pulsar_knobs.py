@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from controlplane.core.bundles.load.knobs import knobs_of  # noqa: E402 - the checkout is on the path only now
 from controlplane.core.bundles.profile_values import KNOBS_WITHOUT_EFFECT, OWN, PROFILES  # noqa: E402 - as above
 from controlplane.core.bundles.profiles import REGISTRY, compose  # noqa: E402 - as above
-from docs.reference.pulsar_settings import Use, Values, knob_uses, use_of  # noqa: E402 - as above
+from docs.reference.pulsar_settings import Use, Values, composed, knob_uses, unread_knobs, use_of  # noqa: E402 - as above
 
 _SIMPLE: Final = "Of the simple load manager, which is not offered."
 _NETWORK: Final = (
@@ -75,7 +75,7 @@ UNREAD: Final[Mapping[str, str]] = {
     "supportedNamespaceBundleSplitAlgorithms": "Nothing executes splits yet. A caller of the core gives them.",
     "topicBundleAssignmentStrategy": "There is one assignment. Another class is refused.",
 }
-"""Why no rule reads a knob that has a field."""
+"""Why no rule reads a knob that has a field. The page shows those that none reads."""
 
 NOT_HERE: Final[Mapping[str, str]] = {
     "zooKeeperSessionTimeoutMillis": "Pulsar 2's name of `metadataStoreSessionTimeoutMillis`.",
@@ -159,7 +159,7 @@ def page() -> str:
             _SWITCHES,
             *_switch_rows(),
             _UNREAD,
-            *(f"| `{knob}` | {reason} |\n" for knob, reason in sorted(UNREAD.items())),
+            *(f"| `{knob}` | {UNREAD[knob]} |\n" for knob in sorted(unread_knobs())),
             _WITHOUT_EFFECT,
             *(f"| `{knob}` | {_shown(KNOBS_WITHOUT_EFFECT[knob])} | {why} |\n" for knob, why in WITHOUT_EFFECT.items()),
             _NOT_HERE,
@@ -200,9 +200,9 @@ def _switch_rows() -> Iterator[str]:
     for part in REGISTRY.parts:
         knobs = {name for _, name in knobs_of(part.settings)}
         for each in fields(part.settings):
-            use = use_of(part.settings, each.name) if each.name not in knobs else None
-            if use is None or is_dataclass(use.values[OWN]):
+            if each.name in knobs or is_dataclass(getattr(composed(OWN)[part.settings], each.name)):
                 continue
+            use = use_of(part.settings, each.name)
             named = f"`{part.settings.__name__}.{each.name}`"
             others = _by_value({name: value for name, value in use.values.items() if value != use.values[OWN]})
             yield f"| {named} | {_shown(use.values[OWN])} | {others or 'the same'} | {use.meaning} |\n"

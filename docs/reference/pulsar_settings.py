@@ -5,7 +5,6 @@ import inspect
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -55,12 +54,15 @@ def unread_knobs() -> set[str]:
 
 def use_of(settings: type, name: str) -> Use:
     """The field of a settings class."""
-    values = {profile: getattr(_composed(profile)[settings], name) for profile in PROFILES}
+    if name not in _meanings(settings):
+        raise ValueError(f"the docstring of {settings.__name__} says nothing of {name}")
+    values = {profile: getattr(composed(profile)[settings], name) for profile in PROFILES}
     return Use(settings, name, values, _readers(settings, name), _meanings(settings)[name])
 
 
 @cache
-def _composed(profile: str) -> Mapping[type, object]:
+def composed(profile: str) -> Mapping[type, object]:
+    """The settings of a profile by their class."""
     return compose(profile).by_class
 
 
@@ -112,7 +114,7 @@ class _Asked:
     def settings(self, kind: type) -> object:
         """The settings of our own policy."""
         self.settings_classes.append(kind)
-        return _composed(OWN)[kind]
+        return composed(OWN)[kind]
 
 
 @cache
@@ -142,9 +144,6 @@ def _meanings(settings: type) -> dict[str, str]:
     found: dict[str, str] = {}
     for each in reversed(settings.__mro__):
         found |= dict(_attributes(each))
-    missing = {each.name for each in fields(settings)} - found.keys()
-    if missing:
-        raise ValueError(f"the docstring of {settings.__name__} says nothing of {', '.join(sorted(missing))}")
     return found
 
 
