@@ -106,8 +106,9 @@ written without their packages; both forms can be given. A node is a broker of P
 _KNOBS: Final = """
 ## Knobs
 
-The third column says which rule reads the knob. A file is one of `controlplane/core/bundles/`, with a part that is no
-rule of Pulsar's configuration.
+The third column says which rule reads the knob. A file is one of `controlplane/core/bundles/`, with a rule that a
+configuration of Pulsar cannot name. Few of these rules are executed yet: see [what runs and what only
+decides](../how-to/come-from-pulsar.md#what-runs-and-what-only-decides).
 
 | knob | value | read by | meaning |
 |---|---|---|---|

@@ -125,6 +125,8 @@ def test_profiles_differ_where_the_versions_do() -> None:
         (OWN, {"loadManagerClassName": "SimpleLoadManagerImpl"}, "'SimpleLoadManagerImpl' is unknown or not offered"),
         (OWN, {"loadManagerClassName": "ExtensibleLoadManagerImpl"}, "belongs to the other load manager"),
         (OWN, {"defaultNamespaceBundleSplitAlgorithm": "halves"}, "unknown split algorithm 'halves'"),
+        (OWN, {"loadBalancerSheddingIntervalMinutes": 0}, "periods have to be greater than 0"),
+        (OWN, {"loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 29}, "in flight"),
         (OWN, {"topicBundleAssignmentStrategy": "x.ByRoom"}, "assignment of topics 'x.ByRoom' is unknown"),
         (OWN, {"loadManagerServiceUnitStateTableViewClassName": "Rows"}, "take ServiceUnitStateTableViewImpl or Serv"),
         (
@@ -132,8 +134,6 @@ def test_profiles_differ_where_the_versions_do() -> None:
             {"loadBalancerServiceUnitTableViewSyncer": "SystemTopicToMetadataStoreSyncer"},
             "a syncer of ownership is not offered",
         ),
-        (OWN, {"loadBalancerSheddingIntervalMinutes": 0}, "periods have to be greater than 0"),
-        (OWN, {"loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 29}, "in flight"),
     ],
 )
 def test_what_is_unknown_or_contradicts_itself_is_refused_by_name(
