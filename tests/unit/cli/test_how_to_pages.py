@@ -14,6 +14,8 @@ from tests.helpers.readme import ROOT, commands, console_commands
 HOW_TO = ROOT / "docs" / "how-to"
 PAGES = (
     "audit-the-log.md",
+    "come-from-hivemq.md",
+    "come-from-pulsar.md",
     "keep-replicas-apart.md",
     "read-the-table-status.md",
     "survive-silence-and-failures.md",

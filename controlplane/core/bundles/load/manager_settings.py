@@ -13,6 +13,9 @@ from controlplane.errors import ConfigurationError
 
 _IMPLEMENTATIONS: Final = "org.apache.pulsar.broker.loadbalance.impl"
 _CHANNEL: Final = "org.apache.pulsar.broker.loadbalance.extensions.channel"
+_TABLE_VIEWS: Final = ("ServiceUnitStateTableViewImpl", "ServiceUnitStateMetadataStoreTableViewImpl")
+_NAMING: Final = "org.apache.pulsar.common.naming"
+_NO_SYNCER: Final = "None"
 RANGE_EQUALLY_DIVIDE: Final = "range_equally_divide"
 SPLIT_ALGORITHMS: Final = (
     RANGE_EQUALLY_DIVIDE,
@@ -33,7 +36,8 @@ class ManagerSettings:
         node_filters: names of users' own filters of nodes, in the order in which they are asked, after Pulsar's.
         is_enabled: the leader's tasks run.
         sheds: the leader sheds bundles.
-        serves_persistent_topics, serves_non_persistent_topics: what a node takes.
+        serves_persistent_topics: whether a node takes persistent topics.
+        serves_non_persistent_topics: whether a node takes non-persistent topics.
     """
 
     manager: str = knob("loadManagerClassName", MODULAR_MANAGER)
@@ -51,13 +55,13 @@ class TaskPeriods:
     """How often the tasks of nodes and of the leader run, and how long their results count.
 
     Attributes:
-        host_usage_min: nodes measure their machine.
-        stats_s, first_stats_s: nodes measure their bundles; time to the first measurement. The busiest bundles are
-            reported when these change.
-        store_averages_min: the leader stores averages.
-        shed_min: the leader sheds.
+        host_usage_min: period in which nodes measure their machine.
+        stats_s: period in which nodes measure their bundles. The busiest bundles are reported when these change.
+        first_stats_s: time from a node's start to its first measurement of bundles.
+        store_averages_min: period in which the leader stores averages.
+        shed_min: period in which the leader sheds.
         recently_unloaded_min: a bundle that was unloaded is not shed again for so long.
-        split_min: owners look for bundles to split, in the extensible manager.
+        split_min: period in which owners look for bundles to split, in the extensible manager.
     """
 
     host_usage_min: int = knob("loadBalancerHostUsageCheckIntervalMinutes", 1)
@@ -88,7 +92,7 @@ class OwnershipSettings:
         unload_timeout_ms: time for a bundle's former owner to close its topics.
         shutdown_timeout_ms: time for a node to give away all its bundles when it stops.
         session_timeout_ms: a node without contact to the metadata store for so long is dead.
-        operation_timeout_s: time for one operation of that store.
+        operation_timeout_s: time for one operation of the metadata store.
         tombstone_delay_s: a bundle without an owner is forgotten after this time; at least ``in_flight_ms``.
         in_flight_ms: time for a state to be followed by the next one.
         monitor_s: period in which the leader looks for states that are stuck and for owners that are dead.
@@ -129,6 +133,10 @@ class OwnershipSettings:
                 f"for {self.in_flight_ms} ms"
             )
             raise ConfigurationError(message)
+        _require_known(self.table_view, _CHANNEL, _TABLE_VIEWS, "store of ownership")
+        if self.table_view_syncer != _NO_SYNCER:
+            message = f"a syncer of ownership is not offered: take {_NO_SYNCER!r}, not {self.table_view_syncer!r}"
+            raise ConfigurationError(message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,3 +172,13 @@ class NamespaceSettings:
                 f"{', '.join(self.split_algorithms) or 'there are none'}"
             )
             raise ConfigurationError(message)
+        _require_known(
+            self.topic_assignment, _NAMING, ("ConsistentHashingTopicBundleAssigner",), "assignment of topics"
+        )
+
+
+def _require_known(name: str, package: str, known: tuple[str, ...], what: str) -> None:
+    """Refuse the name of a class, with or without its package, that is not one of the known ones."""
+    if name not in {*known, *(f"{package}.{each}" for each in known)}:
+        message = f"{what} {name!r} is unknown or not offered: take {' or '.join(known)}"
+        raise ConfigurationError(message)

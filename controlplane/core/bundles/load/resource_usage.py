@@ -59,8 +59,8 @@ class ResourceWeights:
         bandwidth_out: weight of outbound traffic.
         memory: weight of the heap, in the extensible manager only. It is 0, because a garbage-collected heap is always
             full.
-        former_bandwidth_in, former_bandwidth_out: the same weights under the misspelt names of old configurations; they
-            count where the new name has its default, 1.
+        former_bandwidth_in, former_bandwidth_out: the weight under its misspelt name of old configurations. It counts
+            if the weight under the new name is 1, its default.
         keeps_infinite_usage: a usage that is too great for a 32-bit float is infinite, as in Pulsar, and stays in a
             smoothed usage forever. Off, it is the greatest 32-bit float.
     """

@@ -17,10 +17,10 @@ class SplitLimits:
     """Limits of a bundle. The defaults are Pulsar's.
 
     Attributes:
-        max_topics: topics.
-        max_sessions: producers plus consumers; 0 or less means no limit.
-        max_message_rate_per_s: in plus out.
-        max_bandwidth_mib_per_s: in plus out.
+        max_topics: greatest number of topics.
+        max_sessions: greatest number of producers plus consumers; 0 or less means no limit.
+        max_message_rate_per_s: greatest message rate, in plus out.
+        max_bandwidth_mib_per_s: greatest throughput in MiB/s, in plus out.
         max_bundles_per_namespace: no bundle of a namespace with as many is split.
         min_topics: a bundle with fewer topics is not split: one topic cannot be divided. Pulsar 2 has no such limit (0)
             and splits a bundle with one hot topic until its range is too narrow.

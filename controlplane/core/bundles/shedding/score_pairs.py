@@ -31,9 +31,9 @@ class ScoreSettings:
 
     Attributes:
         low_difference: a pair whose scores differ by at least this counts a hit of the low threshold.
-        high_difference: the same for the high threshold, which counts a hit of both.
+        high_difference: a pair whose scores differ by at least this counts a hit of the high threshold, too.
         low_hits: a node sheds when it or its partner has as many hits of the low threshold.
-        high_hits: the same for the high threshold.
+        high_hits: a node sheds when it or its partner has as many hits of the high threshold.
         min_messages_per_s: a message rate to be moved has to exceed this; otherwise throughputs count.
         min_throughput_bytes_per_s: a throughput to be moved has to exceed this.
         max_share: which share of the difference is moved in one cycle; Pulsar advises 0.5 for this rule.

@@ -33,7 +33,7 @@ class ThresholdSettings:
     Attributes:
         threshold_percent: greatest distance of a node's usage above the mean, in percentage points.
         history_weight: weight of the former smoothed usage, 0 to 1.
-        min_throughput_mib_per_s: a node that should shed less than this sheds nothing.
+        min_throughput_mib_per_s: a node that should shed less than this, in MiB/s, sheds nothing.
         lower_boundary_enabled: if no node sheds by the threshold, but the usage of one is below the mean by more than
             the threshold, the busiest node sheds.
         weights: weights of the resources.

@@ -73,9 +73,10 @@ class TrafficSplitSettings:
     """Settings of :class:`FlowOrQpsEquallyDivide`.
 
     Attributes:
-        max_message_rate_per_s: message rate of a part, in plus out.
-        max_bandwidth_mib_per_s: throughput of a part, in plus out.
-        excess_threshold_percent: by how much the bundle has to reach beyond one of the two before it is split.
+        max_message_rate_per_s: greatest message rate of a part, in plus out.
+        max_bandwidth_mib_per_s: greatest throughput of a part in MiB/s, in plus out.
+        excess_threshold_percent: a bundle is split by traffic if its message rate or its throughput is above that of a
+            part by at least so many percent.
         accepts_any_rate: whether a topic with a rate that is not a number, infinite or negative counts as any other, as
             in Pulsar; otherwise it counts as a topic without a load.
     """

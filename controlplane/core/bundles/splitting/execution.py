@@ -21,7 +21,7 @@ class SplitExecutionSettings:
 
     Attributes:
         unloads_children: whether the parts are unloaded, so that other nodes can take them.
-        unloads_by_setting_alone: whether this happens without asking the policies, as in Pulsar 2.
+        unloads_by_setting_alone: whether the parts are unloaded without asking the policies, as in Pulsar 2.
     """
 
     unloads_children: bool = knob("loadBalancerAutoUnloadSplitBundlesEnabled", default=True)

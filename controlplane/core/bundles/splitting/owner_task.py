@@ -28,7 +28,7 @@ class OwnerSplitSettings(SplitLimits):
 
     Attributes:
         max_hits: a bundle is split when it was found over a limit in more rounds than these, one after the other.
-        max_splits_per_round: splits in a round.
+        max_splits_per_round: greatest number of splits in a round.
         compares_namespaces_by_prefix: whether a bundle also waits for a bundle that is being split in a namespace whose
             name only begins with its own, as in Pulsar.
     """

@@ -142,6 +142,13 @@ def test_profiles_differ_where_the_versions_do() -> None:
         (OWN, {"nodeFilters": ("Mine",)}, "node filter 'Mine' is unknown; ModularLoadManagerImpl has none"),
         (OWN, {"loadBalancerSheddingIntervalMinutes": 0}, "periods have to be greater than 0"),
         (OWN, {"loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 29}, "in flight"),
+        (OWN, {"topicBundleAssignmentStrategy": "x.ByRoom"}, "assignment of topics 'x.ByRoom' is unknown"),
+        (OWN, {"loadManagerServiceUnitStateTableViewClassName": "Rows"}, "take ServiceUnitStateTableViewImpl or Serv"),
+        (
+            OWN,
+            {"loadBalancerServiceUnitTableViewSyncer": "SystemTopicToMetadataStoreSyncer"},
+            "a syncer of ownership is not offered",
+        ),
     ],
 )
 def test_what_is_unknown_or_contradicts_itself_is_refused_by_name(

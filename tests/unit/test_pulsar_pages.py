@@ -1,0 +1,74 @@
+"""The pages for operators of Pulsar: every knob stands there, and names and values are those that there are."""
+
+import re
+import runpy
+from dataclasses import fields
+from pathlib import Path
+
+from controlplane.core.bundles.profile_values import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR
+from controlplane.core.bundles.profiles import REGISTRY, compose
+from docs.reference.pulsar_settings import knob_uses, settings_of, unread_knobs
+from tests.conformance.__main__ import cases
+from tests.conformance.pulsar import loads
+from tests.helpers.readme import ROOT
+
+REFERENCE = ROOT / "docs" / "reference"
+DRAWN = runpy.run_path(str(REFERENCE / "generate_pulsar_knobs.py"))
+KNOBS = (REFERENCE / "pulsar-knobs.md").read_text(encoding="utf-8")
+PAGE = ROOT / "docs" / "how-to" / "come-from-pulsar.md"
+VECTORS = Path(__file__).parents[1] / "golden" / "pulsar" / "vectors.jsonl.gz"
+DEVIATIONS: dict[str, str] = {}
+"""By knob, why its value under the profile of 4.2 is not the recorded one."""
+
+
+def recorded() -> dict[str, object]:
+    """The defaults of Pulsar 4.2's configuration."""
+    (case,) = (case for case in cases(VECTORS) if case["op"] == "defaults")
+    defaults: dict[str, object] = case["out"]
+    return defaults
+
+
+def test_every_knob_has_its_row() -> None:
+    """Those that Pulsar has, those that a profile accepts, and those that are refused."""
+    known = recorded().keys() | compose(PULSAR_4_2_MODULAR).knobs().keys()
+    _, tables = KNOBS.split("\n## Knobs\n")
+    rows = set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
+    assert known <= rows
+    assert rows - known == DRAWN["NOT_HERE"].keys()
+    assert not known & DRAWN["NOT_HERE"].keys()
+
+
+def test_values_are_pulsars() -> None:
+    """Under the profile of the version whose defaults were recorded."""
+    declared = loads.defaults({})
+    differing = {name for name, value in recorded().items() if declared[name] != value}
+    assert differing == DEVIATIONS.keys()
+
+
+def test_reasons_are_given_for_the_knobs_that_need_one() -> None:
+    """Somebody who sets a knob without an effect wants to know why it has none."""
+    assert unread_knobs() <= DRAWN["UNREAD"].keys() <= knob_uses().keys()
+    assert DRAWN["WITHOUT_EFFECT"].keys() == KNOBS_WITHOUT_EFFECT.keys()
+
+
+def test_every_rule_that_is_made_from_settings_reads_some() -> None:
+    """A rule whose class of settings is not found would be missing in the column of readers."""
+    read = {reader for uses in knob_uses().values() for use in uses for reader in use.readers}
+    assert {rule.short_name for rule in REGISTRY.rules if settings_of(rule)} <= read
+
+
+def test_names_of_the_how_to_page_are_there() -> None:
+    """Profiles, rules and knobs."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f"`{name}`" in text for name in PROFILES)
+    assert all(f"`{rule.short_name}`" in text for rule in REGISTRY.rules)
+    known = compose(PULSAR_4_2_MODULAR).knobs().keys() | DRAWN["NOT_HERE"].keys()
+    assert set(re.findall(r"`((?:loadB|default[NS]|minUn|maxUn|metadataSt)\w+)`", text)) <= known
+
+
+def test_switches_of_the_how_to_page_are_there() -> None:
+    """A switch is named with its class."""
+    known = {part.settings.__name__: {each.name for each in fields(part.settings)} for part in REGISTRY.parts}
+    named = re.findall(r"`(\w+Settings)\.(\w+)`", PAGE.read_text(encoding="utf-8"))
+    assert named
+    assert [f"{kind}.{name}" for kind, name in named if name not in known[kind]] == []
