@@ -1,9 +1,13 @@
-"""Names of namespaces: ``tenant/namespace``, as in Pulsar, and the other forms that a version or a policy allows."""
+"""Names of namespaces, tenants and clusters.
+
+A namespace is named ``tenant/namespace``, as in Pulsar, or in another form that a version or a policy allows.
+"""
 
 import re
 from collections.abc import Collection
 from typing import Final
 
+from controlplane.core.values.identifiers import ClusterName, NamespaceName, TenantName
 from controlplane.errors import ConfigurationError
 
 ANY_FORM: Final = (1, 2, 3)
@@ -14,6 +18,7 @@ One part is a namespace without a tenant, which Pulsar does not have. Two are Pu
 """
 _FORMS: Final = {1: "namespace", 2: "tenant/namespace", 3: "tenant/cluster/namespace"}
 _PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=:-]{0,126}")
+_CHARACTERS: Final = "1 to 127 of A-Z, a-z, 0-9, '.', '_', '-', '=' and ':', beginning with a letter, a digit or '_'"
 
 
 def check_namespace_name(name: str, part_counts: Collection[int] = ANY_FORM) -> None:
@@ -30,8 +35,26 @@ def check_namespace_name(name: str, part_counts: Collection[int] = ANY_FORM) -> 
     parts = name.split("/")
     if len(parts) not in part_counts or not all(map(_PART.fullmatch, parts)):
         forms = " or ".join(_FORMS[count] for count in sorted(part_counts))
-        message = (
-            f"namespace {name!r:.140}: take {forms}, each part 1 to 127 of A-Z, a-z, 0-9, '.', '_', '-', '=' and ':', "
-            "beginning with a letter, a digit or '_'"
-        )
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"namespace {name!r:.140}: take {forms}, each part {_CHARACTERS}")
+
+
+def check_part(what: str, text: str) -> None:
+    """Check that a text can be a part of a namespace's name; ``what`` says of what it is the name.
+
+    Raises:
+        ConfigurationError: it is empty, too long, or has a character that is not allowed.
+    """
+    if not _PART.fullmatch(text):
+        raise ConfigurationError(f"{what} {text!r:.140}: take {_CHARACTERS}")
+
+
+def tenant_of(namespace: NamespaceName) -> TenantName | None:
+    """The tenant in the name of a namespace; None if the name has no tenant."""
+    parts = namespace.split("/")
+    return parts[0] if len(parts) > 1 else None
+
+
+def cluster_of(namespace: NamespaceName) -> ClusterName | None:
+    """The cluster in the name of a namespace; None if the name has no cluster."""
+    parts = namespace.split("/")
+    return parts[1] if len(parts) == max(ANY_FORM) else None

@@ -58,11 +58,13 @@ _LEVELS = replace(
             1,
             cluster.POLICY,
             {"heartbeats[0]": 5, "intents[0]": 0, "membership[0]": 17},
+            "eu",
         ),
         FeatureLevelRaised(2),
     ),
     certificate=None,
 )
+_TENANTS = replace(_EVERYTHING, feature_level=2, events=bundles.TENANT_EVENTS, certificate=None)
 POSITIONS_ONLY = Decision(
     seq=Seq(8),
     term=Term(3),
@@ -85,6 +87,7 @@ DECISIONS = (
     Sample("everything in parts", _EVERYTHING, max_part_bytes=700),
     Sample("rights", _RIGHTS),
     Sample("levels", _LEVELS),
+    Sample("tenants", _TENANTS),
     Sample("positions only", POSITIONS_ONLY),
 )
 
