@@ -10,7 +10,7 @@ from itertools import pairwise
 from controlplane.core.bundles.bundle import HASH_SPACE, Bundle
 from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated, TenantDeleted, TenantSet
 from controlplane.core.bundles.names import cluster_of, tenant_of
-from controlplane.core.bundles.tenants import Tenant, namespaces_not_allowed, namespaces_of
+from controlplane.core.bundles.tenants import namespaces_not_allowed, namespaces_of
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State, wrong_digests
 from controlplane.core.membership.events import NodeAdmitted
@@ -81,12 +81,12 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
             case BundlesAssigned(bundles=bundles):
                 problems += owner_problems(after, bundles)
             case NamespaceCreated(namespace=namespace):
-                tenant = after.bundles.tenants.get(tenant_of(namespace.name) or "")
-                problems += _tenant_problems_of(after, tenant, [namespace.name]) if tenant is not None else []
+                problems += _not_allowed(after, tenant_of(namespace.name), [namespace.name])
             case TenantSet(tenant=tenant):
-                problems += _tenant_problems_of(after, tenant, after.bundles.namespaces)
+                problems += _not_allowed(after, tenant.name, after.bundles.namespaces)
             case TenantDeleted(name=name):
-                left = namespaces_of(name, after.bundles.namespaces)
+                # Namespaces that the same decision creates may follow the deletion, and are not restricted.
+                left = namespaces_of(name, before.bundles.namespaces)
                 problems += [f"tenant {name!r} is deleted and has namespace {each!r}" for each in left]
             case NodeAdmitted(node=node):
                 known = before.membership.nodes.get(node.node_id)
@@ -204,12 +204,14 @@ def _tenant_problems(state: State) -> Iterator[str]:
     for key, tenant in state.bundles.tenants.items():
         if key != tenant.name or list(tenant.allowed_clusters) != sorted(set(tenant.allowed_clusters)):
             yield f"tenant {key!r} is stored under another name, or its clusters are not sorted: {tenant}"
-        yield from _tenant_problems_of(state, tenant, in_clusters.get(tenant.name, ()))
+        yield from _not_allowed(state, tenant.name, in_clusters.get(tenant.name, ()))
 
 
-def _tenant_problems_of(state: State, tenant: Tenant, namespaces: Iterable[NamespaceName]) -> Iterator[str]:
-    for name in namespaces_not_allowed(tenant, namespaces, state.cluster.name):
-        yield f"namespace {name!r} is in a cluster that tenant {tenant.name!r} does not allow"
+def _not_allowed(state: State, name: TenantName | None, namespaces: Iterable[NamespaceName]) -> Iterator[str]:
+    """Those of the namespaces that their tenant does not allow, as sentences; none if it is not registered."""
+    tenant = state.bundles.tenants.get(name or "")
+    for each in namespaces_not_allowed(tenant, namespaces, state.cluster.name) if tenant else ():
+        yield f"namespace {each!r} is in a cluster that tenant {name!r} does not allow"
 
 
 def _raise(state: State, problems: list[str]) -> None:

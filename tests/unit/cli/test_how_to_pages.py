@@ -15,6 +15,7 @@ HOW_TO = ROOT / "docs" / "how-to"
 PAGES = (
     "audit-the-log.md",
     "keep-replicas-apart.md",
+    "limit-tenants-to-clusters.md",
     "read-the-table-status.md",
     "survive-silence-and-failures.md",
     "upgrade-controllers.md",
