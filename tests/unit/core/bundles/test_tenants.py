@@ -19,7 +19,7 @@ from tests.helpers.recorded_log import RecordedLog
 from tests.helpers.world import World
 
 DONE, REFUSED = IntentOutcome.DONE, IntentOutcome.REFUSED
-NAMESPACES = ("kv", "acme/a", "acme/eu/b", "acme/us/c", "other/us/d", "acmes/x", "other/acme/e")
+NAMESPACES = ("kv", "acme", "acme/a", "acme/eu/b", "acme/us/c", "other/us/d", "acmes/x", "other/acme/e")
 
 
 @pytest.fixture
@@ -101,6 +101,7 @@ def test_a_tenant_without_clusters_has_no_namespace(world: World) -> None:
     """An empty list closes a tenant; it does not open it to every cluster."""
     assert set_tenant(world, "acme", "").detail == "tenant 'acme' allows no cluster"
     assert create(world, "acme/a").detail.endswith("tenant 'acme' allows no cluster")
+    assert create(world, "acme").outcome is DONE  # a namespace without a tenant
 
 
 def test_a_cluster_in_use_cannot_be_taken_from_a_tenant(world: World) -> None:
@@ -255,6 +256,7 @@ def test_a_log_under_another_name_is_not_broken(world: World) -> None:
     world.cluster_name = "copy"
     world.take_over(500)
     check(world.state)
+    assert world.state.cluster.name == "copy"
     assert create(world, "acme/b").outcome is REFUSED
     assert set_tenant(world, "acme", "copy").outcome is DONE
     assert create(world, "acme/b").outcome is DONE
