@@ -58,13 +58,17 @@ _LEVELS = replace(
             1,
             cluster.POLICY,
             {"heartbeats[0]": 5, "intents[0]": 0, "membership[0]": 17},
-            "eu",
         ),
         FeatureLevelRaised(2),
     ),
     certificate=None,
 )
-_TENANTS = replace(_EVERYTHING, feature_level=2, events=bundles.TENANT_EVENTS, certificate=None)
+_TENANTS = replace(
+    _EVERYTHING,
+    feature_level=2,
+    events=(TermOpened(Term(3), "controller-1", "1.0.0", 2, cluster.POLICY, cluster="eu"), *bundles.TENANT_EVENTS),
+    certificate=None,
+)
 POSITIONS_ONLY = Decision(
     seq=Seq(8),
     term=Term(3),
