@@ -12,6 +12,7 @@ from controlplane.cli.cluster.feature_level import feature_level
 from controlplane.cli.cluster.intents import intents
 from controlplane.cli.cluster.namespaces import namespaces
 from controlplane.cli.cluster.ring import ring
+from controlplane.cli.cluster.tenants import tenants
 from controlplane.cli.cluster.topics import topics
 from controlplane.cli.cluster.up import up
 from controlplane.cli.common.failures import ExitStatus, exit_status_of, sentence_of
@@ -253,6 +254,7 @@ for _command in (
     snapshot,
     sql,
     table,
+    tenants,
     topics,
     up,
 ):

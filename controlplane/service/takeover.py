@@ -165,7 +165,10 @@ class TakeOver:
         components.dead_letters.write(components.input_reader.take_refusals())
         new_log = None if state.log_id else (components.new_log_id(), components.first_policy)
         opening = Opening(
-            new_log=new_log, republish=self._republish, observed_from=components.input_reader.observed_from
+            new_log=new_log,
+            republish=self._republish,
+            observed_from=components.input_reader.observed_from,
+            cluster=components.config.cluster.name,
         )
         observations, controller_id = components.input_reader.observations, components.config.controller_id
         return self.leadership.commit(open_term(state, observations, self._term, controller_id, __version__, opening))

@@ -19,7 +19,8 @@ final class CanonicalJson {
             Arrays.compareUnsigned(left.getBytes(StandardCharsets.UTF_8), right.getBytes(StandardCharsets.UTF_8));
 
     private static final Set<String> NAMED_BESIDE_EVENTS = Set.of("Slot", "Bundle", "Namespace");
-    private static final Map<String, String> LATER_FIELDS = Map.of("ClusterPolicy", "intent_rights", "TermOpened", "observed_from");
+    private static final Map<String, Set<String>> LATER_FIELDS =
+            Map.of("ClusterPolicy", Set.of("intent_rights"), "TermOpened", Set.of("observed_from", "cluster"));
 
     private CanonicalJson() {}
 
@@ -30,9 +31,11 @@ final class CanonicalJson {
         for (Schema.Field field : schema.getFields()) {
             tree.put(field.name(), treeOf(record.get(field.pos()), field.name().equals("events")));
         }
-        String later = LATER_FIELDS.get(schema.getName());
-        if (later != null && tree.get(later) instanceof Map && ((Map<?, ?>) tree.get(later)).isEmpty()) {
-            tree.remove(later);
+        for (String later : LATER_FIELDS.getOrDefault(schema.getName(), Set.of())) {
+            Object value = tree.get(later);
+            if (value instanceof Map && ((Map<?, ?>) value).isEmpty() || "".equals(value)) {
+                tree.remove(later);
+            }
         }
         if (named || NAMED_BESIDE_EVENTS.contains(schema.getName())) {
             tree.put("type", schema.getName());

@@ -21,7 +21,9 @@ operations: st.SearchStrategy[History] = st.lists(
         st.tuples(st.just("left"), st.sampled_from(NODES), st.integers(1, 3)),
         st.tuples(st.just("run"), st.sampled_from((100, 700, 3_000)), st.sets(st.sampled_from(NODES))),
         st.tuples(st.just("outage"), st.integers(1_000, 60_000), st.none()),
-        st.tuples(st.just("namespace"), st.sampled_from(("kv", "hot", "Bad Name")), st.none()),
+        st.tuples(st.just("namespace"), st.sampled_from(("kv", "hot", "acme/a", "acme/us/b", "Bad Name")), st.none()),
+        st.tuples(st.just("tenant"), st.sampled_from(("acme", "idle")), st.sampled_from(("", "eu", "us", "us,eu"))),
+        st.tuples(st.just("no tenant"), st.sampled_from(("acme", "idle")), st.none()),
         st.tuples(
             st.sampled_from(("drain_node", "undrain_node", "exclude_node", "include_node", "reset_node")),
             st.sampled_from(NODES),
@@ -88,6 +90,10 @@ def ask(world: World, intent_id: str, kind: str, subject: object, argument: obje
     match kind, subject:
         case "namespace", _:
             world.intent(intent_id, "create_namespace", namespace=str(subject))
+        case "tenant", _:
+            world.intent(intent_id, "set_tenant", tenant=str(subject), clusters=str(argument))
+        case "no tenant", _:
+            world.intent(intent_id, "delete_tenant", tenant=str(subject))
         case "set_node", _:
             world.intent(intent_id, kind, node=str(subject), weight=str(argument), zone=f"z{argument}")
         case "change_policy", (name, value):

@@ -43,7 +43,7 @@ class PublishedWorld(World):
         first_feature_level: int = FEATURE_LEVEL,
     ) -> None:
         """A cluster with all topics, whose first term is open and published."""
-        self.cluster = cluster
+        self.cluster, self.cluster_name = cluster, cluster.name
         self.clock = VirtualClock(wall_ms=START_MS)
         self.broker = MemoryBroker(self.clock)
         for topic in SINGLE_PARTITION_TOPICS:

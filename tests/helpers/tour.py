@@ -50,6 +50,8 @@ def tour(raised_level: int = FEATURE_LEVEL) -> Tour:
     for level in range(2, raised_level + 1):
         world.ask("raise_feature_level", level=str(level), upgraded="c1")
     world.ask("create_namespace", namespace="kv")
+    world.ask("set_tenant", tenant="acme", clusters="eu,us")
+    world.ask("delete_tenant", tenant="acme")
     _orders(world)
     _plans(world)
     world.ask("change_policy", slot_count="16")

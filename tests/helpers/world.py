@@ -38,7 +38,10 @@ class World:
     Attributes:
         standing: partitions of ``heartbeats`` to which nothing can be written for now: no tick, no heartbeat.
         unread: partitions of ``heartbeats`` that the leader cannot read for now; it reads them on later.
+        cluster_name: the name of the cluster, which its log holds.
     """
+
+    cluster_name = "eu"
 
     def __init__(
         self,
@@ -75,7 +78,7 @@ class World:
         controller_id: str | None = None,
     ) -> None:
         """A leader begins that has observed everything since ``observed_from``."""
-        opening = Opening(new_log, self.first_feature_level, republish, self.observed_from)
+        opening = Opening(new_log, self.first_feature_level, republish, self.observed_from, self.cluster_name)
         self.commit(open_term(self.state, self.observations, term, controller_id or f"c{term}", "test", opening))
 
     def take_over(self, look_back_ms: int) -> None:

@@ -8,6 +8,7 @@ from controlplane.config import LeaseConfig, SnapshotConfig
 from controlplane.core.cluster.policy import ClusterPolicy, ZoneRule
 
 LEASE = LeaseConfig(duration_ms=1_500, renew_interval_ms=400, store_timeout_ms=300, handover_after_ms=3_000)
+CLUSTER = "simulated"
 CONTROLLERS = ("c0", "c1", "c2")
 NODES = ("n0", "n1", "n2", "n3", "n4")
 SPARE_NODES = ("n5", "n6")

@@ -29,6 +29,8 @@ class WorkKind(Enum):
     PACING = "another pace"
     SLOT_POLICY = "another slot policy"
     NAMESPACE = "a namespace"
+    TENANT = "a tenant with its clusters"
+    TENANT_DELETED = "a tenant is deleted"
     OVERRIDE = "override self-preservation"
     NONSENSE_INTENT = "an intent that is none"
     INTENT_TWICE = "an intent sent twice"

@@ -13,7 +13,7 @@ from controlplane.core.membership.inputs import Heartbeat
 from controlplane.core.membership.node import NodeRole
 from controlplane.core.slots.pins import Exclusion, Pin
 from controlplane.core.values.identifiers import Epoch, Incarnation
-from tests.simulation.setting import CONTROLLERS, NODES, SPARE_NODES
+from tests.simulation.setting import CLUSTER, CONTROLLERS, NODES, SPARE_NODES
 from tests.simulation.work_kinds import WorkKind
 from tests.simulation.world import World
 
@@ -62,6 +62,14 @@ _INTENTS: Final[Mapping[WorkKind, tuple[IntentKind, _ARGUMENTS]]] = {
     WorkKind.PACING: (IntentKind.CHANGE_POLICY, _one_of("moves_in_flight", "0", "4", "16")),
     WorkKind.SLOT_POLICY: (IntentKind.CHANGE_POLICY, _one_of("slot_policy", "minimal", "ring", "sofa", "rendezvous")),
     WorkKind.NAMESPACE: (IntentKind.CREATE_NAMESPACE, _one_of("namespace", "kv", "tenant/orders", "tenant/eu/orders")),
+    WorkKind.TENANT: (
+        IntentKind.SET_TENANT,
+        lambda choose: {
+            **_one_of("tenant", "tenant", "idle")(choose),
+            **_one_of("clusters", "", "eu", CLUSTER, f"eu,{CLUSTER}")(choose),
+        },
+    ),
+    WorkKind.TENANT_DELETED: (IntentKind.DELETE_TENANT, _one_of("tenant", "tenant", "idle")),
     WorkKind.OVERRIDE: (IntentKind.OVERRIDE_SELF_PRESERVATION, _nothing),
     WorkKind.NONSENSE_INTENT: (IntentKind.DRAIN_NODE, _one_of("node", "nobody")),
     WorkKind.INTENT_TWICE: (IntentKind.REFRESH_TABLE, _nothing),

@@ -36,7 +36,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.network import SimulatedClock, Stores
 from tests.simulation.scheduler import News, Process, Scheduler, SimulatedThread
 from tests.simulation.service import SimulatedService
-from tests.simulation.setting import LEASE, Setting
+from tests.simulation.setting import CLUSTER, LEASE, Setting
 from tests.simulation.threads import SimulatedThreads
 
 _PATIENCE_MS = 60_000
@@ -87,7 +87,7 @@ class World:
         self.random = random.Random(f"world of {seed}")
         self.scheduler = Scheduler(random.Random(f"turns of {seed}"))
         self.scheduler.on_failure = self._note_failure
-        self.cluster = ClusterConfig("simulated")
+        self.cluster = ClusterConfig(CLUSTER)
         self.clock = SimulatedClock(self.scheduler)
         self.broker = MemoryBroker(self.clock)
         self.lease_clock = SimulatedClock(self.scheduler)

@@ -199,6 +199,7 @@ def retake(
         first_feature_level=opened.feature_level,
         republish=any(cause.kind is CauseKind.TABLE_REPUBLISHED for cause in decision.causes),
         observed_from={place_of(key): offset for key, offset in opened.observed_from.items()},
+        cluster=opened.cluster,
     )
     return open_term(state, observations, opened.term, opened.controller_id, opened.code_version, opening)
 

@@ -1,12 +1,13 @@
-"""Events of namespaces and bundles."""
+"""Events of tenants, namespaces and bundles."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
+from controlplane.core.bundles.tenants import Tenant
 from controlplane.core.values.events import CallsFor, event
-from controlplane.core.values.identifiers import NodeId
+from controlplane.core.values.identifiers import NodeId, TenantName
 
 
 def _owners(bundles: Iterable[Bundle]) -> Iterator[NodeId]:
@@ -30,4 +31,20 @@ class BundlesAssigned:
     bundles: tuple[Bundle, ...]
 
 
-BundleEvent: TypeAlias = NamespaceCreated | BundlesAssigned
+@event(calls_for=CallsFor.NOTHING, since_level=2)
+@dataclass(frozen=True, slots=True)
+class TenantSet:
+    """A tenant is registered, or its allowed clusters change. ``tenant`` is the whole new entry."""
+
+    tenant: Tenant
+
+
+@event(calls_for=CallsFor.NOTHING, since_level=2)
+@dataclass(frozen=True, slots=True)
+class TenantDeleted:
+    """A tenant without namespaces is not registered any more."""
+
+    name: TenantName
+
+
+BundleEvent: TypeAlias = NamespaceCreated | BundlesAssigned | TenantSet | TenantDeleted

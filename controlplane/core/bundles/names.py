@@ -1,4 +1,4 @@
-"""Names of namespaces and the ids of their bundles.
+"""Names of namespaces, tenants and clusters, and the ids of bundles.
 
 A namespace is named ``tenant/namespace``, as in Pulsar, or in another form that a version or a policy allows. The id of
 a bundle is its namespace, a slash and its hash range.
@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
+from controlplane.core.values.identifiers import ClusterName, NamespaceName, TenantName
 from controlplane.errors import ConfigurationError
 
 ANY_FORM: Final = (1, 2, 3)
@@ -21,6 +22,7 @@ SYSTEM_NAMESPACE: Final = "pulsar/system"
 """The namespace of the load managers' own topics."""
 _HEALTH_CHECKS: Final = re.compile(r"(?:pulsar|sla-monitor)/[^:/]+:[0-9]+")
 _PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=:-]{0,126}")
+_CHARACTERS: Final = "1 to 127 of A-Z, a-z, 0-9, '.', '_', '-', '=' and ':', beginning with a letter, a digit or '_'"
 
 
 def check_namespace_name(name: str, part_counts: Collection[int] = ANY_FORM) -> None:
@@ -37,11 +39,29 @@ def check_namespace_name(name: str, part_counts: Collection[int] = ANY_FORM) -> 
     parts = name.split("/")
     if len(parts) not in part_counts or not all(map(_PART.fullmatch, parts)):
         forms = " or ".join(_FORMS[count] for count in sorted(part_counts))
-        message = (
-            f"namespace {name!r:.140}: take {forms}, each part 1 to 127 of A-Z, a-z, 0-9, '.', '_', '-', '=' and ':', "
-            "beginning with a letter, a digit or '_'"
-        )
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"namespace {name!r:.140}: take {forms}, each part {_CHARACTERS}")
+
+
+def check_part(what: str, text: str) -> None:
+    """Check that a text can be a part of a namespace's name; ``what`` says of what it is the name.
+
+    Raises:
+        ConfigurationError: it is empty, too long, or has a character that is not allowed.
+    """
+    if not _PART.fullmatch(text):
+        raise ConfigurationError(f"{what} {text!r:.140}: take {_CHARACTERS}")
+
+
+def tenant_of(namespace: NamespaceName) -> TenantName | None:
+    """The tenant in the name of a namespace; None if the name has no tenant."""
+    parts = namespace.split("/")
+    return parts[0] if len(parts) > 1 else None
+
+
+def cluster_of(namespace: NamespaceName) -> ClusterName | None:
+    """The cluster in the name of a namespace; None if the name has no cluster."""
+    parts = namespace.split("/")
+    return parts[1] if len(parts) == max(ANY_FORM) else None
 
 
 def namespace_of(bundle_id: str) -> str:

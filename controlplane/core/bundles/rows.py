@@ -1,10 +1,13 @@
-"""The rows of namespaces and bundles in the routing table. The rows are the entries of the image."""
+"""The rows of namespaces and bundles in the routing table. The rows are the entries of the image.
+
+Tenants have no rows: clients and nodes do not use them.
+"""
 
 from collections.abc import Iterable
 from typing import Final, assert_never, get_args
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
-from controlplane.core.bundles.events import BundleEvent, BundlesAssigned, NamespaceCreated
+from controlplane.core.bundles.events import BundleEvent, BundlesAssigned, NamespaceCreated, TenantDeleted, TenantSet
 from controlplane.core.bundles.image import BundlesImage
 from controlplane.core.values.identifiers import NamespaceName
 from controlplane.core.values.row_kind import RowKind
@@ -15,7 +18,7 @@ def touched_namespaces(event: BundleEvent) -> Iterable[NamespaceName]:
     match event:
         case NamespaceCreated(namespace=namespace):
             return [namespace.name]
-        case BundlesAssigned():
+        case BundlesAssigned() | TenantSet() | TenantDeleted():
             return []
         case _:
             assert_never(event)
@@ -26,6 +29,8 @@ def touched_bundles(event: BundleEvent) -> Iterable[str]:
     match event:
         case NamespaceCreated(bundles=bundles) | BundlesAssigned(bundles=bundles):
             return [bundle.bundle_id for bundle in bundles]
+        case TenantSet() | TenantDeleted():
+            return []
         case _:
             assert_never(event)
 

@@ -24,8 +24,8 @@ def apply_cluster_event(cluster: ClusterImage, event: ClusterEvent) -> ClusterIm
     match event:
         case ClusterCreated(policy=policy):
             return replace(cluster, policy=policy)
-        case TermOpened(policy=policy, feature_level=feature_level):
-            return replace(cluster, policy=policy, feature_level=feature_level)
+        case TermOpened(policy=policy, feature_level=feature_level, cluster=name):
+            return replace(cluster, policy=policy, feature_level=feature_level, name=name)
         case PolicyChanged(policy=policy, former_silence_limit=former):
             return replace(cluster, policy=policy, former_silence_limit=former)
         case FormerSilenceLimitEnded():

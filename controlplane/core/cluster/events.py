@@ -7,7 +7,7 @@ from typing import TypeAlias
 from controlplane.core.cluster.policy import ClusterPolicy, FormerSilenceLimit
 from controlplane.core.values.canonical import later
 from controlplane.core.values.events import CallsFor, event
-from controlplane.core.values.identifiers import ControllerId, Term
+from controlplane.core.values.identifiers import ClusterName, ControllerId, Term
 
 
 @event(calls_for=CallsFor.NOTHING)
@@ -32,6 +32,7 @@ class TermOpened:
         policy: the whole policy at the beginning of the term.
         observed_from: the first offset of each input partition that the leader observed, keyed ``topic[partition]``;
             empty at feature level 1, which does not record it.
+        cluster: the name of the cluster in the leader's configuration; empty at feature level 1, likewise.
     """
 
     term: Term
@@ -40,6 +41,7 @@ class TermOpened:
     feature_level: int
     policy: ClusterPolicy
     observed_from: Mapping[str, int] = field(default_factory=dict, metadata=later(since_level=2))
+    cluster: ClusterName = field(default="", metadata=later(since_level=2))
 
 
 @event(calls_for=CallsFor.NOTHING, since_level=2)

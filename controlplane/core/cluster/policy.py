@@ -26,8 +26,8 @@ FEATURE_LEVEL = 2
 level  what it adds
 =====  ===========================================================================================================
 1      the first level
-2      *term opened* has the first offsets that the leader observed, so that decisions can be audited; the policy may
-       have intent rights; an event raises the level
+2      *term opened* has the first offsets that the leader observed, so that decisions can be audited, and the name of
+       the cluster; the policy may have intent rights; an event raises the level; tenants
 =====  ===========================================================================================================
 
 A new log begins at the newest level that its first leader supports. From then on only an operator raises it.

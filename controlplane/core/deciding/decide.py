@@ -24,13 +24,15 @@ from controlplane.core.operations.intent_effects import overrides_self_preservat
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.values.canonical import later_levels
-from controlplane.core.values.identifiers import ControllerId, NodeId, Term, TopicPartition
+from controlplane.core.values.identifiers import ClusterName, ControllerId, NodeId, Term, TopicPartition
 from controlplane.core.values.inputs import InputRecord, Refusal
 from controlplane.core.values.positions import position_key
 from controlplane.errors import InvariantViolationError
 
 _OBSERVED_FROM_LEVEL: Final = later_levels(TermOpened)["observed_from"]
 """The feature level from which *term opened* records where its leader began to observe, and its positions."""
+_CLUSTER_LEVEL: Final = later_levels(TermOpened)["cluster"]
+"""The feature level from which *term opened* records the name of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,14 @@ class Opening:
         republish: whether every row is written again under a new epoch, because the table's topic does not show the
             state.
         observed_from: the offset at which the leader began to observe each input partition.
+        cluster: the name of the cluster in the leader's configuration.
     """
 
     new_log: tuple[str, ClusterPolicy] | None = None
     first_feature_level: int = FEATURE_LEVEL
     republish: bool = False
     observed_from: Mapping[TopicPartition, int] = field(default_factory=dict)
+    cluster: ClusterName = ""
 
 
 class DecideResult(NamedTuple):
@@ -145,7 +149,8 @@ def open_term(
     level = state.cluster.feature_level or opening.first_feature_level
     observed_from = {position_key(place): offset for place, offset in sorted(opening.observed_from.items())}
     recorded = observed_from if level >= _OBSERVED_FROM_LEVEL else {}
-    draft.add(TermOpened(term, controller_id, code_version, level, draft.state.cluster.policy, recorded))
+    cluster = opening.cluster if level >= _CLUSTER_LEVEL else ""
+    draft.add(TermOpened(term, controller_id, code_version, level, draft.state.cluster.policy, recorded, cluster))
     now_ms = max(observations.now_ms or 0, state.decided_at_ms)
     positions = _positions_of_opening(state, observations, opening.observed_from) if recorded else {}
     return draft.seal(now_ms, positions, republish=opening.republish)

@@ -23,6 +23,8 @@ class IntentKind(Enum):
     """
 
     CREATE_NAMESPACE = "create_namespace"
+    SET_TENANT = "set_tenant"
+    DELETE_TENANT = "delete_tenant"
     OVERRIDE_SELF_PRESERVATION = "override_self_preservation"
     DRAIN_NODE = "drain_node"
     UNDRAIN_NODE = "undrain_node"

@@ -13,14 +13,21 @@ from controlplane.core.operations.intent_conflicts import no_goals
 from controlplane.core.operations.operation import Operation, Turn
 from controlplane.core.operations.operation_context import Arguments, OperationContext
 from controlplane.core.operations.slot_numbers import counted
+from controlplane.core.operations.tenant_operations import tenant_refusal
 from controlplane.core.values.events import FIRST_LEVEL
 
 
 def create_namespace(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
-    """Create a namespace, with its hash space divided evenly into the number of bundles that the policy says."""
+    """Create a namespace, with its hash space divided evenly into the number of bundles that the policy says.
+
+    It is refused where its tenant is registered and does not allow the cluster.
+    """
     name = arguments["namespace"]
     if name in draft.state.bundles.namespaces:
         return refused(f"namespace {name!r} exists already")
+    problem = tenant_refusal(draft.state, name)
+    if problem is not None:
+        return refused(problem)
     bundles = equal_bundles(name, draft.state.cluster.policy.bundles_per_namespace)
     draft.add(NamespaceCreated(Namespace(name, len(bundles)), bundles))
     return done(f"namespace {name!r} with {counted(len(bundles), 'bundle')}")

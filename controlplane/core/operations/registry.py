@@ -11,11 +11,13 @@ from controlplane.core.operations.node_operations import NODE_OPERATIONS
 from controlplane.core.operations.operation import Operation
 from controlplane.core.operations.policy_operations import POLICY_OPERATIONS
 from controlplane.core.operations.table_operations import TABLE_OPERATIONS
+from controlplane.core.operations.tenant_operations import TENANT_OPERATIONS
 
 OPERATIONS: Final[Mapping[IntentKind, Operation]] = {
     operation.kind: operation
     for operation in (
         *NAMESPACE_OPERATIONS,
+        *TENANT_OPERATIONS,
         *NODE_OPERATIONS,
         *TABLE_OPERATIONS,
         *POLICY_OPERATIONS,

@@ -28,6 +28,8 @@ ProcessId: TypeAlias = str
 SlotId: TypeAlias = int
 IntentId: TypeAlias = str
 NamespaceName: TypeAlias = str
+TenantName: TypeAlias = str
+ClusterName: TypeAlias = str
 
 
 class TopicPartition(NamedTuple):

@@ -4,11 +4,13 @@ Tests and the simulation check all of them after every step. A leader runs :func
 cost proportional to the change.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from controlplane.core.bundles.bundle import HASH_SPACE, Bundle
-from controlplane.core.bundles.events import BundlesAssigned
+from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated, TenantDeleted, TenantSet
+from controlplane.core.bundles.names import cluster_of, tenant_of
+from controlplane.core.bundles.tenants import namespaces_not_allowed, namespaces_of
 from controlplane.core.log.decision import Decision
 from controlplane.core.log.state import State, wrong_digests
 from controlplane.core.membership.events import NodeAdmitted
@@ -17,7 +19,7 @@ from controlplane.core.slots.events import SlotsAssigned, SlotsSplit
 from controlplane.core.slots.policies import BUILT_IN_POLICIES
 from controlplane.core.slots.policy_contract import SlotPolicies
 from controlplane.core.slots.table import Slot
-from controlplane.core.values.identifiers import NodeId
+from controlplane.core.values.identifiers import NamespaceName, NodeId, TenantName
 from controlplane.errors import InvariantViolationError
 
 
@@ -29,6 +31,7 @@ def check(state: State, policies: SlotPolicies = BUILT_IN_POLICIES) -> None:
     """
     judge_slots = _shape_problems if dead_may_hold(state, policies) else slot_problems
     problems = [*judge_slots(state, state.slots.table), *_bundle_problems(state), *_namespace_problems(state)]
+    problems += _tenant_problems(state)
     problems += [
         f"slot at index {index} is slot {slot.slot_id}"
         for index, slot in enumerate(state.slots.table)
@@ -77,6 +80,14 @@ def check_step(before: State, decision: Decision, after: State, policies: SlotPo
                 problems += _slot_leader_problems(before, after, slots)
             case BundlesAssigned(bundles=bundles):
                 problems += owner_problems(after, bundles)
+            case NamespaceCreated(namespace=namespace):
+                problems += _not_allowed(after, tenant_of(namespace.name), [namespace.name])
+            case TenantSet(tenant=tenant):
+                problems += _not_allowed(after, tenant.name, after.bundles.namespaces)
+            case TenantDeleted(name=name):
+                # Namespaces that the same decision creates may follow the deletion, and are not restricted.
+                left = namespaces_of(name, before.bundles.namespaces)
+                problems += [f"tenant {name!r} is deleted and has namespace {each!r}" for each in left]
             case NodeAdmitted(node=node):
                 known = before.membership.nodes.get(node.node_id)
                 if known is not None and node.incarnation < known.incarnation:
@@ -182,6 +193,25 @@ def _namespace_problems(state: State) -> Iterator[str]:
         whole = bool(bounds) and bounds[0][0] == 0 and bounds[-1][1] == HASH_SPACE
         if not whole or any(left[1] != right[0] for left, right in pairwise(bounds)):
             yield f"the bundles of namespace {name!r} do not cover the hash space exactly once"
+
+
+def _tenant_problems(state: State) -> Iterator[str]:
+    """Of a state only names that name their cluster are judged: a log may have been restored under another name."""
+    in_clusters: dict[TenantName, list[NamespaceName]] = {}
+    for name in state.bundles.namespaces if state.bundles.tenants else ():
+        if cluster_of(name) is not None:
+            in_clusters.setdefault(name.partition("/")[0], []).append(name)
+    for key, tenant in state.bundles.tenants.items():
+        if key != tenant.name or list(tenant.allowed_clusters) != sorted(set(tenant.allowed_clusters)):
+            yield f"tenant {key!r} is stored under another name, or its clusters are not sorted: {tenant}"
+        yield from _not_allowed(state, tenant.name, in_clusters.get(tenant.name, ()))
+
+
+def _not_allowed(state: State, name: TenantName | None, namespaces: Iterable[NamespaceName]) -> Iterator[str]:
+    """Those of the namespaces that their tenant does not allow, as sentences; none if it is not registered."""
+    tenant = state.bundles.tenants.get(name or "")
+    for each in namespaces_not_allowed(tenant, namespaces, state.cluster.name) if tenant else ():
+        yield f"namespace {each!r} is in a cluster that tenant {name!r} does not allow"
 
 
 def _raise(state: State, problems: list[str]) -> None:

@@ -2,8 +2,9 @@
 
 from controlplane.core.bundles.bundle import Bundle, Namespace
 from controlplane.core.bundles.candidate import Candidate
-from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated
+from controlplane.core.bundles.events import BundlesAssigned, NamespaceCreated, TenantDeleted, TenantSet
 from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
+from controlplane.core.bundles.tenants import Tenant
 from controlplane.core.slots.reports import SlotLoad
 from controlplane.core.values.addresses import Address
 from tests.golden.samples.sample import BUNDLE_ID, KV, STARTED_MS, Sample
@@ -39,6 +40,12 @@ LOAD_REPORTS = (
 EVENTS = (
     NamespaceCreated(Namespace("kv", 2), BUNDLES),
     BundlesAssigned(BUNDLES),
+)
+
+TENANT_EVENTS = (
+    TenantSet(Tenant("acme", ("eu", "us"))),
+    TenantSet(Tenant("idle", ())),
+    TenantDeleted("idle"),
 )
 
 ROWS = (

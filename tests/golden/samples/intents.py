@@ -6,6 +6,8 @@ from tests.golden.samples.sample import Sample
 
 _INTENTS: dict[str, dict[str, str]] = {
     "create_namespace": {"namespace": "kv"},
+    "set_tenant": {"tenant": "acme", "clusters": "eu,us"},
+    "delete_tenant": {"tenant": "acme"},
     "override_self_preservation": {},
     "drain_node": {"node": "n1"},
     "undrain_node": {"node": "n1"},

@@ -63,6 +63,12 @@ _LEVELS = replace(
     ),
     certificate=None,
 )
+_TENANTS = replace(
+    _EVERYTHING,
+    feature_level=2,
+    events=(TermOpened(Term(3), "controller-1", "1.0.0", 2, cluster.POLICY, cluster="eu"), *bundles.TENANT_EVENTS),
+    certificate=None,
+)
 POSITIONS_ONLY = Decision(
     seq=Seq(8),
     term=Term(3),
@@ -85,6 +91,7 @@ DECISIONS = (
     Sample("everything in parts", _EVERYTHING, max_part_bytes=700),
     Sample("rights", _RIGHTS),
     Sample("levels", _LEVELS),
+    Sample("tenants", _TENANTS),
     Sample("positions only", POSITIONS_ONLY),
 )
 

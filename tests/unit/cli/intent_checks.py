@@ -32,12 +32,14 @@ from tests.unit.cli.test_asking import sent_intents
 
 DONE, REFUSED, SUPERSEDED = IntentOutcome.DONE, IntentOutcome.REFUSED, IntentOutcome.SUPERSEDED
 WRONG_TEXTS = {
+    "clusters": "eu,,us",
     "controller": "",
     "leads": "perhaps",
     "level": "two",
     "namespace": "A B",
     "node": "",
     "slots": "9-3",
+    "tenant": "A B",
     "weight": "heavy",
 }
 """By argument: a text that no cluster accepts. Arguments whose check is ``any_text`` have none."""

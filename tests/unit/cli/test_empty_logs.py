@@ -31,6 +31,7 @@ def empty(world: PublishedWorld) -> PublishedWorld:
         ("ring replicas key", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("nodes list", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("namespaces list", ExitStatus.DONE, "has no routing table yet: no controller has led it"),
+        ("tenants list", ExitStatus.DONE, "has no tenants yet: no controller has led it"),
         ("log show", ExitStatus.DONE, "has no decisions yet: no controller has led it"),
         ("log show --seq 1", ExitStatus.FAILED, "the log holds no decision of seq 1"),
         ("log replay", ExitStatus.FAILED, "has no decisions yet: no controller has led it"),
@@ -57,7 +58,7 @@ def test_a_cluster_that_nobody_has_led_is_said_to_be_one(
     assert (ran.status, sentence in ran.err) == (status, True), ran
 
 
-@pytest.mark.parametrize("words", ["log show", "leader history", "namespaces list"])
+@pytest.mark.parametrize("words", ["log show", "leader history", "namespaces list", "tenants list"])
 def test_a_list_of_an_empty_log_is_an_empty_list(
     cluster_command: RunCommand, empty: PublishedWorld, words: str
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_list_of_an_empty_log_is_an_empty_list(
         "leader history",
         "leader resign",
         "policy show",
+        "tenants list",
         "feature-level show",
     ],
 )

@@ -17,6 +17,7 @@ PAGES = (
     "come-from-hivemq.md",
     "come-from-pulsar.md",
     "keep-replicas-apart.md",
+    "limit-tenants-to-clusters.md",
     "read-the-table-status.md",
     "survive-silence-and-failures.md",
     "upgrade-controllers.md",

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
+from controlplane.core.cluster.events import TermOpened
 from controlplane.core.election.steps import TRANSITIONS, ControllerAction, ControllerPhase
 from controlplane.core.membership.node import NodeStatus
 from controlplane.core.operations.leader_operations import resignation_in
@@ -32,6 +33,18 @@ def test_the_first_leader_creates_the_log_and_an_empty_table() -> None:
         assert (table.epoch, table.log_id, table.term) == (1, first.log_id, 1)
         assert {slot.leader for slot in table.slots} == {None}
         world.wait_until(lambda: MemoryLeaseStore(world.leases).read_log_id() == first.log_id)
+
+
+def test_every_leader_records_the_name_of_its_cluster() -> None:
+    """The one in its configuration, by which tenants allow the cluster."""
+    with ObservedCluster(name="eu-1") as world:
+        first = world.start("c1")
+        world.wait_until(world.decisions)
+        world.start("c2")
+        first.end()
+        world.wait_until(lambda: world.decisions()[-1].term > 1)
+        opened = [event for each in world.decisions() for event in each.events if isinstance(event, TermOpened)]
+        assert [event.cluster for event in opened] == ["eu-1", "eu-1"]
 
 
 def test_nodes_join_and_a_silent_one_loses_its_slots() -> None:

@@ -34,9 +34,11 @@ def test_all_entries_of_every_image_are_found() -> None:
 
 
 def _world_state() -> State:
+    """A state that uses every later field of an image: the summary leaves out those that have their defaults."""
     world = PublishedWorld(ClusterConfig("digests"), ClusterPolicy(slot_count=8))
     world.admit("n1", "n2")
     world.intent("i1", "create_namespace", namespace="kv")
+    world.intent("i2", "set_tenant", tenant="acme", clusters="eu")
     world.run(600, ("n1", "n2"))
     return world.state
 
@@ -69,3 +71,12 @@ def test_every_field_counts_in_the_digest_but_the_digest_of_the_last_decision() 
         changed = replace(state, **{each.name: initial}).digest() != digest
         assert changed == (differs and each.name != "last_digest"), each.name
     assert digest == state.digest()
+
+
+def test_tenants_and_the_clusters_name_do_not_change_digests_of_older_logs() -> None:
+    """A log of the first level has neither, and its digests were computed before there were any."""
+    state = State()
+    assert b"tenants" not in state.summary()
+    assert b'"name"' not in state.summary()
+    assert b'"tenants":[1,' in _world_state().summary()
+    assert b'"name":"digests"' in _world_state().summary()
