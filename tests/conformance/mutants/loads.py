@@ -306,8 +306,8 @@ MUTANTS: Final = (
     Mutant(
         "bundles of the system are reported",
         _TOP,
-        "return namespace == SYSTEM_NAMESPACE or ",
-        "return ",
+        "in {SYSTEM_NAMESPACE, *settings.excluded_namespaces}",
+        "in {*settings.excluded_namespaces}",
         ("topk",),
         _ORDER_TESTS,
     ),

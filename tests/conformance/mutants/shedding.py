@@ -7,6 +7,7 @@ from tests.conformance.mutants.mutant import Mutant
 _THRESHOLD: Final = "bundles/shedding/threshold.py"
 _OVERLOAD: Final = "bundles/shedding/overload.py"
 _SHEDDABLE: Final = "bundles/shedding/sheddable.py"
+_NAMES: Final = "bundles/names.py"
 _UNIFORM: Final = "bundles/shedding/uniform.py"
 _PAIRS: Final = "bundles/shedding/score_pairs.py"
 _PLAN: Final = "bundles/shedding/score_plan.py"
@@ -149,14 +150,14 @@ MUTANTS: Final = (
     Mutant(
         "bundles of a node's own namespaces are unloaded",
         _SHEDDABLE,
-        " and not is_internal(namespace_of(bundle_id))",
+        " and not serves_health_checks(namespace_of(bundle_id))",
         "",
         _BY_BUNDLES,
         _EXCLUSION_TESTS,
     ),
     Mutant(
         "a host with a colon is taken for internal",
-        _SHEDDABLE,
+        _NAMES,
         "(?:pulsar|sla-monitor)/[^:/]+:[0-9]+",
         "(?:pulsar|sla-monitor)/[^/]+:[0-9]+",
         _BY_BUNDLES,
@@ -317,10 +318,10 @@ MUTANTS: Final = (
         _AVG_TESTS,
     ),
     Mutant(
-        "avg: a node is picked by another checksum",
-        _PLAN,
-        "zlib.crc32(str(drawn).encode())",
-        "zlib.adler32(str(drawn).encode())",
+        "avg: a plan is not followed",
+        _PAIRS,
+        "return (planned.node_id,)",
+        "return by_name",
         ("avg_shed",),
         _AVG_TESTS,
     ),
