@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.bundle_views import NAMESPACES, EveryNode, rules_of, transfer_view_of
+from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, message_load
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, bundles_to_store, fold
 from controlplane.core.bundles.load.measured_node import Resources, measured
@@ -23,6 +24,8 @@ from controlplane.core.bundles.placement.least_message_rate import LeastMessageR
 from controlplane.core.bundles.placement.least_resource_usage import LeastResourceUsage, LeastStoredUsage
 from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings, assign
 from controlplane.core.bundles.placement.round_robin import RoundRobin
+from controlplane.core.bundles.profile_values import OWN
+from controlplane.core.bundles.profiles import compose
 from controlplane.core.bundles.ranges import HashRange
 from controlplane.core.bundles.shedding.contract import Shedder
 from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
@@ -30,10 +33,8 @@ from controlplane.core.bundles.shedding.score_pairs import AvgShedder, ScoreSett
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings, ThresholdShedder
 from controlplane.core.bundles.shedding.transfer import TransferSettings, TransferShedder
 from controlplane.core.bundles.shedding.uniform import UniformLoadShedder, UniformSettings
-from controlplane.core.bundles.splitting.algorithms import TrafficSplitSettings
 from controlplane.core.bundles.splitting.contract import SplitRequest
 from controlplane.core.bundles.splitting.leader_task import bundles_to_split
-from controlplane.core.bundles.splitting.lookup import DEFAULT_ALGORITHM, split_algorithms
 from controlplane.core.bundles.splitting.owner_task import NO_HITS, OwnerSplitSettings, OwnerView, find_owner_splits
 
 Round = tuple[str, Callable[[], int]]
@@ -148,10 +149,10 @@ def _placements(view: LoadView) -> Iterator[Round]:
 
 
 def _splits(view: LoadView) -> Iterator[Round]:
-    algorithms = split_algorithms(TrafficSplitSettings())
+    algorithms = chosen_rules(compose(OWN)).split_algorithms
 
     def owners() -> int:
-        rule, settings = algorithms.configured(DEFAULT_ALGORITHM), OwnerSplitSettings(max_hits=0)
+        rule, settings = algorithms.executed(""), OwnerSplitSettings(max_hits=0)
         found = 0
         for node_id, node in view.nodes.items():
             seen = OwnerView(node_id, node.load.stats, frozenset(node.load.bundles), bundle_counts=_COUNTS)

@@ -51,7 +51,7 @@ class LoadRuleConfig:
     """
 
     split: SplitSettings = field(default_factory=SplitSettings)
-    shed: ThresholdSettings = field(default_factory=lambda: ThresholdSettings(smooths_again_for_lower_boundary=True))
+    shed: ThresholdSettings = field(default_factory=ThresholdSettings)
     evaluation_interval_ms: int = 60_000
     grace_period_ms: int = 1_800_000
     report_lifetime_ms: int = 1_800_000

@@ -35,8 +35,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
 }
 """Why each of ``KNOBS_WITHOUT_EFFECT`` has no effect."""
 
-_LEADER_TASKS: Final = "No task of a leader runs the rules yet."
-_NODES: Final = "A node's program decides when it measures and reports; the agent sends a report every 5 s by default."
 _LEASES: Final = "There is no metadata store. `silence_limit_ms` of the policy says when a silent node is fenced."
 _CHANNEL: Final = "Nothing executes the ownership channel yet."
 _POLICY: Final = (
@@ -44,38 +42,20 @@ _POLICY: Final = (
 )
 UNREAD: Final[Mapping[str, str]] = {
     "brokerShutdownTimeoutMs": "How long a node drains is up to its program and to who ends it.",
-    "defaultNamespaceBundleSplitAlgorithm": "Nothing executes splits yet. A caller of the core names the default.",
     "defaultNumberOfNamespaceBundles": _POLICY,
     "enableNonPersistentTopics": "Each node reports what it serves; the isolation filter reads the reports.",
     "enablePersistentTopics": "Each node reports what it serves; the isolation filter reads the reports.",
-    "loadBalancerEnabled": _LEADER_TASKS,
-    "loadBalancerHostUsageCheckIntervalMinutes": _NODES,
-    "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis": _CHANNEL,
-    "loadBalancerMultiPhaseBundleUnload": _CHANNEL,
-    "loadBalancerReportUpdateMinIntervalMillis": _NODES,
-    "loadBalancerResourceQuotaUpdateIntervalMinutes": _LEADER_TASKS,
     "loadBalancerServiceUnitStateMaxConcurrentOverrides": _CHANNEL,
-    "loadBalancerServiceUnitStateMonitorIntervalInSeconds": _CHANNEL,
-    "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": _CHANNEL,
     "loadBalancerServiceUnitTableViewSyncer": "Ownership is in the log alone. Another value than `None` is refused.",
-    "loadBalancerSheddingEnabled": _LEADER_TASKS,
     "loadBalancerSheddingGracePeriodMinutes": (
         "A caller of the core says which bundles moved recently. The pipeline has its own setting, `grace_period_ms`."
     ),
-    "loadBalancerSheddingIntervalMinutes": (
-        f"{_LEADER_TASKS} The pipeline has its own setting, `evaluation_interval_ms`."
-    ),
-    "loadBalancerSplitIntervalMinutes": _LEADER_TASKS,
-    "loadManagerServiceUnitStateTableViewClassName": "Ownership is in the log alone. An unknown class is refused.",
     "metadataStoreOperationTimeoutSeconds": _LEASES,
     "metadataStoreSessionTimeoutMillis": _LEASES,
     "namespaceBundleUnloadingTimeoutMs": "Nothing executes unloads yet.",
-    "statsUpdateFrequencyInSecs": _NODES,
-    "statsUpdateInitialDelayInSecs": _NODES,
-    "supportedNamespaceBundleSplitAlgorithms": "Nothing executes splits yet. A caller of the core gives them.",
     "topicBundleAssignmentStrategy": "There is one assignment. Another class is refused.",
 }
-"""Why no rule reads a knob that has a field. The page shows those that none reads."""
+"""Why no rule reads a knob that has a field."""
 
 NOT_HERE: Final[Mapping[str, str]] = {
     "zooKeeperSessionTimeoutMillis": "Pulsar 2's name of `metadataStoreSessionTimeoutMillis`.",

@@ -7,7 +7,6 @@ bundle Pulsar would name there, and where the answer itself is recorded for that
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -112,22 +111,13 @@ def cluster(
 
 
 def create_namespaces(cluster: RealCluster, client: RoutingClient) -> RoutingTable:
-    """One namespace of each count: each changes the policy, so it is waited for before the next change is sent."""
+    """One namespace of each count."""
+    kind = IntentKind.CREATE_NAMESPACE.value
     for count in COUNTS:
-        namespace = namespace_of(count)
-        intents = {
-            IntentKind.CHANGE_POLICY: {"bundles_per_namespace": str(count)},
-            IntentKind.CREATE_NAMESPACE: {"namespace": namespace},
-        }
-        for kind, arguments in intents.items():
-            intent = Intent(f"{kind.value}-{count}", kind.value, "tester", arguments)
-            cluster.send(INTENTS, intent.intent_id, encode_input(intent))
-        client.wait_for(partial(_has, namespace), timeout_ms=30_000)
-    return client.wait_for()
-
-
-def _has(namespace: str, table: RoutingTable) -> bool:
-    return namespace in table.namespaces
+        intent = Intent(f"create-{count}", kind, "tester", {"namespace": namespace_of(count), "bundles": str(count)})
+        cluster.send(INTENTS, intent.intent_id, encode_input(intent))
+    wanted = {namespace_of(count) for count in COUNTS}
+    return client.wait_for(lambda table: wanted <= table.namespaces.keys(), timeout_ms=60_000)
 
 
 def test_every_topic_is_routed_to_the_bundle_that_pulsar_names(cluster: RealCluster, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.bundles.load.manager_settings import OwnershipSettings
 from controlplane.core.bundles.ownership import requests
 from controlplane.core.bundles.ownership.cleanup import bundles_of_node, plan_clean_up
 from controlplane.core.bundles.ownership.conflict import Verdict, judge
@@ -15,6 +14,7 @@ from controlplane.core.bundles.ownership.lookup import Asker, Deferred, look_up
 from controlplane.core.bundles.ownership.lost_nodes import MetadataState
 from controlplane.core.bundles.ownership.monitor import find_stuck
 from controlplane.core.bundles.ownership.record import OwnershipRecord
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.ownership.states import OwnershipState, Storage
 from controlplane.core.bundles.ownership.table import OwnershipTable, Written, compacted
 

@@ -72,3 +72,8 @@ def test_switches_of_the_how_to_page_are_there() -> None:
     named = re.findall(r"`(\w+Settings)\.(\w+)`", PAGE.read_text(encoding="utf-8"))
     assert named
     assert [f"{kind}.{name}" for kind, name in named if name not in known[kind]] == []
+
+
+def test_no_reason_is_given_for_a_knob_that_is_read() -> None:
+    """It would be untrue, and the page would not show it."""
+    assert DRAWN["UNREAD"].keys() == unread_knobs()

@@ -7,6 +7,7 @@ from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
 from controlplane.cli.intent_commands.sending import ask, wait_option
+from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.intents.intent import IntentKind
 from controlplane.inspection import readers
 from controlplane.inspection.tables import NAMESPACE_FIELDS, namespace_rows
@@ -19,12 +20,21 @@ def namespaces() -> None:
 
 @namespaces.command("create")
 @click.argument("name")
+@click.option(
+    "--bundles",
+    type=click.IntRange(1, MAX_BUNDLES_PER_NAMESPACE),
+    metavar="N",
+    help="Number of its bundles.  [default: the policy's bundles_per_namespace]",
+)
 @wait_option
 @format_option
 @pass_invocation
-def create(invocation: Invocation, name: str, wait_s: float, output_format: OutputFormat) -> ExitStatus:
+def create(
+    invocation: Invocation, *, name: str, bundles: int | None, wait_s: float, output_format: OutputFormat
+) -> ExitStatus:
     """Ask the leader for a namespace and wait for its answer."""
-    return ask(invocation, IntentKind.CREATE_NAMESPACE, {"namespace": name}, wait_s, output_format)
+    arguments = {"namespace": name} if bundles is None else {"namespace": name, "bundles": str(bundles)}
+    return ask(invocation, IntentKind.CREATE_NAMESPACE, arguments, wait_s, output_format)
 
 
 @namespaces.command("list")

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
-from controlplane.core.bundles.load.manager_settings import NamespaceSettings
+from controlplane.core.bundles.load.manager_settings import ManagerSettings, NamespaceSettings
 from controlplane.core.bundles.placement.contract import NodeFilter, PlacementStrategy
 from controlplane.core.bundles.placement.extensible import ExtensiblePlacement, ExtensiblePlacementSettings
 from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings
 from controlplane.core.bundles.profiles import Composition
 from controlplane.core.bundles.rule_registry import Manager
+from controlplane.core.bundles.shedding import plausible_loads
 from controlplane.core.bundles.shedding.contract import Shedder
 from controlplane.core.bundles.splitting.contract import SplitAlgorithm
 from controlplane.core.bundles.splitting.lookup import SplitAlgorithms
@@ -42,8 +43,12 @@ def chosen_rules(composition: Composition) -> ChosenRules:
         name: cast("SplitAlgorithm", composition.make(rule))
         for name, rule in zip(namespaces.split_algorithms, composition.split_rules, strict=True)
     }
+    shedder = cast("Shedder[Any, Any]", composition.make(composition.shedder_rule))
+    if not composition.settings(ManagerSettings).sheds_on_implausible_loads:
+        is_modular = composition.manager is Manager.MODULAR
+        shedder = plausible_loads.modular(shedder) if is_modular else plausible_loads.extensible(shedder)
     return ChosenRules(
-        cast("Shedder[Any, Any]", composition.make(composition.shedder_rule)),
+        shedder,
         cast("PlacementStrategy[Any, Any]", composition.make(composition.placement_rule)),
         tuple(cast("NodeFilter[Any]", composition.make(rule)) for rule in composition.filter_rules),
         SplitAlgorithms(algorithms, namespaces.split_algorithm),

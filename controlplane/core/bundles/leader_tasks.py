@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from controlplane.core.bundles.load.manager_settings import ManagerSettings, OwnershipSettings, TaskPeriods
+from controlplane.core.bundles.load.manager_settings import ManagerSettings, TaskPeriods
 from controlplane.core.bundles.load.report_rule import ReportSettings
 from controlplane.core.bundles.load.split_rule import SplitSettings
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.rule_registry import Manager, manager_named
 
 _MS_PER_S: Final = 1_000

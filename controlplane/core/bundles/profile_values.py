@@ -10,7 +10,6 @@ from controlplane.core.bundles.load.load_order import NearTies
 from controlplane.core.bundles.load.manager_settings import (
     ManagerSettings,
     NamespaceSettings,
-    OwnershipSettings,
     TaskPeriods,
 )
 from controlplane.core.bundles.load.report_rule import ReportSettings
@@ -19,6 +18,7 @@ from controlplane.core.bundles.load.smoothed_node import SmoothingSettings
 from controlplane.core.bundles.load.split_rule import SplitSettings
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings
 from controlplane.core.bundles.load.view import EXTENSIBLE_MANAGER
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.placement.extensible import ExtensiblePlacementSettings
 from controlplane.core.bundles.placement.least_message_rate import LeastMessageRateSettings
 from controlplane.core.bundles.placement.least_resource_usage import LeastResourceUsageSettings
@@ -90,6 +90,7 @@ PARTS: Final = (
     Part(
         ManagerSettings,
         {
+            PULSAR_4_2_MODULAR: {"sheds_on_implausible_loads": True},
             PULSAR_4_2_EXTENSIBLE: {
                 "manager": EXTENSIBLE_MANAGER,
                 "shedder": TRANSFER,
@@ -103,7 +104,10 @@ PARTS: Final = (
     Part(OwnershipSettings),
     Part(
         NamespaceSettings,
-        {PULSAR_4_2_MODULAR: {"name_part_counts": (2,)}, PULSAR_2_MODULAR: {"name_part_counts": (2, 3)}},
+        {
+            PULSAR_4_2_MODULAR: {"name_part_counts": (2,), "last_hash_has_no_bundle": True},
+            PULSAR_2_MODULAR: {"name_part_counts": (2, 3)},
+        },
     ),
     Part(ResourceWeights, {PULSAR_4_2_MODULAR: {"keeps_infinite_usage": True}}),
     Part(SmoothingSettings, {PULSAR_4_2_MODULAR: {"averages_implausible_loads": True}}),

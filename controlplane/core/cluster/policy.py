@@ -14,6 +14,8 @@ from controlplane.errors import ConfigurationError
 SILENCE_MARGIN_MS = 1_000
 """Log time beyond a former silence limit after which a shorter one is in force: nodes learn of it with a delay."""
 
+MAX_BUNDLES_PER_NAMESPACE = 128
+"""Greatest number of bundles with which a namespace is created (Pulsar's loadBalancerNamespaceMaximumBundles)."""
 MAX_SLOT_COUNT = 1 << 20
 """Greatest number of slots of a cluster."""
 
@@ -151,8 +153,8 @@ class ClusterPolicy:
                 f"protection_window_ms is {self.protection_window_ms}, expected 0 to {_GREATEST:,}",
             ),
             (
-                0 < self.bundles_per_namespace <= 128,  # noqa: PLR2004 - Pulsar's loadBalancerNamespaceMaximumBundles
-                f"bundles_per_namespace is {self.bundles_per_namespace}, expected 1 to 128",
+                0 < self.bundles_per_namespace <= MAX_BUNDLES_PER_NAMESPACE,
+                f"bundles_per_namespace is {self.bundles_per_namespace}, expected 1 to {MAX_BUNDLES_PER_NAMESPACE}",
             ),
             (bool(self.slot_policy), "slot_policy is empty"),
             (

@@ -5,6 +5,7 @@ from typing import Final
 from controlplane.core.bundles.bundle import Namespace, equal_bundles
 from controlplane.core.bundles.events import NamespaceCreated
 from controlplane.core.bundles.names import check_namespace_name
+from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.log.draft import Draft
 from controlplane.core.operations.answers import Answer, done, refused
@@ -15,10 +16,21 @@ from controlplane.core.operations.operation_context import Arguments, OperationC
 from controlplane.core.operations.slot_numbers import counted
 from controlplane.core.operations.tenant_operations import tenant_refusal
 from controlplane.core.values.events import FIRST_LEVEL
+from controlplane.errors import ConfigurationError
+
+
+def check_bundle_count(text: str) -> None:
+    """Check that the text is a number of bundles with which a namespace can be created, or empty.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    if text and not (text.isascii() and text.isdecimal() and 0 < int(text[:9]) <= MAX_BUNDLES_PER_NAMESPACE):
+        raise ConfigurationError(f"bundles is {text!r:.80}, expected a number from 1 to {MAX_BUNDLES_PER_NAMESPACE}")
 
 
 def create_namespace(draft: Draft, arguments: Arguments, _: OperationContext) -> Answer:
-    """Create a namespace, with its hash space divided evenly into the number of bundles that the policy says.
+    """Create a namespace, with its hash space divided evenly into as many bundles as asked for, or as the policy says.
 
     It is refused where its tenant is registered and does not allow the cluster.
     """
@@ -28,7 +40,8 @@ def create_namespace(draft: Draft, arguments: Arguments, _: OperationContext) ->
     problem = tenant_refusal(draft.state, name)
     if problem is not None:
         return refused(problem)
-    bundles = equal_bundles(name, draft.state.cluster.policy.bundles_per_namespace)
+    count = int(arguments.get("bundles") or draft.state.cluster.policy.bundles_per_namespace)
+    bundles = equal_bundles(name, count)
     draft.add(NamespaceCreated(Namespace(name, len(bundles)), bundles))
     return done(f"namespace {name!r} with {counted(len(bundles), 'bundle')}")
 
@@ -36,7 +49,7 @@ def create_namespace(draft: Draft, arguments: Arguments, _: OperationContext) ->
 NAMESPACE_OPERATIONS: Final = (
     Operation(
         kind=IntentKind.CREATE_NAMESPACE,
-        summary="Create a namespace, with as many bundles as the policy's `bundles_per_namespace`.",
+        summary="Create a namespace and its bundles.",
         carry_out=create_namespace,
         arguments=(
             Argument(
@@ -49,12 +62,22 @@ NAMESPACE_OPERATIONS: Final = (
                 check=check_namespace_name,
                 order=None,
             ),
+            Argument(
+                name="bundles",
+                meaning=(
+                    f"the number of its bundles, 1 to {MAX_BUNDLES_PER_NAMESPACE}; the policy's "
+                    "`bundles_per_namespace` if empty or left out"
+                ),
+                required=False,
+                check=check_bundle_count,
+                order=None,
+            ),
         ),
         check_settings=None,
         goals=no_goals,
         turn=Turn.IN_ORDER,
         feature_level=FIRST_LEVEL,
-        command="namespaces create NAMESPACE",
+        command="namespaces create NAMESPACE [--bundles N]",
         supposition="",
     ),
 )

@@ -6,6 +6,7 @@ from typing import Final
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
+from controlplane.core.bundles.ownership.states import OwnershipState
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload, anti_affinity_counts
 from controlplane.core.bundles.placement.context import (
     ExtensibleContext,
@@ -27,7 +28,6 @@ from tests.conformance.pulsar.translation import Document, isolation_policies, l
 ERRORS: Final = {MissingLoadError: "NullPointerException"}
 _UNSEEN: Final = BundleHistory(UNSEEN_BUNDLE)
 _NO_BUNDLE: Final = BundleToPlace("t/n/0x00000000_0xffffffff", _UNSEEN)
-_OWNED: Final = "Owned"
 _STRATEGIES: Final = {"long_term": "LeastLongTermMessageRate", "least_resource": "LeastResourceUsageWithWeight"}
 
 
@@ -139,7 +139,11 @@ def anti_affinity(given: Document) -> object:
 
 def anti_affinity_ext(given: Document) -> object:
     """The nodes with the fewest owned bundles of the group."""
-    owners = {bundle_id: owner for bundle_id, (state, owner, _) in given["ownership"].items() if state == _OWNED}
+    owners = {
+        bundle_id: owner
+        for bundle_id, (state, owner, _) in given["ownership"].items()
+        if OwnershipState(state) is OwnershipState.OWNED
+    }
     rule = settings(ExtensiblePlacementSettings, given, EXTENSIBLE)
     context = ExtensibleContext({}, {}, owners, placement_rules(given))
     kept, counts = _spread(given, context, uses_domains=rule.uses_domains)

@@ -3,11 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from controlplane.core.bundles.load.manager_settings import NamespaceSettings
 from controlplane.core.bundles.ranges import Boundaries, HashRange, bundle_hash, equal_boundaries
 from controlplane.errors import ConfigurationError, UnroutableError
+from tests.conformance.pulsar.settings import settings
 from tests.conformance.pulsar.translation import Document
 
 _NAMESPACE: Final = "t/n"
+_LAST_HASH_HAS_NO_BUNDLE: Final = settings(NamespaceSettings, {}).last_hash_has_no_bundle
 
 
 def _numbers(boundaries: Sequence[str]) -> Boundaries:
@@ -34,7 +37,7 @@ def find_bundle(given: Document) -> object:
             [
                 topic,
                 bundle_hash(topic),
-                boundaries.range_of_topic(_NAMESPACE, topic, last_hash_has_no_bundle=True).name,
+                boundaries.range_of_topic(_NAMESPACE, topic, last_hash_has_no_bundle=_LAST_HASH_HAS_NO_BUNDLE).name,
             ]
             for topic in given["topics"]
         ]
@@ -52,7 +55,7 @@ def bundle_for_hash(given: Document) -> object:
 
 def _range_of_hash(boundaries: Boundaries, hashed: int) -> str:
     try:
-        return boundaries.range_of_hash(hashed, last_hash_has_no_bundle=True).name
+        return boundaries.range_of_hash(hashed, last_hash_has_no_bundle=_LAST_HASH_HAS_NO_BUNDLE).name
     except UnroutableError:
         return "error:IndexOutOfBoundsException"
 

@@ -4,20 +4,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.split_rule import SplitSettings
 from controlplane.core.bundles.ranges import HashRange
-from controlplane.core.bundles.splitting.algorithms import TrafficSplitSettings
 from controlplane.core.bundles.splitting.contract import SplitRequest
 from controlplane.core.bundles.splitting.leader_task import bundles_to_split
-from controlplane.core.bundles.splitting.lookup import split_algorithms
 from controlplane.errors import ConfigurationError
-from tests.conformance.pulsar.settings import settings
+from tests.conformance.pulsar.settings import composed, settings
 from tests.conformance.pulsar.translation import Document, load_view, traffic
 
-_TRAFFIC_LIMITS: Final = {
-    "max_rate": "max_message_rate_per_s",
-    "max_mbytes": "max_bandwidth_mib_per_s",
-    "diff_percent": "excess_threshold_percent",
+_KNOBS: Final = {
+    "max_rate": "loadBalancerNamespaceBundleMaxMsgRate",
+    "max_mbytes": "loadBalancerNamespaceBundleMaxBandwidthMbytes",
+    "diff_percent": "flowOrQpsDifferenceThresholdPercentage",
 }
 
 
@@ -31,8 +30,8 @@ def bundle_split(given: Document) -> object:
 
 def split_boundary(given: Document) -> object:
     """The positions; null for none."""
-    limits = {field: given[name] for name, field in _TRAFFIC_LIMITS.items() if name in given}
-    traffic_settings = replace(settings(TrafficSplitSettings, given), **limits)
+    knobs = {knob: given[name] for name, knob in _KNOBS.items() if name in given}
+    algorithms = chosen_rules(composed(given, **knobs)).split_algorithms
     stats = given.get("stats") or {}
     request = SplitRequest(
         HashRange(*given["bundle"]),
@@ -42,7 +41,7 @@ def split_boundary(given: Document) -> object:
         is_forced=given.get("force", False),
     )
     try:
-        chosen = split_algorithms(traffic_settings).configured(given["algorithm"]).choose(request)
+        chosen = algorithms.configured(given["algorithm"]).choose(request)
     except ConfigurationError:
         return {"error": "IllegalArgumentException"}
     return {"boundaries": list(chosen.positions) or None}

@@ -52,3 +52,14 @@ def with_knobs(settings: S, values: Mapping[str, object]) -> S:
     except (TypeError, ValueError) as error:
         message = f"{type(settings).__name__} does not take {given}: {error}"
         raise ConfigurationError(message) from error
+
+
+def require_known(name: str, package: str, known: tuple[str, ...], what: str) -> None:
+    """Refuse the name of a class, with or without its package, that is not one of the known ones.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    if name not in {*known, *(f"{package}.{each}" for each in known)}:
+        message = f"{what} {name!r} is unknown or not offered: take {' or '.join(known)}"
+        raise ConfigurationError(message)

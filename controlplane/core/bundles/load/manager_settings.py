@@ -6,16 +6,13 @@ The defaults are those of Pulsar 4.2. A field without a rule here is read by the
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.core.bundles.load.knobs import knob
+from controlplane.core.bundles.load.knobs import knob, require_known
 from controlplane.core.bundles.load.view import MODULAR_MANAGER
 from controlplane.core.bundles.names import ANY_FORM
 from controlplane.errors import ConfigurationError
 
 _IMPLEMENTATIONS: Final = "org.apache.pulsar.broker.loadbalance.impl"
-_CHANNEL: Final = "org.apache.pulsar.broker.loadbalance.extensions.channel"
-_TABLE_VIEWS: Final = ("ServiceUnitStateTableViewImpl", "ServiceUnitStateMetadataStoreTableViewImpl")
 _NAMING: Final = "org.apache.pulsar.common.naming"
-_NO_SYNCER: Final = "None"
 RANGE_EQUALLY_DIVIDE: Final = "range_equally_divide"
 SPLIT_ALGORITHMS: Final = (
     RANGE_EQUALLY_DIVIDE,
@@ -36,6 +33,8 @@ class ManagerSettings:
         node_filters: names of users' own filters of nodes, in the order in which they are asked, after Pulsar's.
         is_enabled: the leader's tasks run.
         sheds: the leader sheds bundles.
+        sheds_on_implausible_loads: the shedder sees all loads, as in Pulsar: one figure that is not a number can make
+            it unload a bundle of every node. Off, it does not see a node or a bundle with a figure that cannot be true.
         serves_persistent_topics: whether a node takes persistent topics.
         serves_non_persistent_topics: whether a node takes non-persistent topics.
     """
@@ -46,6 +45,7 @@ class ManagerSettings:
     node_filters: tuple[str, ...] = knob("nodeFilters", ())
     is_enabled: bool = knob("loadBalancerEnabled", default=True)
     sheds: bool = knob("loadBalancerSheddingEnabled", default=True)
+    sheds_on_implausible_loads: bool = False
     serves_persistent_topics: bool = knob("enablePersistentTopics", default=True)
     serves_non_persistent_topics: bool = knob("enableNonPersistentTopics", default=True)
 
@@ -85,61 +85,6 @@ class TaskPeriods:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnershipSettings:
-    """How ownership of bundles changes hands.
-
-    Attributes:
-        unload_timeout_ms: time for a bundle's former owner to close its topics.
-        shutdown_timeout_ms: time for a node to give away all its bundles when it stops.
-        session_timeout_ms: a node without contact to the metadata store for so long is dead.
-        operation_timeout_s: time for one operation of the metadata store.
-        tombstone_delay_s: a bundle without an owner is forgotten after this time; at least ``in_flight_ms``.
-        in_flight_ms: time for a state to be followed by the next one.
-        monitor_s: period in which the leader looks for states that are stuck and for owners that are dead.
-        max_concurrent_overrides: bundles of a dead owner that get another one at the same time.
-        unloads_in_phases: a former owner keeps its connections until the new owner is ready (PIP-307).
-        table_view: class name of the store of ownership.
-        table_view_syncer: direction in which two such stores are kept alike; ``None`` for none.
-        leaves_assigned_at_start: a node that starts leaves bundles alone that were assigned to it while it was away.
-            They wait until the leader finds them stuck, as in Pulsar before #25379.
-    """
-
-    unload_timeout_ms: int = knob("namespaceBundleUnloadingTimeoutMs", 60_000)
-    shutdown_timeout_ms: int = knob("brokerShutdownTimeoutMs", 60_000)
-    session_timeout_ms: int = knob("metadataStoreSessionTimeoutMillis", 30_000)
-    operation_timeout_s: int = knob("metadataStoreOperationTimeoutSeconds", 30)
-    tombstone_delay_s: int = knob("loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds", 3_600)
-    in_flight_ms: int = knob("loadBalancerInFlightServiceUnitStateWaitingTimeInMillis", 30_000)
-    monitor_s: int = knob("loadBalancerServiceUnitStateMonitorIntervalInSeconds", 60)
-    max_concurrent_overrides: int = knob("loadBalancerServiceUnitStateMaxConcurrentOverrides", 64)
-    unloads_in_phases: bool = knob("loadBalancerMultiPhaseBundleUnload", default=True)
-    table_view: str = knob("loadManagerServiceUnitStateTableViewClassName", f"{_CHANNEL}.ServiceUnitStateTableViewImpl")
-    table_view_syncer: str = knob("loadBalancerServiceUnitTableViewSyncer", "None")
-    leaves_assigned_at_start: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse a tombstone that comes before the next state can, and a clean-up that could not go on.
-
-        Raises:
-            ConfigurationError: ``tombstone_delay_s`` is shorter than ``in_flight_ms``, or ``max_concurrent_overrides``
-                is less than 1.
-        """
-        if self.max_concurrent_overrides < 1:
-            message = f"max_concurrent_overrides has to be 1 or greater, not {self.max_concurrent_overrides}"
-            raise ConfigurationError(message)
-        if self.tombstone_delay_s * 1_000 < self.in_flight_ms:
-            message = (
-                f"a bundle cannot be forgotten after {self.tombstone_delay_s} s, because its state may be in flight "
-                f"for {self.in_flight_ms} ms"
-            )
-            raise ConfigurationError(message)
-        _require_known(self.table_view, _CHANNEL, _TABLE_VIEWS, "store of ownership")
-        if self.table_view_syncer != _NO_SYNCER:
-            message = f"a syncer of ownership is not offered: take {_NO_SYNCER!r}, not {self.table_view_syncer!r}"
-            raise ConfigurationError(message)
-
-
-@dataclass(frozen=True, slots=True)
 class NamespaceSettings:
     """How namespaces are divided into bundles.
 
@@ -150,6 +95,8 @@ class NamespaceSettings:
         topic_assignment: class name of the rule that maps topics to bundles.
         name_part_counts: how many parts a namespace's name may have. Our own policy allows all three forms of
             :data:`controlplane.core.bundles.names.ANY_FORM`, Pulsar 4 the two parts alone, Pulsar 2 two or three.
+        last_hash_has_no_bundle: a topic with the hash 0xffffffff has no bundle: Pulsar's look-up searches the bounds
+            and leaves the last one out, although the last range is closed.
     """
 
     bundle_count: int = knob("defaultNumberOfNamespaceBundles", 4)
@@ -159,6 +106,7 @@ class NamespaceSettings:
         "topicBundleAssignmentStrategy", "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
     )
     name_part_counts: tuple[int, ...] = ANY_FORM
+    last_hash_has_no_bundle: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a default that no split may name. Whether the algorithms exist is known to the registry of rules.
@@ -172,13 +120,4 @@ class NamespaceSettings:
                 f"{', '.join(self.split_algorithms) or 'there are none'}"
             )
             raise ConfigurationError(message)
-        _require_known(
-            self.topic_assignment, _NAMING, ("ConsistentHashingTopicBundleAssigner",), "assignment of topics"
-        )
-
-
-def _require_known(name: str, package: str, known: tuple[str, ...], what: str) -> None:
-    """Refuse the name of a class, with or without its package, that is not one of the known ones."""
-    if name not in {*known, *(f"{package}.{each}" for each in known)}:
-        message = f"{what} {name!r} is unknown or not offered: take {' or '.join(known)}"
-        raise ConfigurationError(message)
+        require_known(self.topic_assignment, _NAMING, ("ConsistentHashingTopicBundleAssigner",), "assignment of topics")

@@ -10,8 +10,8 @@ deletes that record when it reads it.
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from controlplane.core.bundles.load.manager_settings import OwnershipSettings
 from controlplane.core.bundles.ownership.record import OwnershipRecord, next_version
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.ownership.states import OwnershipState
 from controlplane.core.bundles.ownership.table import Written
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
-from controlplane.core.bundles.load.manager_settings import OwnershipSettings
 from controlplane.core.bundles.ownership.lost_nodes import MetadataState
 from controlplane.core.bundles.ownership.record import OwnershipRecord, is_blank
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.ownership.states import OwnershipState
 
 _MS_PER_S: Final = 1_000

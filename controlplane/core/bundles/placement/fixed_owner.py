@@ -6,7 +6,7 @@ from typing import Final
 
 from controlplane.core.bundles.names import namespace_of
 
-_NODE: Final = r"([^:]+:[0-9]+)"
+_NODE: Final = r"([^:/]+:[0-9]+)"
 _HEARTBEAT: Final = re.compile(f"pulsar/{_NODE}")
 _MONITOR: Final = re.compile(f"sla-monitor/{_NODE}")
 

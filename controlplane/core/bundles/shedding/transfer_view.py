@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from controlplane.core.bundles.load.plausible import GREATEST_USAGE, is_plausible_amount
+from controlplane.core.bundles.load.plausible import GREATEST_USAGE, Implausible, is_plausible_amount
 from controlplane.core.bundles.load.stored_load import StoredLoad
 
 
@@ -57,21 +57,32 @@ class TransferView:
     checks: TransferChecks | None = None
 
 
-def plausible_transfers(view: TransferView) -> TransferView:
-    """The view without loads and bundles that no working node reports; a missing load of a registered node is a skip.
+def plausible_transfers(view: TransferView) -> tuple[TransferView, tuple[Implausible, ...]]:
+    """The view without loads and bundles whose figures cannot be true, and those figures.
 
-    See :mod:`controlplane.core.bundles.load.plausible`.
+    See :mod:`controlplane.core.bundles.load.plausible`. A registered node without a load ends the cycle.
     """
-    return replace(
-        view,
-        loads={node_id: load for node_id, load in view.loads.items() if _is_plausible(load)},
-        top_bundles={
-            node_id: tuple(each for each in bundles if is_plausible_amount(each.bytes_per_s))
-            for node_id, bundles in view.top_bundles.items()
-        },
+    wrong_nodes = {node_id: _implausible_load(load) for node_id, load in view.loads.items()}
+    found = [Implausible(node_id, "", *wrong) for node_id, wrong in wrong_nodes.items() if wrong is not None]
+    found += (
+        Implausible(node_id, each.bundle_id, "bytes_per_s", each.bytes_per_s)
+        for node_id, bundles in view.top_bundles.items()
+        for each in bundles
+        if not is_plausible_amount(each.bytes_per_s)
     )
+    if not found:
+        return view, ()
+    loads = {node_id: load for node_id, load in view.loads.items() if wrong_nodes[node_id] is None}
+    top_bundles = {
+        node_id: tuple(each for each in bundles if is_plausible_amount(each.bytes_per_s))
+        for node_id, bundles in view.top_bundles.items()
+    }
+    return replace(view, loads=loads, top_bundles=top_bundles), tuple(found)
 
 
-def _is_plausible(load: StoredLoad) -> bool:
-    amounts = (load.smoothed_bytes_per_s, load.bytes_per_s)
-    return 0 <= load.smoothed_usage <= GREATEST_USAGE and all(map(is_plausible_amount, amounts))
+def _implausible_load(load: StoredLoad) -> tuple[str, float] | None:
+    """The first figure that cannot be true, and its value."""
+    if not 0 <= load.smoothed_usage <= GREATEST_USAGE:
+        return "smoothed_usage", load.smoothed_usage
+    amounts = {"smoothed_bytes_per_s": load.smoothed_bytes_per_s, "bytes_per_s": load.bytes_per_s}
+    return next((each for each in amounts.items() if not is_plausible_amount(each[1])), None)

@@ -1,21 +1,10 @@
 """The split algorithms by name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
-from controlplane.core.bundles.splitting.algorithms import (
-    FlowOrQpsEquallyDivide,
-    RangeEquallyDivide,
-    SpecifiedPositionsDivide,
-    TopicCountEquallyDivide,
-    TrafficSplitSettings,
-)
 from controlplane.core.bundles.splitting.contract import SplitAlgorithm
 from controlplane.errors import ConfigurationError
-
-DEFAULT_ALGORITHM: Final = RangeEquallyDivide().name
-"""Pulsar's defaultNamespaceBundleSplitAlgorithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +12,7 @@ class SplitAlgorithms:
     """The algorithms that a controller knows, by name.
 
     Attributes:
-        by_name: Pulsar's four and the user's own.
+        by_name: those that a split may name.
         default: the name of the one that stands in for an unknown one; it is known.
     """
 
@@ -49,32 +38,3 @@ class SplitAlgorithms:
         Pulsar does the same when it carries out a split.
         """
         return self.by_name.get(name, self.by_name[self.default])
-
-
-def split_algorithms(
-    traffic: TrafficSplitSettings, own: Iterable[SplitAlgorithm] = (), default: str = DEFAULT_ALGORITHM
-) -> SplitAlgorithms:
-    """Pulsar's algorithms and a user's own.
-
-    Args:
-        traffic: settings of ``flow_or_qps_equally_divide``.
-        own: the user's algorithms.
-        default: the name of the default one.
-
-    Raises:
-        ConfigurationError: two algorithms have the same name, or none has the default's.
-    """
-    by_name: dict[str, SplitAlgorithm] = {}
-    built_in: tuple[SplitAlgorithm, ...] = (
-        RangeEquallyDivide(),
-        TopicCountEquallyDivide(),
-        SpecifiedPositionsDivide(),
-        FlowOrQpsEquallyDivide(traffic),
-    )
-    for each in (*built_in, *own):
-        if by_name.setdefault(each.name, each) is not each:
-            message = f"two split algorithms are named {each.name!r}: rename your own"
-            raise ConfigurationError(message)
-    algorithms = SplitAlgorithms(by_name, default)
-    algorithms.configured(default)
-    return algorithms

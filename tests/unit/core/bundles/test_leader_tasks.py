@@ -14,9 +14,10 @@ from controlplane.core.bundles.leader_tasks import (
     TaskSettings,
     due_tasks,
 )
-from controlplane.core.bundles.load.manager_settings import ManagerSettings, OwnershipSettings, TaskPeriods
+from controlplane.core.bundles.load.manager_settings import ManagerSettings, TaskPeriods
 from controlplane.core.bundles.load.report_rule import ReportSettings
 from controlplane.core.bundles.load.split_rule import SplitSettings
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.profile_values import PULSAR_2_MODULAR, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
 from controlplane.core.bundles.profiles import compose
 

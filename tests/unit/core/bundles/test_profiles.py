@@ -7,11 +7,12 @@ import pytest
 from controlplane.core.bundles.load.knobs import knob, knobs_of, values_of_knobs
 from controlplane.core.bundles.load.leader_fold import FoldSettings, PreallocationEnd
 from controlplane.core.bundles.load.load_order import NearTies
-from controlplane.core.bundles.load.manager_settings import ManagerSettings, NamespaceSettings, OwnershipSettings
+from controlplane.core.bundles.load.manager_settings import ManagerSettings, NamespaceSettings
 from controlplane.core.bundles.load.report_rule import ReportSettings
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.smoothed_node import SmoothingSettings
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.profile_values import (
     KNOBS_WITHOUT_EFFECT,
     OWN,

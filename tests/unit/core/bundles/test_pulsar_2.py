@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, fold
 from controlplane.core.bundles.load.manager_settings import NamespaceSettings
@@ -22,11 +23,9 @@ from controlplane.core.bundles.profile_values import PULSAR_2_MODULAR, PULSAR_4_
 from controlplane.core.bundles.profiles import Composition, compose
 from controlplane.core.bundles.ranges import HashRange, equal_boundaries
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
-from controlplane.core.bundles.splitting.algorithms import TrafficSplitSettings
 from controlplane.core.bundles.splitting.contract import SplitRequest
 from controlplane.core.bundles.splitting.execution import SplitExecutionSettings, SplitPlan, UnloadConsent, plan_split
 from controlplane.core.bundles.splitting.leader_task import bundles_to_split
-from controlplane.core.bundles.splitting.lookup import split_algorithms
 from controlplane.errors import ConfigurationError
 from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
 
@@ -159,7 +158,7 @@ def test_parts_of_a_split_are_unloaded_by_the_knob_alone(unloads: bool) -> None:
     found = []
     for name in (PULSAR_2_MODULAR, PULSAR_4_2_MODULAR):
         settings = compose(name, knobs).settings(SplitExecutionSettings)
-        algorithms = split_algorithms(TrafficSplitSettings())
+        algorithms = chosen_rules(compose(name, knobs)).split_algorithms
         plan = plan_split(equal_boundaries(4), request, algorithms, "range_equally_divide", refused, settings)
         assert isinstance(plan, SplitPlan)
         found.append(plan.unloads_children)

@@ -19,7 +19,7 @@ from controlplane.core.bundles.splitting.algorithms import (
     TrafficSplitSettings,
 )
 from controlplane.core.bundles.splitting.contract import SplitPositions, SplitRequest
-from controlplane.core.bundles.splitting.lookup import DEFAULT_ALGORITHM, split_algorithms
+from controlplane.core.bundles.splitting.lookup import SplitAlgorithms
 from controlplane.errors import ConfigurationError
 
 WHOLE = HashRange(0, LAST_HASH)
@@ -168,26 +168,10 @@ class Thirds:
 
 
 def test_algorithms_by_name() -> None:
-    """A wrong name is refused where somebody gives it, and the default stands in where nobody can be asked."""
-    algorithms = split_algorithms(PULSAR, own=(Thirds(),), default="thirds")
-    assert sorted(algorithms.by_name) == [
-        "flow_or_qps_equally_divide",
-        "range_equally_divide",
-        "specified_positions_divide",
-        "thirds",
-        "topic_count_equally_divide",
-    ]
+    """A wrong name is refused where it is given; a name that was accepted before gets the default."""
+    algorithms = SplitAlgorithms({"thirds": Thirds(), "range_equally_divide": RangeEquallyDivide()}, "thirds")
     for name, algorithm in algorithms.by_name.items():
         assert algorithms.configured(name) is algorithms.executed(name) is algorithm
-    with pytest.raises(ConfigurationError, match=r"'halves' is not known here; known are flow_or_qps_equally_divide, "):
+    with pytest.raises(ConfigurationError, match=r"'halves' is not known here; known are range_equally_divide, thirds"):
         algorithms.configured("halves")
     assert algorithms.executed("halves").name == "thirds"
-    assert split_algorithms(PULSAR).executed("").name == DEFAULT_ALGORITHM == "range_equally_divide"
-
-
-def test_default_has_to_be_known_and_names_unique() -> None:
-    """Pulsar falls back silently; a wrong default is a mistake of the settings."""
-    with pytest.raises(ConfigurationError, match="'halves' is not known"):
-        split_algorithms(PULSAR, default="halves")
-    with pytest.raises(ConfigurationError, match="two split algorithms are named 'thirds'"):
-        split_algorithms(PULSAR, own=(Thirds(), Thirds()))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.averages import (
     LONG_TERM_SAMPLES,
     SHORT_TERM_SAMPLES,
@@ -13,9 +14,10 @@ from controlplane.core.bundles.load.averages import (
 )
 from controlplane.core.bundles.load.split_rule import SplitLimit, SplitSettings
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
+from controlplane.core.bundles.profile_values import OWN
+from controlplane.core.bundles.profiles import compose
 from controlplane.core.bundles.ranges import LAST_HASH, Boundaries, HashRange, equal_boundaries
 from controlplane.core.bundles.reports import BundleLoad
-from controlplane.core.bundles.splitting.algorithms import TrafficSplitSettings
 from controlplane.core.bundles.splitting.contract import SplitRequest
 from controlplane.core.bundles.splitting.execution import (
     NoSplit,
@@ -27,9 +29,8 @@ from controlplane.core.bundles.splitting.execution import (
     without_split_bundles,
 )
 from controlplane.core.bundles.splitting.leader_task import bundles_to_split
-from controlplane.core.bundles.splitting.lookup import split_algorithms
 
-ALGORITHMS = split_algorithms(TrafficSplitSettings())
+ALGORITHMS = chosen_rules(compose(OWN)).split_algorithms
 FIRST_QUARTER = HashRange(0, 0x40000000)
 AGREED = UnloadConsent(isolation=True, anti_affinity=True)
 DEFAULTS = SplitExecutionSettings()

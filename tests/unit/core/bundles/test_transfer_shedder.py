@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from controlplane.core.bundles.load.plausible import Implausible
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.shedding.contract import ShedReason, SkipReason
 from controlplane.core.bundles.shedding.transfer import TransferMemory, TransferSettings, TransferShedder
@@ -311,9 +312,13 @@ def test_loads_that_are_no_numbers() -> None:
     """As in the original nothing exceeds a target that is no number; under our policy the load counts as missing."""
     view = replace(UNEVEN, loads={**UNEVEN.loads, "busy": smoothed(math.nan, 90)})
     assert len(moves(view)) == 3
-    assert cycle_skip(plausible_transfers(view)) is SkipReason.NO_LOAD
+    seen, (missing,) = plausible_transfers(view)
+    assert cycle_skip(seen) is SkipReason.NO_LOAD
+    assert missing[:3] == ("busy", "", "smoothed_usage")
     bundles = {**UNEVEN.top_bundles, "busy": (ReportedBundle("t/n/x", -1.0), *UNEVEN.top_bundles["busy"])}
-    assert plausible_transfers(replace(UNEVEN, top_bundles=bundles)) == UNEVEN
+    wrong = Implausible("busy", "t/n/x", "bytes_per_s", -1.0)
+    assert plausible_transfers(replace(UNEVEN, top_bundles=bundles)) == (UNEVEN, (wrong,))
+    assert plausible_transfers(UNEVEN) == (UNEVEN, ())
 
 
 def test_a_node_with_usage_and_without_throughput() -> None:

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles.load.manager_settings import OwnershipSettings
 from controlplane.core.bundles.ownership import requests
 from controlplane.core.bundles.ownership.division import division_steps, retry_delay_ms
 from controlplane.core.bundles.ownership.flows import Action, CloseTopics, Divide, Participant, Serve, WithdrawLoad
 from controlplane.core.bundles.ownership.record import OwnershipRecord
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.ownership.shutdown import ShutdownStep
 from controlplane.core.bundles.ownership.states import OwnershipState, Storage
 from controlplane.core.bundles.ownership.table import OwnershipTable, Written

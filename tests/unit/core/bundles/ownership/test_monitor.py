@@ -2,10 +2,10 @@
 
 import pytest
 
-from controlplane.core.bundles.load.manager_settings import OwnershipSettings
 from controlplane.core.bundles.ownership.lost_nodes import MetadataState
 from controlplane.core.bundles.ownership.monitor import Findings, InactiveNode, MonitorSkip, OldRecord, find_stuck
 from controlplane.core.bundles.ownership.record import OwnershipRecord
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.ownership.states import OwnershipState
 from controlplane.errors import ConfigurationError
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from controlplane.core.bundles.load.manager_settings import OwnershipSettings
 from controlplane.core.bundles.ownership import requests
 from controlplane.core.bundles.ownership.cleanup import bundles_of_node, override, plan_clean_up
 from controlplane.core.bundles.ownership.division import division_steps
@@ -14,6 +13,7 @@ from controlplane.core.bundles.ownership.lookup import Asker, NoOwner, Owner, Re
 from controlplane.core.bundles.ownership.lost_nodes import MetadataState
 from controlplane.core.bundles.ownership.monitor import find_stuck
 from controlplane.core.bundles.ownership.record import OwnershipRecord
+from controlplane.core.bundles.ownership.settings import OwnershipSettings
 from controlplane.core.bundles.ownership.states import OwnershipState, Storage
 from controlplane.core.bundles.ownership.table import OwnershipTable, Written
 from controlplane.core.bundles.ranges import LAST_HASH, Boundaries, HashRange
