@@ -77,7 +77,7 @@ NAMESPACE_OPERATIONS: Final = (
         goals=no_goals,
         turn=Turn.IN_ORDER,
         feature_level=FIRST_LEVEL,
-        command="namespaces create NAMESPACE [--bundles N]",
+        command="namespaces create NAMESPACE [--bundles BUNDLES]",
         supposition="",
     ),
 )

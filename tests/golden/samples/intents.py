@@ -6,6 +6,7 @@ from tests.golden.samples.sample import Sample
 
 _INTENTS: dict[str, dict[str, str]] = {
     "create_namespace": {"namespace": "kv"},
+    "create_namespace with every argument": {"namespace": "kv", "bundles": "16"},
     "set_tenant": {"tenant": "acme", "clusters": "eu,us"},
     "delete_tenant": {"tenant": "acme"},
     "override_self_preservation": {},

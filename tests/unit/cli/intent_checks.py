@@ -32,6 +32,7 @@ from tests.unit.cli.test_asking import sent_intents
 
 DONE, REFUSED, SUPERSEDED = IntentOutcome.DONE, IntentOutcome.REFUSED, IntentOutcome.SUPERSEDED
 WRONG_TEXTS = {
+    "bundles": "none",
     "clusters": "eu,,us",
     "controller": "",
     "leads": "perhaps",
