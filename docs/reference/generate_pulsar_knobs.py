@@ -113,7 +113,7 @@ They are accepted and checked, and appear above. No decision depends on them.
 _WITHOUT_EFFECT: Final = """
 ## Knobs without effect
 
-They are accepted with any value, so that a configuration of Pulsar can be used as it is.
+They are accepted with any value.
 
 | knob | Pulsar's default | reason |
 |---|---|---|

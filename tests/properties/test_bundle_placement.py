@@ -14,7 +14,7 @@ from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.filters import EvenDistributionFilter, TopicCountFilter
 from controlplane.core.bundles.placement.isolation import IsolationFilter, IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.placement.least_message_rate import LeastMessageRate, LeastMessageRateSettings
-from controlplane.core.bundles.placement.least_resource_usage import LeastResourceUsage
+from controlplane.core.bundles.placement.least_resource_usage import LeastResourceUsage, LeastResourceUsageSettings
 from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings, assign
 from controlplane.core.bundles.placement.round_robin import RoundRobin
 from controlplane.core.bundles.placement.version import VersionFilter
@@ -83,9 +83,9 @@ def test_arrival_order_decides_nothing(view: LoadView, random: object, checks_lo
 def test_strategies_choose_among_the_candidates_whatever_loads_are(view: LoadView) -> None:
     """No figure makes a strategy fail, choose a stranger, or leave a bundle without a node."""
     names, bundle = tuple(view.nodes), to_place("t/a/0")
-    for strategy in (LeastMessageRate(), LeastMessageRate(LeastMessageRateSettings(checks_loads=True))):
+    for strategy in (LeastMessageRate(), LeastMessageRate(LeastMessageRateSettings(checks_loads=False))):
         assert {*strategy.select(bundle, names, view, None).best} & {*names}
-    averaged = LeastResourceUsage().select(bundle, names, view, {})
+    averaged = LeastResourceUsage(LeastResourceUsageSettings(checks_loads=False)).select(bundle, names, view, {})
     assert averaged.best
     assert {*averaged.best} <= {*names} == {*averaged.memory}
 

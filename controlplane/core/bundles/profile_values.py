@@ -160,22 +160,22 @@ PARTS: Final = (
     ),
     Part(
         LeastMessageRateSettings,
-        {OWN: {"checks_loads": True}, PULSAR_2_MODULAR: {"unweighted": True}},
+        {PULSAR_4_2_MODULAR: {"checks_loads": False}, PULSAR_2_MODULAR: {"unweighted": True}},
     ),
-    Part(LeastResourceUsageSettings, {OWN: {"checks_loads": True}}),
+    Part(LeastResourceUsageSettings, {PULSAR_4_2_MODULAR: {"checks_loads": False}}),
     Part(
         ModularPlacementSettings,
         {
-            OWN: {
-                "checks_loads": True,
-                "skips_names_without_port": False,
-                "manager": None,
-                "shares_named_nodes_by_range": False,
+            PULSAR_4_2_MODULAR: {
+                "drops_other_managers": True,
+                "checks_loads": False,
+                "skips_names_without_port": True,
+                "shares_named_nodes_by_range": True,
             },
-            PULSAR_2_MODULAR: {"unweighted": True, "manager": None},
+            PULSAR_2_MODULAR: {"unweighted": True, "drops_other_managers": False},
         },
     ),
-    Part(ExtensiblePlacementSettings, {OWN: {"skips_names_without_port": False}}),
+    Part(ExtensiblePlacementSettings, {PULSAR_4_2_MODULAR: {"skips_names_without_port": True}}),
     Part(ShedCheckSettings, {PULSAR_2_MODULAR: {"asks_policies": False, "names_destination": False}}),
     Part(
         SplitSettings,

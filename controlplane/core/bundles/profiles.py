@@ -19,6 +19,7 @@ from controlplane.errors import ConfigurationError
 
 S = TypeVar("S")
 
+_MANAGER: Final = "loadManagerClassName"
 REGISTRY: Final = Registry((*PULSAR_RULES, *SPLIT_RULES), PARTS)
 """Pulsar's rules, and the settings that profiles set."""
 
@@ -108,6 +109,8 @@ def compose(name: str, knobs: Mapping[str, object] | None = None, registry: Regi
     if unknown:
         message = f"unknown knobs: {', '.join(unknown)}"
         raise ConfigurationError(message)
+    if _MANAGER in given:
+        given[_MANAGER] = manager_named(str(given[_MANAGER])).value
     by_class = {kind: with_knobs(settings, given) for kind, settings in by_class.items()}
     chosen = cast("ManagerSettings", by_class[ManagerSettings])
     manager = manager_named(chosen.manager)

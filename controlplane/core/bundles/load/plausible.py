@@ -22,12 +22,37 @@ GREATEST_USAGE: Final = 100.0
 
 
 class Implausible(NamedTuple):
-    """A value that no working node reports: of a node, or of a bundle (the other id is empty)."""
+    """A figure that cannot be true.
+
+    Attributes:
+        node_id: the node; empty for a figure of a bundle that is not one node's.
+        bundle_id: the bundle; empty for a figure of a node.
+        name: the figure.
+        value: what was reported.
+        limit: the bound that it is beyond: the least value that can be true if it is less or not a number, otherwise
+            the greatest.
+    """
 
     node_id: str
     bundle_id: str
     name: str
     value: float
+    limit: float
+
+
+class Beyond(NamedTuple):
+    """A figure that is beyond what can be true, with that bound."""
+
+    name: str
+    value: float
+    limit: float
+
+
+def beyond(name: str, value: float, greatest: float) -> Beyond | None:
+    """The figure with its bound, if it is not a number from 0 to ``greatest``; otherwise None."""
+    if 0 <= value <= greatest:
+        return None
+    return Beyond(name, value, greatest if value > greatest else 0.0)
 
 
 def is_plausible_amount(value: float) -> bool:
@@ -35,22 +60,23 @@ def is_plausible_amount(value: float) -> bool:
     return 0 <= value <= GREATEST_AMOUNT
 
 
-def implausible_load(load: MessageLoad) -> tuple[str, float] | None:
-    """The first field that cannot be true, and its value."""
-    return next((pair for pair in load._asdict().items() if not is_plausible_amount(pair[1])), None)
+def implausible_load(load: MessageLoad) -> Beyond | None:
+    """The first field that cannot be true."""
+    fields = (beyond(name, value, GREATEST_AMOUNT) for name, value in load._asdict().items())
+    return next((each for each in fields if each is not None), None)
 
 
-def implausible_resource(resource: ResourceUsage) -> float | None:
+def implausible_resource(name: str, resource: ResourceUsage) -> Beyond | None:
     """The usage or the limit that cannot be true. Without a limit, which 0 or less means, the usage does not count."""
     if math.isnan(resource.limit) or resource.limit > GREATEST_AMOUNT:
-        return resource.limit
-    if resource.limit <= 0 or 0 <= resource.usage <= resource.limit * GREATEST_USAGE:
+        return Beyond(name, resource.limit, GREATEST_AMOUNT)
+    if resource.limit <= 0:
         return None
-    return resource.usage
+    return beyond(name, resource.usage, resource.limit * GREATEST_USAGE)
 
 
-def implausible_node(node: NodeLoad) -> tuple[str, float] | None:
-    """The first field of a report that cannot be true, and its value."""
+def implausible_node(node: NodeLoad) -> Beyond | None:
+    """The first field of a report that cannot be true."""
     resources = {
         "cpu": node.cpu,
         "memory": node.memory,
@@ -59,13 +85,13 @@ def implausible_node(node: NodeLoad) -> tuple[str, float] | None:
         "bandwidth_out": node.bandwidth_out,
     }
     for name, resource in resources.items():
-        value = implausible_resource(resource)
-        if value is not None:
-            return name, value
+        wrong = implausible_resource(name, resource)
+        if wrong is not None:
+            return wrong
     return implausible_load(node.traffic)
 
 
-def _implausible_history(history: BundleHistory) -> tuple[str, float] | None:
+def _implausible_history(history: BundleHistory) -> Beyond | None:
     return implausible_load(history.averages.short_term.load) or implausible_load(history.averages.long_term.load)
 
 
@@ -87,7 +113,5 @@ def plausible(view: LoadView) -> tuple[LoadView, tuple[Implausible, ...]]:
     return kept, found
 
 
-def _wrong(
-    judged: Iterable[tuple[str, tuple[str, float] | None]],
-) -> Iterable[tuple[str, tuple[str, float]]]:
+def _wrong(judged: Iterable[tuple[str, Beyond | None]]) -> Iterable[tuple[str, Beyond]]:
     return ((name, wrong) for name, wrong in judged if wrong is not None)

@@ -23,7 +23,7 @@ M = TypeVar("M")
 
 @dataclass(frozen=True, slots=True)
 class ExtensiblePlacementSettings:
-    """Settings of the selection. The defaults are Pulsar's.
+    """Settings of the selection. The defaults are Pulsar's, without its quirks.
 
     Attributes:
         max_topics: a node with so many topics or more is dropped.
@@ -37,7 +37,7 @@ class ExtensiblePlacementSettings:
     uses_domains: bool = knob("failureDomainsEnabled", default=False)
     manager: str = knob("loadManagerClassName", EXTENSIBLE_MANAGER)
     prefers_later_versions: bool = knob("preferLaterVersions", default=False)
-    skips_names_without_port: bool = True
+    skips_names_without_port: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ class IsolationFilter:
             from the name (Pulsar's). Off: the whole name is the host.
     """
 
-    skips_names_without_port: bool = True
+    skips_names_without_port: bool = False
     name: str = FILTER_NAME
 
     def keep(self, bundle: BundleToPlace, candidates: Sequence[str], context: IsolationFacts) -> Filtering:

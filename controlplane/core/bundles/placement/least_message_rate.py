@@ -30,7 +30,7 @@ class LeastMessageRateSettings:
     overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     unweighted: bool = False
-    checks_loads: bool = False
+    checks_loads: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a threshold that no usage can be compared with."""

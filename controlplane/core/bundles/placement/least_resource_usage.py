@@ -34,7 +34,7 @@ class LeastResourceUsageSettings:
     difference_percent: float = knob("loadBalancerAverageResourceUsageDifferenceThresholdPercentage", 10)
     history_weight: float = knob("loadBalancerHistoryResourcePercentage", 0.9)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
-    checks_loads: bool = False
+    checks_loads: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a weight outside of its range and a difference that is not a number."""

@@ -38,13 +38,14 @@ _ROUND_ROBIN: Final = RoundRobin()
 
 @dataclass(frozen=True, slots=True)
 class ModularPlacementSettings:
-    """Settings of the selection. The defaults are Pulsar's.
+    """Settings of the selection. The defaults are Pulsar's, without its quirks.
 
     Attributes:
         max_topics: a node with more topics is dropped unless all have more.
         uses_domains: anti-affinity counts failure domains first.
         distributes_evenly: keep the nodes with the fewest bundles of the namespace; for the system namespace always.
-        manager: class name of the load manager that a node has to run; None for any (Pulsar 2).
+        manager: class name of the load manager, in full.
+        drops_other_managers: a node that runs another load manager is dropped, unless all do (Pulsar 4).
         prefers_later_versions: keep the nodes with the latest version.
         excluded_namespaces: their bundles are never shed, and are placed in turn instead of by the strategy.
         overloaded_percent: the strategy chooses again if the usage of the chosen node is greater.
@@ -59,15 +60,16 @@ class ModularPlacementSettings:
     max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)
     uses_domains: bool = knob("failureDomainsEnabled", default=False)
     distributes_evenly: bool = knob("loadBalancerDistributeBundlesEvenlyEnabled", default=True)
-    manager: str | None = knob("loadManagerClassName", MODULAR_MANAGER)
+    manager: str = knob("loadManagerClassName", MODULAR_MANAGER)
     prefers_later_versions: bool = knob("preferLaterVersions", default=False)
     excluded_namespaces: Collection[str] = knob("loadBalancerSheddingExcludedNamespaces", frozenset())
     overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     unweighted: bool = False
-    checks_loads: bool = False
-    skips_names_without_port: bool = True
-    shares_named_nodes_by_range: bool = True
+    drops_other_managers: bool = False
+    checks_loads: bool = True
+    skips_names_without_port: bool = False
+    shares_named_nodes_by_range: bool = False
 
 
 class Pick(NamedTuple):
@@ -212,9 +214,9 @@ class ModularPlacement(Generic[M]):
         return always
 
     def _pipeline(self) -> tuple[NodeFilter[ModularContext], ...]:
-        manager, prefers_later = self.settings.manager, self.settings.prefers_later_versions
-        managers = () if manager is None else (ManagerFilter(manager),)
-        return (*managers, *((VersionFilter(),) if prefers_later else ()), *self.own_filters)
+        settings = self.settings
+        managers = (ManagerFilter(settings.manager),) if settings.drops_other_managers else ()
+        return (*managers, *((VersionFilter(),) if settings.prefers_later_versions else ()), *self.own_filters)
 
     def _overload(self, node_id: str | None, context: ModularContext) -> float | None:
         if node_id is None:

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT, Implausible, plausible
+from controlplane.core.bundles.load.plausible import Implausible, plausible
 from controlplane.core.bundles.load.view import LoadView
 from controlplane.core.bundles.shedding.contract import Evidence, Shedder, Shedding, Skip, SkipReason
 from controlplane.core.bundles.shedding.transfer_view import TransferView, plausible_transfers
@@ -59,5 +59,5 @@ def extensible(shedder: Shedder[TransferView, M]) -> PlausibleLoads[TransferView
 
 def _skips(implausible: Iterable[Implausible]) -> Iterable[Skip]:
     for each in implausible:
-        evidence = (Evidence(each.name, each.value, GREATEST_AMOUNT),)
+        evidence = (Evidence(each.name, each.value, each.limit),)
         yield Skip(SkipReason.IMPLAUSIBLE_LOAD, each.node_id, each.bundle_id, evidence)

@@ -9,7 +9,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
-from controlplane.core.bundles.load.plausible import GREATEST_USAGE, Implausible, is_plausible_amount
+from controlplane.core.bundles.load.plausible import (
+    GREATEST_AMOUNT,
+    GREATEST_USAGE,
+    Beyond,
+    Implausible,
+    beyond,
+    is_plausible_amount,
+)
 from controlplane.core.bundles.load.stored_load import StoredLoad
 
 
@@ -65,10 +72,10 @@ def plausible_transfers(view: TransferView) -> tuple[TransferView, tuple[Implaus
     wrong_nodes = {node_id: _implausible_load(load) for node_id, load in view.loads.items()}
     found = [Implausible(node_id, "", *wrong) for node_id, wrong in wrong_nodes.items() if wrong is not None]
     found += (
-        Implausible(node_id, each.bundle_id, "bytes_per_s", each.bytes_per_s)
+        Implausible(node_id, each.bundle_id, *wrong)
         for node_id, bundles in view.top_bundles.items()
         for each in bundles
-        if not is_plausible_amount(each.bytes_per_s)
+        if (wrong := beyond("bytes_per_s", each.bytes_per_s, GREATEST_AMOUNT)) is not None
     )
     if not found:
         return view, ()
@@ -80,9 +87,10 @@ def plausible_transfers(view: TransferView) -> tuple[TransferView, tuple[Implaus
     return replace(view, loads=loads, top_bundles=top_bundles), tuple(found)
 
 
-def _implausible_load(load: StoredLoad) -> tuple[str, float] | None:
-    """The first figure that cannot be true, and its value."""
-    if not 0 <= load.smoothed_usage <= GREATEST_USAGE:
-        return "smoothed_usage", load.smoothed_usage
-    amounts = {"smoothed_bytes_per_s": load.smoothed_bytes_per_s, "bytes_per_s": load.bytes_per_s}
-    return next((each for each in amounts.items() if not is_plausible_amount(each[1])), None)
+def _implausible_load(load: StoredLoad) -> Beyond | None:
+    """The first figure that cannot be true."""
+    return (
+        beyond("smoothed_usage", load.smoothed_usage, GREATEST_USAGE)
+        or beyond("smoothed_bytes_per_s", load.smoothed_bytes_per_s, GREATEST_AMOUNT)
+        or beyond("bytes_per_s", load.bytes_per_s, GREATEST_AMOUNT)
+    )

@@ -12,7 +12,9 @@ from controlplane.core.bundles.load.report_rule import ReportSettings
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.smoothed_node import SmoothingSettings
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings
+from controlplane.core.bundles.load.view import MODULAR_MANAGER
 from controlplane.core.bundles.ownership.settings import OwnershipSettings
+from controlplane.core.bundles.placement.modular import ModularPlacementSettings
 from controlplane.core.bundles.profile_values import (
     KNOBS_WITHOUT_EFFECT,
     OWN,
@@ -212,3 +214,17 @@ def test_values_of_a_profile_name_fields_and_profiles_that_exist() -> None:
     assert ManagerSettings().is_enabled
     assert OwnershipSettings().tombstone_delay_s == 3_600
     assert NamespaceSettings().bundle_count == 4
+
+
+def test_our_own_policy_is_what_the_settings_classes_say() -> None:
+    """A profile that set values of its own would make every sentence about a default untrue."""
+    assert not [part.settings for part in REGISTRY.parts if OWN in part.values]
+
+
+@pytest.mark.parametrize("name", ["ModularLoadManagerImpl", MODULAR_MANAGER])
+def test_the_default_name_of_the_manager_changes_nothing_in_either_form(name: str) -> None:
+    """Each configuration of Pulsar has this line."""
+    for profile in (OWN, PULSAR_4_2_MODULAR, PULSAR_2_MODULAR):
+        given, plain = compose(profile, {"loadManagerClassName": name}), compose(profile)
+        for settings in (ManagerSettings, ModularPlacementSettings):
+            assert given.settings(settings) == plain.settings(settings)

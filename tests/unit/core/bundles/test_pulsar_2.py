@@ -199,8 +199,8 @@ def test_bundles_that_nobody_reports_stay_known() -> None:
 
 def test_a_node_with_another_load_manager_is_not_dropped() -> None:
     """There is one load manager only."""
-    assert OLD.settings(ModularPlacementSettings).manager is None
-    assert NEW.settings(ModularPlacementSettings).manager is not None
+    assert not OLD.settings(ModularPlacementSettings).drops_other_managers
+    assert NEW.settings(ModularPlacementSettings).drops_other_managers
 
 
 def test_namespaces_may_name_a_cluster() -> None:

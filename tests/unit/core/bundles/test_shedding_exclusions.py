@@ -126,7 +126,24 @@ def test_a_bundle_with_impossible_averages_stays_where_it_is() -> None:
     view, found = plausible(view_of(GOOD, bundles=bundles))
     assert list(view.bundles) == ["t/n/b"]
     assert list(view.nodes) == ["good"]
-    ((node_id, bundle_id, name, value),) = found
+    ((node_id, bundle_id, name, value, limit),) = found
     assert (node_id, bundle_id, name) == ("", "t/n/a", "throughput_in_bytes_per_s")
-    assert math.isnan(value)
+    assert (math.isnan(value), limit) == (True, 0.0)
     assert isinstance(found[0], Implausible)
+
+
+@pytest.mark.parametrize(
+    ("node", "value", "limit"),
+    [
+        (broken(cpu=ResourceUsage(20_000.0, 2.0)), 20_000.0, 200.0),
+        (broken(cpu=ResourceUsage(-1.0, 2.0)), -1.0, 0.0),
+        (broken(memory=ResourceUsage(1.0, 2e15)), 2e15, 1e15),
+        (broken(traffic=MessageLoad(0.0, 0.0, math.inf, 0.0)), math.inf, 1e15),
+    ],
+)
+def test_what_cannot_be_true_is_named_with_the_bound_that_it_is_beyond(
+    node: NodeView, value: float, limit: float
+) -> None:
+    """An operator who checks the comparison gets the same result."""
+    (found,) = plausible(view_of(GOOD, node, bundles={}))[1]
+    assert (found.value, found.limit) == (value, limit)

@@ -316,7 +316,7 @@ def test_loads_that_are_no_numbers() -> None:
     assert cycle_skip(seen) is SkipReason.NO_LOAD
     assert missing[:3] == ("busy", "", "smoothed_usage")
     bundles = {**UNEVEN.top_bundles, "busy": (ReportedBundle("t/n/x", -1.0), *UNEVEN.top_bundles["busy"])}
-    wrong = Implausible("busy", "t/n/x", "bytes_per_s", -1.0)
+    wrong = Implausible("busy", "t/n/x", "bytes_per_s", -1.0, 0.0)
     assert plausible_transfers(replace(UNEVEN, top_bundles=bundles)) == (UNEVEN, (wrong,))
     assert plausible_transfers(UNEVEN) == (UNEVEN, ())
 

@@ -81,9 +81,9 @@ def test_host_is_the_name_up_to_the_last_colon() -> None:
     assert host_of("[::1]:8080") == "[::1]"
     assert host_of("noport") == "noport"
     nodes = ("p", "p:1")
-    assert IsolationFilter().keep(BUNDLE, nodes, context([policy()], *nodes)).kept == ("p:1",)
-    without_quirk = IsolationFilter(skips_names_without_port=False)
-    assert without_quirk.keep(BUNDLE, nodes, context([policy()], *nodes)).kept == nodes
+    quirk = IsolationFilter(skips_names_without_port=True)
+    assert quirk.keep(BUNDLE, nodes, context([policy()], *nodes)).kept == ("p:1",)
+    assert IsolationFilter().keep(BUNDLE, nodes, context([policy()], *nodes)).kept == nodes
 
 
 @pytest.mark.parametrize("field", ["namespaces", "primary", "secondary"])

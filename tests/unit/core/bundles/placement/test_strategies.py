@@ -22,7 +22,10 @@ from controlplane.core.bundles.reports import ResourceUsage
 from controlplane.errors import ConfigurationError, InvariantViolationError
 
 BUNDLE = BundleToPlace("t/n/0x00000000_0xffffffff", BundleHistory(UNSEEN_BUNDLE))
-OWN = LeastMessageRateSettings(checks_loads=True)
+OWN = LeastMessageRateSettings()
+PULSAR = LeastMessageRate(LeastMessageRateSettings(checks_loads=False))
+PULSAR_USAGE = LeastResourceUsage(LeastResourceUsageSettings(checks_loads=False))
+PULSAR_STORED = LeastStoredUsage(LeastResourceUsageSettings(checks_loads=False))
 BUSY = MessageLoad(0.0, 0.0, 1.0, 1.0)
 
 
@@ -64,16 +67,16 @@ def test_overloaded_nodes_are_chosen_if_there_are_no_others() -> None:
 def test_score_that_is_not_a_number_is_never_least() -> None:
     """Pulsar compares it with nothing; ours counts such a node as overloaded."""
     nodes = {"a": node(rate=math.nan), "b": node(rate=7)}
-    assert least(LeastMessageRate(), **nodes).best == ("b",)
-    assert least(LeastMessageRate(), a=node(rate=math.nan), b=node(90.0)).best == ("b",)
-    assert least(LeastMessageRate(), a=node(rate=math.nan)).best == ("a",)
+    assert least(PULSAR, **nodes).best == ("b",)
+    assert least(PULSAR, a=node(rate=math.nan), b=node(90.0)).best == ("b",)
+    assert least(PULSAR, a=node(rate=math.nan)).best == ("a",)
     assert least(LeastMessageRate(OWN), a=node(rate=math.nan), b=node(90.0)).best == ("a", "b")
 
 
 @pytest.mark.parametrize("rate", [-1.0, -math.inf])
 def test_impossible_rate_attracts_no_bundles_under_our_settings(rate: float) -> None:
     """A node that reports a negative rate would take every bundle of Pulsar's."""
-    assert least(LeastMessageRate(), a=node(rate=rate), b=node()).best == ("a",)
+    assert least(PULSAR, a=node(rate=rate), b=node()).best == ("a",)
     assert least(LeastMessageRate(OWN), a=node(rate=rate), b=node()).best == ("b",)
 
 
@@ -81,11 +84,11 @@ def test_missing_report_is_an_error_or_an_overload() -> None:
     """Pulsar fails; ours prefers every node whose load it knows."""
     view = LoadView({"a": node()})
     with pytest.raises(MissingLoadError, match="node x"):
-        LeastMessageRate().select(BUNDLE, ("a", "x"), view, None)
+        PULSAR.select(BUNDLE, ("a", "x"), view, None)
     assert LeastMessageRate(OWN).select(BUNDLE, ("a", "x"), view, None).best == ("a",)
     assert LeastMessageRate(OWN).select(BUNDLE, ("x",), view, None).best == ("x",)
     with pytest.raises(MissingLoadError):
-        LeastResourceUsage().select(BUNDLE, ("a", "x"), view, {})
+        PULSAR_USAGE.select(BUNDLE, ("a", "x"), view, {})
 
 
 def test_pulsar_2_knows_no_weights() -> None:
@@ -133,10 +136,10 @@ def test_node_exactly_so_far_below_the_mean_is_good() -> None:
 def test_node_without_a_stored_load_counts_in_no_mean() -> None:
     """It is chosen only where every candidate is as good as another."""
     stored = ExtensibleContext({}, {"a": StoredLoad(0.1), "b": StoredLoad(0.5)})
-    strategy = LeastStoredUsage()
+    strategy = PULSAR_STORED
     assert strategy.select(BUNDLE, ("a", "b", "x"), stored, None).best == ("a",)
     assert strategy.select(BUNDLE, ("b", "x"), stored, None).best == ("b", "x")
-    own = LeastStoredUsage(LeastResourceUsageSettings(checks_loads=True))
+    own = LeastStoredUsage()
     assert own.select(BUNDLE, ("b", "x"), stored, None).best == ("b",)
     assert own.select(BUNDLE, ("x", "y"), stored, None).best == ("x", "y")
 
@@ -145,7 +148,7 @@ def test_node_without_a_stored_load_counts_in_no_mean() -> None:
 def test_impossible_usage_spoils_no_mean_under_our_settings(bad: float) -> None:
     """With it in the mean, every node or no node would be good."""
     stored = ExtensibleContext({}, {"a": StoredLoad(0.1), "b": StoredLoad(0.5), "x": StoredLoad(bad)})
-    own = LeastStoredUsage(LeastResourceUsageSettings(checks_loads=True))
+    own = LeastStoredUsage()
     assert own.select(BUNDLE, ("a", "b", "x"), stored, None).best == ("a",)
 
 
