@@ -7,11 +7,10 @@ import click
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
-from controlplane.cli.common.reading import reading, say_that_nobody_led
-from controlplane.config import ROUTING_TABLE
+from controlplane.cli.common.reading import current_table
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.errors import ConfigurationError, NoRouteError, UnroutableError
-from controlplane.inspection import readers, ring_nodes
+from controlplane.errors import NoRouteError, UnroutableError
+from controlplane.inspection import ring_nodes
 from controlplane.inspection.records import Record
 
 _COLUMNS = ("property", "value")
@@ -56,14 +55,8 @@ def replicas(invocation: Invocation, *, key: str, count: int | None, output_form
 def _show(
     invocation: Invocation, key: str, output_format: OutputFormat, find: Callable[[RoutingTable], Record]
 ) -> ExitStatus:
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        raise ConfigurationError(f"the key {key!r} is no UTF-8, and keys are text: give it in UTF-8") from None
-    with reading(invocation, first_topic=ROUTING_TABLE) as source:
-        current = readers.read_routing_table(source)
+    current = current_table(invocation, key)
     if current is None:
-        say_that_nobody_led(invocation, "routing table")
         return ExitStatus.FAILED
     try:
         found = find(current)

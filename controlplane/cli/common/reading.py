@@ -8,7 +8,10 @@ import click
 from controlplane.bootstrap import connections
 from controlplane.cli.common.connecting import reach, telling
 from controlplane.cli.common.invocation import Invocation
-from controlplane.config import DECISIONS
+from controlplane.config import DECISIONS, ROUTING_TABLE
+from controlplane.core.routing.replica import RoutingTable
+from controlplane.errors import ConfigurationError
+from controlplane.inspection import readers
 from controlplane.inspection.past_states import refuse_lost_log
 from controlplane.inspection.source import LogSource
 
@@ -30,6 +33,27 @@ def say_that_nobody_led(invocation: Invocation, what: str) -> None:
         "start one with 'controlplane controller run'",
         err=True,
     )
+
+
+def current_table(invocation: Invocation, key: str) -> RoutingTable | None:
+    """The newest table, to route a key by it; None, with a message on standard error, if the cluster has none yet.
+
+    Args:
+        invocation: the cluster.
+        key: the key as it was given, which is checked before Kafka is asked.
+
+    Raises:
+        ConfigurationError: the key is no UTF-8.
+    """
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"the key {key!r} is no UTF-8, and keys are text: give it in UTF-8") from None
+    with reading(invocation, first_topic=ROUTING_TABLE) as source:
+        current = readers.read_routing_table(source)
+    if current is None:
+        say_that_nobody_led(invocation, "routing table")
+    return current
 
 
 @contextmanager

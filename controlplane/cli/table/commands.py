@@ -17,7 +17,7 @@ from controlplane.cli.common.output import (
     print_json,
     print_rows,
 )
-from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.common.reading import current_table, reading, say_that_nobody_led
 from controlplane.cli.intent_commands.known_names import even_unknown_option
 from controlplane.cli.intent_commands.operating import (
     Manner,
@@ -28,7 +28,6 @@ from controlplane.cli.intent_commands.operating import (
 )
 from controlplane.cli.table.rendering import STATUS_COLUMNS, headline, status_rows
 from controlplane.cli.table.suppositions import GRAMMAR, parse_supposition
-from controlplane.config import ROUTING_TABLE
 from controlplane.core.intents.intent import TRUE, IntentKind
 from controlplane.core.log.state import State
 from controlplane.errors import ConfigurationError, NoRouteError, UnroutableError
@@ -158,14 +157,8 @@ def route(invocation: Invocation, *, key: str, namespace: str | None, output_for
 
     Use it to check a client in another language. Exits with 1 if no node serves the key now.
     """
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        raise ConfigurationError(f"the key {key!r} is no UTF-8, and keys are text: give it in UTF-8") from None
-    with reading(invocation, first_topic=ROUTING_TABLE) as source:
-        current = readers.read_routing_table(source)
+    current = current_table(invocation, key)
     if current is None:
-        say_that_nobody_led(invocation, "routing table")
         return ExitStatus.FAILED
     try:
         if namespace is None:

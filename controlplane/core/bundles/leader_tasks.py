@@ -162,17 +162,18 @@ _MEASURING: Final = (
         first_ms=lambda its: its.periods.first_stats_s * _MS_PER_S,
     ),
 )
+_SHEDDING: Final = _Row(
+    Task.SHED,
+    lambda its: its.periods.shed_min * _MS_PER_MIN,
+    (Gate.NOT_LEADER, Gate.STILL_RUNNING, Gate.BALANCER_OFF, Gate.SHEDDING_OFF, Gate.TOO_FEW_NODES),
+)
 _TASKS: Final[Mapping[Manager, tuple[_Row, ...]]] = {
     Manager.MODULAR: (
         *_MEASURING,
         _Row(Task.REPORT, lambda its: its.report.interval_ms, (Gate.BALANCER_OFF,)),
         _Row(Task.TAKE_REPORTS_IN, None, (Gate.NO_NEWS,)),
         _Row(Task.SPLIT, None, (Gate.NO_NEWS, Gate.SPLITTING_OFF, Gate.NOT_LEADER, Gate.TOO_FEW_NODES)),
-        _Row(
-            Task.SHED,
-            lambda its: its.periods.shed_min * _MS_PER_MIN,
-            (Gate.NOT_LEADER, Gate.STILL_RUNNING, Gate.BALANCER_OFF, Gate.SHEDDING_OFF, Gate.TOO_FEW_NODES),
-        ),
+        _SHEDDING,
         _Row(
             Task.STORE_AVERAGES,
             lambda its: its.periods.store_averages_min * _MS_PER_MIN,
@@ -188,11 +189,7 @@ _TASKS: Final[Mapping[Manager, tuple[_Row, ...]]] = {
             lambda its: its.periods.split_min * _MS_PER_MIN,
             (Gate.STILL_RUNNING, Gate.BALANCER_OFF, Gate.SPLITTING_OFF),
         ),
-        _Row(
-            Task.SHED,
-            lambda its: its.periods.shed_min * _MS_PER_MIN,
-            (Gate.NOT_LEADER, Gate.STILL_RUNNING, Gate.BALANCER_OFF, Gate.SHEDDING_OFF, Gate.TOO_FEW_NODES),
-        ),
+        _SHEDDING,
         _Row(
             Task.FIND_STUCK,
             lambda its: its.ownership.monitor_s * _MS_PER_S,
