@@ -85,7 +85,7 @@ def plan_transfers(
     """The records with which the leader of the extensible manager unloads the bundles that a shedder chose.
 
     Args:
-        choices: the shedder's choices; one without a destination is released to whoever is chosen for it next.
+        choices: the shedder's choices; one without a destination is released to the node that is chosen for it next.
         records: the ownership table.
         now_ms: the leader's clock.
     """

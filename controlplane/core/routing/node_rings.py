@@ -14,7 +14,7 @@ RingMembers: TypeAlias = tuple[tuple[NodeId, bool], ...]
 
 
 def ring_members(table: RoutingTable) -> RingMembers:
-    """The living data nodes. An active one stays; a draining one is on its way out, unless nobody else is there.
+    """The living data nodes. An active one stays; a draining one is on its way out, unless there is no other node.
 
     Raises:
         UnroutableError: a newer version wrote the row of a node, so the rings cannot be known.

@@ -88,7 +88,7 @@ class CleanUpSkip(Enum):
     """Why nothing is cleaned up."""
 
     NO_LEADER = "no-leader"
-    """Nobody owns the ownership channel."""
+    """No node owns the ownership channel."""
     HEALTHY = "healthy"
     """The node passes a health check, so it is not lost."""
 
@@ -158,7 +158,7 @@ def plan_clean_up(
         max_concurrent: greatest number of records in a batch, at least 1.
         gracefully: the node is alive and shuts down.
         is_healthy: the node passes a health check; of no account if it shuts down.
-        has_leader: somebody owns the ownership channel.
+        has_leader: a node owns the ownership channel.
 
     Raises:
         InvariantViolationError: the lost node itself was chosen for a bundle.

@@ -69,7 +69,7 @@ def division_steps(
 
 
 def retry_delay_ms(attempts: int) -> int | None:
-    """After how long to try again when somebody else changed the boundaries first; None after the last attempt.
+    """After how long to try again when another writer changed the boundaries first; None after the last attempt.
 
     Args:
         attempts: how often it was tried, at least 1.

@@ -45,7 +45,7 @@ class Divide(NamedTuple):
 
 
 class WithdrawLoad(NamedTuple):
-    """Forget the node's measured load and delete its stored report, so that nobody decides on the former bundles.
+    """Forget the node's measured load and delete its stored report, so that no rule decides on the former bundles.
 
     The deletion happens once in ten seconds at most (``report_rule.withdrawal_due``).
     """

@@ -112,7 +112,7 @@ def look_up(
 def wait_for_owner(
     record: OwnershipRecord | None, asker: Asker, now_ms: int, in_flight_ms: int, waiting_until_ms: int | None = None
 ) -> Owner | Deferred:
-    """The settled owner if it lives, otherwise a deferral. Whoever asks for an assignment waits like this."""
+    """The settled owner if it lives, otherwise a deferral. A request for an assignment waits like this."""
     settled = _settled(record)
     lives = isinstance(settled, Owner) and settled.node_id in asker.live_nodes
     if isinstance(settled, Owner) and lives and waiting_until_ms is None:

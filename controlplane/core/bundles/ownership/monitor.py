@@ -46,8 +46,8 @@ class Findings:
     Attributes:
         skip: why the table was not searched; None if it was.
         inactive: nodes to be treated like ones that have just disappeared (``lost_nodes.on_node_deleted``).
-        stuck: bundles whose change goes on for too long although all nodes live, and bundles that are *Owned* by
-            nobody. Each gets another owner (``cleanup.override``), chosen among all nodes.
+        stuck: bundles whose change goes on for too long although all nodes live, and bundles that are *Owned*
+            without an owner. Each gets another owner (``cleanup.override``), chosen among all nodes.
         forgotten: bundles that have had no owner for long. Their records are deleted.
     """
 

@@ -1,6 +1,6 @@
 """The records that begin a change of a bundle's ownership.
 
-Whoever asks publishes one. It is refused by every reader if another record came first.
+The node that asks publishes one. It is refused by every reader if another record came first.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def unload(
     *,
     is_forced: bool = False,
 ) -> OwnershipRecord:
-    """A node shall give a bundle away: to the destination (a transfer), or to nobody."""
+    """A node shall give a bundle away: to the destination (a transfer), or without one."""
     version = next_version(present)
     return OwnershipRecord(OwnershipState.RELEASING, destination, source, version, now_ms, is_forced)
 

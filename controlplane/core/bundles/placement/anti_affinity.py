@@ -76,7 +76,7 @@ def allows_unload(counts: Mapping[str, int] | None, current: str, candidates: Se
     """Whether a bundle may leave its node (Pulsar's shouldAntiAffinityNamespaceUnload).
 
     Not if every candidate serves equally much of the group, at least something, and the current node, which counts as 0
-    if it is no candidate, not more: then a move helps nobody.
+    if it is no candidate, not more: then a move spreads nothing better.
 
     Args:
         counts: by node, how much of the group it serves; None if the namespace has no group.

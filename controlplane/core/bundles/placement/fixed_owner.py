@@ -22,7 +22,7 @@ def fixed_owner(
     Args:
         bundle_id: the bundle.
         registered: the registered nodes.
-        channel_owner: the node that leads the ownership channel; None while nobody does.
+        channel_owner: the node that leads the ownership channel; None without a leader.
         holds_internal_topic: the request asks for a topic of the load manager itself.
     """
     if holds_internal_topic:

@@ -122,7 +122,7 @@ class NodePair:
         return None
 
     def _may_leave(self, bundle: ReportedBundle, node_id: str) -> bool:
-        """Whether the node owns the bundle, nobody excludes its namespace, and it has not moved recently."""
+        """Whether the node owns the bundle, its namespace is not excluded, and it has not moved recently."""
         checks = self.view.checks
         return (
             (checks is None or checks.owns(node_id, bundle.bundle_id))

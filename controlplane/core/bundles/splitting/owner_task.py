@@ -53,7 +53,7 @@ class OwnerView:
         node_id: the owner.
         stats: the latest sample of each of its bundles, by id, in the order of the search.
         owned: ids of the bundles that it owns now.
-        splitting: ids of all bundles that are being split now, whoever owns them.
+        splitting: ids of all bundles that are being split now, by any owner.
         bundle_counts: number of bundles by namespace; a namespace is missing if its number could not be read.
         topics: the topics of a bundle, by its id.
         topic_loads: the latest load of a topic, by full name.

@@ -8,7 +8,7 @@ places on the ring. What happens then is HiveMQ's, quirks included:
 
 - A node that joins takes a shared place only if the name that is there sorts after its own name and the digit 1,
   whatever the index. It therefore leaves the places of its virtual nodes 0 and 1 to the nodes that had them.
-- A node that leaves takes its 500 places with it, whoever has them by then.
+- A node that leaves takes its 500 places with it, also those that other nodes have by then.
 
 A ring thus depends on the order in which such nodes came and went. Rings of names that share nothing depend on the set
 of nodes only.
