@@ -10,7 +10,7 @@ BUNDLE_RULES = (BundleRule(RuleKind.SHEDDER, Mine),)
 """
 
 from controlplane.bootstrap.bundle_rules import load_bundle_rules
-from controlplane.core.bundles.chosen_rules import ChosenRules, chosen_rules, selection_of
+from controlplane.core.bundles.chosen_rules import ChosenRules, chosen_rules
 from controlplane.core.bundles.load.averages import (
     UNSEEN_BUNDLE,
     BrokerAverages,
@@ -104,6 +104,5 @@ __all__ = [
     "knob",
     "load_bundle_rules",
     "modular_context",
-    "selection_of",
     "weighted_usage",
 ]

@@ -135,9 +135,8 @@ class _Reader:
 def _settings_read(composition: Composition, rules: Iterable[Rule]) -> list[type]:
     reader = _Reader(composition)
     for rule in rules:
-        if rule.make is not None:
-            with suppress(ConfigurationError):  # a rule that is not chosen may refuse its settings
-                rule.make(reader)
+        with suppress(ConfigurationError):  # a rule that is not chosen may refuse its settings
+            rule.make(reader)
     return reader.read
 
 

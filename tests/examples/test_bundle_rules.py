@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from controlplane.bundle_rules import chosen_rules, compose, load_bundle_rules, modular_context, selection_of
+from controlplane.bundle_rules import chosen_rules, compose, load_bundle_rules, modular_context
 from controlplane.cli.root import root
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.testing import check_placement, check_shedder
@@ -57,7 +57,8 @@ def test_the_example_keeps_its_promises() -> None:
     for limit in (1.0, 500.0, 1e6):
         rules = chosen_rules(compose("controlplane", {**KNOBS, "messageLimitPerNode": limit}, registry))
         check_shedder(rules.shedder)
-        check_placement(rules.placement)
+        strategy: Any = rules.selection.strategy
+        check_placement(strategy)
 
 
 def test_the_example_sheds_to_the_limit_and_places_where_there_is_room() -> None:
@@ -71,7 +72,7 @@ def test_the_example_sheds_to_the_limit_and_places_where_there_is_room() -> None
     )
     shedding = chosen_rules(composition).shedder.shed(view, None)
     assert shedding.bundles_by_node() == {"n1": ["t/n/a"]}
-    selection: Any = selection_of(composition)
+    selection: Any = chosen_rules(composition).selection
     bundle = BundleToPlace("t/n/a", view.bundles["t/n/a"])
     context = modular_context(view, tuple(view.nodes))
     assert selection.place(bundle, context, selection.first_memory, (0.0, 0.0)).node_id == "n2"

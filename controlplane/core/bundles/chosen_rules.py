@@ -20,15 +20,18 @@ class ChosenRules:
     """The rules of a composition. The views and memories are those of its load manager.
 
     Attributes:
+        manager: the load manager.
         shedder: the rule for shedding.
-        placement: the rule for placement.
-        node_filters: users' own filters, in the order in which they are asked.
+        selection: the selection of a node for a bundle: the placement strategy, the manager's filters, and users' own
+            filters in the order in which they are asked.
+        shares_memory: the shedder and the placement strategy have one memory: each starts from what the other left.
         split_algorithms: the algorithms that a split may name, by the names in the settings.
     """
 
+    manager: Manager
     shedder: Shedder[Any, Any]
-    placement: PlacementStrategy[Any, Any]
-    node_filters: tuple[NodeFilter[Any], ...]
+    selection: ModularPlacement[Any] | ExtensiblePlacement[Any]
+    shares_memory: bool
     split_algorithms: SplitAlgorithms
 
 
@@ -36,34 +39,33 @@ def chosen_rules(composition: Composition) -> ChosenRules:
     """The rules of a composition.
 
     Raises:
-        ConfigurationError: a rule is known by name only, or refuses its settings.
+        ConfigurationError: a rule refuses its settings.
     """
     namespaces = composition.settings(NamespaceSettings)
     algorithms = {
         name: cast("SplitAlgorithm", composition.make(rule))
         for name, rule in zip(namespaces.split_algorithms, composition.split_rules, strict=True)
     }
-    shedder = cast("Shedder[Any, Any]", composition.make(composition.shedder_rule))
-    if not composition.settings(ManagerSettings).sheds_on_implausible_loads:
-        is_modular = composition.manager is Manager.MODULAR
-        shedder = plausible_loads.modular(shedder) if is_modular else plausible_loads.extensible(shedder)
     return ChosenRules(
-        shedder,
-        cast("PlacementStrategy[Any, Any]", composition.make(composition.placement_rule)),
-        tuple(cast("NodeFilter[Any]", composition.make(rule)) for rule in composition.filter_rules),
+        composition.manager,
+        _shedder(composition),
+        _selection(composition),
+        composition.shedder_rule.needs_partner,
         SplitAlgorithms(algorithms, namespaces.split_algorithm),
     )
 
 
-def selection_of(composition: Composition) -> ModularPlacement[Any] | ExtensiblePlacement[Any]:
-    """The selection of nodes with the placement strategy and the filters of a composition.
+def _shedder(composition: Composition) -> Shedder[Any, Any]:
+    shedder = cast("Shedder[Any, Any]", composition.make(composition.shedder_rule))
+    if composition.settings(ManagerSettings).sheds_on_implausible_loads:
+        return shedder
+    is_modular = composition.manager is Manager.MODULAR
+    return plausible_loads.modular(shedder) if is_modular else plausible_loads.extensible(shedder)
 
-    Raises:
-        ConfigurationError: a rule is known by name only, or refuses its settings.
-    """
-    chosen = chosen_rules(composition)
+
+def _selection(composition: Composition) -> ModularPlacement[Any] | ExtensiblePlacement[Any]:
+    strategy = cast("PlacementStrategy[Any, Any]", composition.make(composition.placement_rule))
+    filters = tuple(cast("NodeFilter[Any]", composition.make(rule)) for rule in composition.filter_rules)
     if composition.manager is Manager.MODULAR:
-        modular = composition.settings(ModularPlacementSettings)
-        return ModularPlacement(chosen.placement, modular, chosen.node_filters)
-    extensible = composition.settings(ExtensiblePlacementSettings)
-    return ExtensiblePlacement(chosen.placement, extensible, chosen.node_filters)
+        return ModularPlacement(strategy, composition.settings(ModularPlacementSettings), filters)
+    return ExtensiblePlacement(strategy, composition.settings(ExtensiblePlacementSettings), filters)

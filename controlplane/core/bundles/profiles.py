@@ -62,11 +62,8 @@ class Composition:
         """A new object of a rule under these settings.
 
         Raises:
-            ConfigurationError: nothing carries the rule out.
+            ConfigurationError: the rule refuses them.
         """
-        if rule.make is None:
-            message = f"{rule.kind.value} {rule.short_name!r} is known by name only: the registry cannot make it"
-            raise ConfigurationError(message)
         return rule.make(self)
 
     def knobs(self) -> dict[str, object]:

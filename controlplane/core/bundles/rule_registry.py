@@ -48,14 +48,14 @@ class Rule:
         class_name: its full name, that of Pulsar's class for Pulsar's rules. The part after the last dot is enough
             where it is unambiguous.
         manager: the manager whose view of loads it takes; None for a rule that serves both.
-        make: makes the rule from the composed settings; None for a rule whose name is known only.
+        make: makes the rule from the composed settings.
         needs_partner: it shares its memory with the rule of the other kind and the same name: both have to be chosen.
     """
 
     kind: RuleKind
     class_name: str
     manager: Manager | None
-    make: Callable[[SettingsSource], object] | None = None
+    make: Callable[[SettingsSource], object]
     needs_partner: bool = False
 
     @property
@@ -89,10 +89,8 @@ class Registry:
     parts: tuple[Part, ...] = ()
 
     def with_rules(self, *rules: Rule) -> "Registry":
-        """The registry with more rules. One with a known name and kind replaces the known one."""
-        new = {(rule.kind, rule.class_name) for rule in rules}
-        kept = (rule for rule in self.rules if (rule.kind, rule.class_name) not in new)
-        return replace(self, rules=(*kept, *rules))
+        """The registry with more rules."""
+        return replace(self, rules=(*self.rules, *rules))
 
     def with_parts(self, *parts: Part) -> "Registry":
         """The registry with more settings classes."""

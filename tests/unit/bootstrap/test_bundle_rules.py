@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from controlplane.bootstrap.bundle_rules import load_bundle_rules
-from controlplane.core.bundles.chosen_rules import chosen_rules, selection_of
+from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.view import BundleHistory
 from controlplane.core.bundles.placement.context import modular_context
@@ -98,7 +98,7 @@ def test_every_kind_of_rule_is_chosen_by_name(tmp_path: Path) -> None:
     rules: Any = chosen_rules(composition)
     assert (rules.shedder.settings.limit, rules.shedder.settings.weights.cpu) == (3.0, 0.5)
     assert rules.shedder.settings.weights.keeps_infinite_usage
-    assert [each.name for each in rules.node_filters] == ["odd-names"]
+    assert [each.name for each in rules.selection.own_filters] == ["odd-names"]
     assert rules.split_algorithms.executed("").name == "acme.halves"
     assert set(rules.split_algorithms.by_name) == {"halves", "range_equally_divide"}
 
@@ -111,11 +111,11 @@ def test_a_users_filter_comes_last_in_the_selection(tmp_path: Path) -> None:
         *(loaded_node(f"n{each}:1", 1, traffic(0)) for each in (2, 4)), loaded_node("x", 1, traffic(0)), bundles={}
     )
     view = view_of(*(loaded_node(f"n{each}", 1, traffic(0)) for each in (2, 3, 4)), bundles={})
-    selection: Any = selection_of(compose(OWN, knobs, registry))
+    selection: Any = chosen_rules(compose(OWN, knobs, registry)).selection
     bundle = BundleToPlace("t/n/0", BundleHistory(UNSEEN_BUNDLE))
     placed = selection.place(bundle, modular_context(view, tuple(view.nodes)), selection.first_memory, (0.0, 0.0))
     assert (placed.node_id, placed.steps[-1].filter_name) == ("n3", "odd-names")
-    extensible = selection_of(compose(PULSAR_4_2_EXTENSIBLE, knobs, registry))
+    extensible = chosen_rules(compose(PULSAR_4_2_EXTENSIBLE, knobs, registry)).selection
     assert isinstance(extensible, ExtensiblePlacement)
     assert [each.name for each in extensible.own_filters] == ["odd-names"]
 

@@ -8,7 +8,7 @@ import pytest
 from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import LoadView
-from controlplane.core.bundles.profile_values import OWN, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
+from controlplane.core.bundles.profile_values import OWN, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR, PULSAR_4_X_AVG
 from controlplane.core.bundles.profiles import compose
 from controlplane.core.bundles.shedding.contract import SkipReason
 from controlplane.core.bundles.shedding.transfer_view import TransferView
@@ -72,3 +72,13 @@ def test_the_filter_keeps_the_name_and_the_memory_of_its_rule(profile: str) -> N
     rules = chosen_rules(composition)
     assert rules.shedder.name == composition.shedder_rule.short_name
     assert rules.shedder.retain(rules.shedder.first_memory, frozenset()) == rules.shedder.first_memory
+    assert rules.manager is composition.manager
+    assert rules.selection.strategy.name == composition.placement_rule.short_name
+    assert not rules.shares_memory
+
+
+def test_one_rule_in_both_roles_has_one_memory() -> None:
+    """What AvgShedder plans when it sheds is what it looks up when it places."""
+    rules = chosen_rules(compose(PULSAR_4_X_AVG))
+    assert rules.shares_memory
+    assert rules.selection.strategy.first_memory == rules.shedder.first_memory

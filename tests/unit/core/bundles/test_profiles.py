@@ -189,19 +189,12 @@ def test_rules_and_settings_of_others_plug_in() -> None:
     made = composition.make(composition.shedder_rule)
     assert made == ExampleSettings(3.0, ResourceWeights(cpu=2.0, keeps_infinite_usage=True), is_quirky=True)
     assert not compose(OWN, {SHEDDER: "Shedder"}, EXAMPLE).settings(ExampleSettings).is_quirky
-    replaced = EXAMPLE.with_rules(Rule(RuleKind.SHEDDER, "example.Shedder", Manager.EXTENSIBLE))
-    with pytest.raises(ConfigurationError, match="other load manager"):
-        compose(OWN, {SHEDDER: "Shedder"}, replaced)
 
 
-def test_missing_parts_and_rules_are_named() -> None:
-    """A rule that is known by name only does not turn into another one."""
-    composition = compose(OWN)
+def test_settings_without_a_part_are_named() -> None:
+    """A registry lacks the settings of a rule that it does not know."""
     with pytest.raises(ConfigurationError, match="ExampleSettings"):
-        composition.settings(ExampleSettings)
-    unmade = Rule(RuleKind.SHEDDER, "example.Unmade", Manager.MODULAR)
-    with pytest.raises(ConfigurationError, match="known by name only"):
-        composition.make(unmade)
+        compose(OWN).settings(ExampleSettings)
 
 
 def test_values_of_a_profile_name_fields_and_profiles_that_exist() -> None:
