@@ -208,6 +208,22 @@ MUTANTS: Final = (
         _FOLD_TESTS,
     ),
     Mutant(
+        "a preallocation to a node without a report never ends",
+        _FOLD,
+        "if node in serves else node in registered)",
+        "if node in serves else True)",
+        (),
+        _FOLD_TESTS,
+    ),
+    Mutant(
+        "a preallocation stays in the map of bundles when its node has reported it",
+        _FOLD,
+        "if (bundle not in serves[node] if",
+        "if (True if",
+        (),
+        _FOLD_TESTS,
+    ),
+    Mutant(
         "bundles that nobody reports stay known",
         _FOLD,
         "else tuple(each for each in bundles if each not in reported)",

@@ -149,9 +149,17 @@ MUTANTS: Final = (
     Mutant(
         "assign: a preallocated bundle is placed again",
         _MODULAR,
-        "if bundle.bundle_id in preallocated:",
-        "if False:",
+        "if former is not None and (",
+        "if False and (",
         ("assign",),
+    ),
+    Mutant(
+        "assign: a preallocation to a missing node is followed",
+        _MODULAR,
+        "(rule.settings.follows_preallocation_to_missing_node or former in context.available)",
+        "(True)",
+        (),
+        _MODULAR_TESTS,
     ),
     Mutant(
         "assign: a chosen node's preallocation does not count",

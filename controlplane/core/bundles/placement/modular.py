@@ -55,6 +55,8 @@ class ModularPlacementSettings:
         skips_names_without_port: as in :class:`IsolationFilter`.
         shares_named_nodes_by_range: quirk E: bundles of different namespaces with the same range share the node that an
             operator named for one of them.
+        follows_preallocation_to_missing_node: a quirk: a bundle that was chosen for a node before goes there although
+            the node is not registered any more. Off, it is placed anew.
     """
 
     max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)
@@ -70,6 +72,7 @@ class ModularPlacementSettings:
     checks_loads: bool = True
     skips_names_without_port: bool = False
     shares_named_nodes_by_range: bool = False
+    follows_preallocation_to_missing_node: bool = False
 
 
 class Pick(NamedTuple):
@@ -288,8 +291,9 @@ def assign(
     if named is not None:
         memory = replace(memory, affinities=memory.affinities.without(bundle.bundle_id))
         return Assignment(named, Source.AFFINITY, None, memory, context)
-    if bundle.bundle_id in preallocated:
-        return Assignment(preallocated[bundle.bundle_id], Source.PREALLOCATED, None, memory, context)
+    former = preallocated.get(bundle.bundle_id)
+    if former is not None and (rule.settings.follows_preallocation_to_missing_node or former in context.available):
+        return Assignment(former, Source.PREALLOCATED, None, memory, context)
     placement = rule.place(bundle, context, memory, draws)
     if placement.node_id is not None:
         context = context.with_preallocated(placement.node_id, bundle)

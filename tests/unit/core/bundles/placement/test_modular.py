@@ -179,6 +179,15 @@ def test_request_preallocates_and_the_next_one_gets_the_same_node() -> None:
     assert assign(rule, bundle("t/n/2"), first.context, {}, first.memory, DRAWS).node_id == "b:1"
 
 
+def test_preallocation_to_a_missing_node_is_followed_only_in_pulsar() -> None:
+    """The node has died, and the next fold of reports has not come yet."""
+    quirk = replace(UNEVEN, follows_preallocation_to_missing_node=True)
+    for settings, found in ((UNEVEN, ("a:1", Source.PLACED)), (quirk, ("dead:1", Source.PREALLOCATED))):
+        rule = ModularPlacement(LeastMessageRate(), settings)
+        assigned = assign(rule, bundle(), context(a=node()), {"t/n/1": "dead:1"}, rule.first_memory, DRAWS)
+        assert (assigned.node_id, assigned.source) == found
+
+
 @pytest.mark.parametrize("by_range", [True, False])
 def test_named_destination_is_used_once_before_any_selection(by_range: bool) -> None:
     """Quirk E: the key is the range alone, so another namespace's bundle can take it."""
