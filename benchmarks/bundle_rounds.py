@@ -5,17 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.bundle_views import NAMESPACES, EveryNode, rules_of, transfer_view_of
-from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, message_load
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, bundles_to_store, fold
 from controlplane.core.bundles.load.measured_node import Resources, measured
 from controlplane.core.bundles.load.plausible import plausible
 from controlplane.core.bundles.load.report_rule import ReportSettings, need_report
 from controlplane.core.bundles.load.smoothed_node import NO_MEASUREMENT, SmoothingSettings, smoothed
-from controlplane.core.bundles.load.split_rule import SplitSettings
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings, top_bundles
-from controlplane.core.bundles.load.view import EXTENSIBLE_MANAGER, BundleHistory, LoadView, NodeLoad
+from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad
 from controlplane.core.bundles.placement.context import ExtensibleContext, RegisteredNode, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace, PlacementStrategy
 from controlplane.core.bundles.placement.extensible import ExtensiblePlacement
@@ -24,17 +22,20 @@ from controlplane.core.bundles.placement.least_message_rate import LeastMessageR
 from controlplane.core.bundles.placement.least_resource_usage import LeastResourceUsage, LeastStoredUsage
 from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings, assign
 from controlplane.core.bundles.placement.round_robin import RoundRobin
-from controlplane.core.bundles.profile_values import OWN
-from controlplane.core.bundles.profiles import compose
+from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
+from controlplane.core.bundles.profiles.composition import compose
+from controlplane.core.bundles.profiles.values import CONTROLPLANE
 from controlplane.core.bundles.ranges import HashRange
+from controlplane.core.bundles.settings.managers import EXTENSIBLE_MANAGER
+from controlplane.core.bundles.shedding.avg_shedder import AvgShedder, AvgShedderSettings
 from controlplane.core.bundles.shedding.contract import Shedder
 from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
-from controlplane.core.bundles.shedding.score_pairs import AvgShedder, ScoreSettings
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings, ThresholdShedder
 from controlplane.core.bundles.shedding.transfer import TransferSettings, TransferShedder
 from controlplane.core.bundles.shedding.uniform import UniformLoadShedder, UniformSettings
 from controlplane.core.bundles.splitting.contract import SplitRequest
 from controlplane.core.bundles.splitting.leader_task import bundles_to_split
+from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.core.bundles.splitting.owner_task import NO_HITS, OwnerSplitSettings, OwnerView, find_owner_splits
 
 Round = tuple[str, Callable[[], int]]
@@ -44,15 +45,18 @@ SELECTIONS = 100
 
 _MODULAR: tuple[tuple[str, Shedder[LoadView, Any]], ...] = (
     ("overload", OverloadShedder(OverloadSettings(20))),
-    ("overload, Pulsar 2", OverloadShedder(OverloadSettings(20, unweighted=True, takes_any_known_bundle=True))),
+    (
+        "overload, Pulsar 2",
+        OverloadShedder(OverloadSettings(20, compares_unweighted_usage=True, takes_any_known_bundle=True)),
+    ),
     ("threshold", ThresholdShedder(ThresholdSettings(1, min_throughput_mib_per_s=0))),
     (
         "threshold, lower boundary",
         ThresholdShedder(ThresholdSettings(45, min_throughput_mib_per_s=0, lower_boundary_enabled=True)),
     ),
     ("uniform", UniformLoadShedder(UniformSettings(max_share=0.5))),
-    ("avg, plan by name", AvgShedder(ScoreSettings(low_hits=1, max_share=0.5))),
-    ("avg, plan by averages", AvgShedder(ScoreSettings(low_hits=1, max_share=0.5, plans_by_averages=True))),
+    ("avg, plan by name", AvgShedder(AvgShedderSettings(low_hits=1, max_share=0.5))),
+    ("avg, plan by averages", AvgShedder(AvgShedderSettings(low_hits=1, max_share=0.5, plans_by_averages=True))),
 )
 _TRANSFER = TransferSettings(hit_count=0, target_deviation=0.001)
 _COUNTS = {f"t/n{index}": 4 for index in range(NAMESPACES)}
@@ -149,7 +153,7 @@ def _placements(view: LoadView) -> Iterator[Round]:
 
 
 def _splits(view: LoadView) -> Iterator[Round]:
-    algorithms = chosen_rules(compose(OWN)).split_algorithms
+    algorithms = chosen_rules(compose(CONTROLPLANE)).split_algorithms
 
     def owners() -> int:
         rule, settings = algorithms.executed(""), OwnerSplitSettings(max_hits=0)

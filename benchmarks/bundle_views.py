@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from controlplane.core.bundles.load.averages import BundleAverages, TimeAverage, broker_averages, message_load
+from controlplane.core.bundles.load.averages import BundleAverages, TimeAverage, message_load, node_averages
 from controlplane.core.bundles.load.measured_node import Resources, measured
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
-from controlplane.core.bundles.placement.context import PlacementRules
+from controlplane.core.bundles.placement.context import PlacementPolicies
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, TransferView
@@ -53,7 +53,7 @@ def view_of(nodes: int, bundles: int, seed: int) -> LoadView:
         name = f"n{node}:8080"
         load_of_node = NodeLoad(name, version="4.2.4" if node % 2 else "4.2.3")
         load_of_node = measured(load_of_node, Resources(cpu=ResourceUsage(100 * drawn.random(), 100.0)), samples)
-        views[name] = NodeView(load_of_node, broker_averages(names, {each: histories[each].averages for each in names}))
+        views[name] = NodeView(load_of_node, node_averages(names, {each: histories[each].averages for each in names}))
     return LoadView(views, histories)
 
 
@@ -68,13 +68,13 @@ def _sample(name: str, drawn: random.Random) -> BundleLoad:
     return BundleLoad(name, rate, rate, throughput, throughput, topics, topics, topics, 0)
 
 
-def rules_of(nodes: Mapping[str, NodeView]) -> PlacementRules:
+def rules_of(nodes: Mapping[str, NodeView]) -> PlacementPolicies:
     """Isolation policies for half of the namespaces, anti-affinity groups of five namespaces, four failure domains."""
     policies = tuple(
         IsolationPolicy(f"p{index}", (f"t/n{index}",), (rf"n[0-9]*{index % 10}",), ("n.*",), 1)
         for index in range(0, NAMESPACES, 2)
     )
-    return PlacementRules(
+    return PlacementPolicies(
         IsolationPolicies(policies),
         {f"t/n{index}": f"g{index // 5}" for index in range(NAMESPACES)},
         {node_id: f"d{index % 4}" for index, node_id in enumerate(nodes)},

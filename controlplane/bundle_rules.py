@@ -10,19 +10,16 @@ BUNDLE_RULES = (BundleRule(RuleKind.SHEDDER, Mine),)
 """
 
 from controlplane.bootstrap.bundle_rules import load_bundle_rules
-from controlplane.core.bundles.chosen_rules import ChosenRules, chosen_rules
 from controlplane.core.bundles.load.averages import (
     UNSEEN_BUNDLE,
-    BrokerAverages,
     BundleAverages,
     MessageLoad,
+    NodeAverages,
     TimeAverage,
 )
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
-from controlplane.core.bundles.own_rules import BundleRule
 from controlplane.core.bundles.placement.context import (
     ExtensibleContext,
     ModularContext,
@@ -39,10 +36,14 @@ from controlplane.core.bundles.placement.contract import (
     PlacementStrategy,
     Selection,
 )
-from controlplane.core.bundles.profiles import Composition, compose
+from controlplane.core.bundles.profiles.chosen_rules import ChosenRules, chosen_rules
+from controlplane.core.bundles.profiles.composition import Composition, compose
+from controlplane.core.bundles.profiles.registry import Registry, RuleKind
+from controlplane.core.bundles.profiles.user_rules import BundleRule
 from controlplane.core.bundles.ranges import HashRange
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
-from controlplane.core.bundles.rule_registry import Manager, Registry, RuleKind
+from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.settings.managers import Manager
 from controlplane.core.bundles.shedding.contract import (
     Evidence,
     ShedChoice,
@@ -57,7 +58,6 @@ from controlplane.core.bundles.splitting.contract import SplitAlgorithm, SplitPo
 
 __all__ = [
     "UNSEEN_BUNDLE",
-    "BrokerAverages",
     "BundleAverages",
     "BundleHistory",
     "BundleLoad",
@@ -75,6 +75,7 @@ __all__ = [
     "MessageLoad",
     "MissingLoadError",
     "ModularContext",
+    "NodeAverages",
     "NodeFacts",
     "NodeFilter",
     "NodeLoad",

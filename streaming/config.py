@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.bundles.load.split_rule import SplitSettings
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
+from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.errors import ConfigurationError
 
 

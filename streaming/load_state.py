@@ -15,8 +15,8 @@ from controlplane.core.bundles.load.averages import (
     BundleAverages,
     MessageLoad,
     TimeAverage,
-    broker_averages,
     message_load,
+    node_averages,
 )
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
@@ -216,7 +216,7 @@ def _node_after(known: NodeState | None, report: PlacedReport, weights: Resource
 
 
 def _node_row(node: NodeState, averages: Mapping[str, BundleAverages]) -> tuple[object, ...]:
-    sums = broker_averages(node.bundle_ids, averages)
+    sums = node_averages(node.bundle_ids, averages)
     return (
         node.node_id,
         node.incarnation,

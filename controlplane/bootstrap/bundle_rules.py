@@ -5,9 +5,15 @@ from pathlib import Path
 from typing import Final
 
 from controlplane.bootstrap.user_files import run_file
-from controlplane.core.bundles.own_rules import BundleRule, name_of, own_knobs, rule_problems, with_own_rule
-from controlplane.core.bundles.profiles import REGISTRY
-from controlplane.core.bundles.rule_registry import Registry
+from controlplane.core.bundles.profiles.composition import REGISTRY
+from controlplane.core.bundles.profiles.registry import Registry
+from controlplane.core.bundles.profiles.user_rules import (
+    BundleRule,
+    declared_knobs,
+    name_of,
+    rule_problems,
+    with_user_rule,
+)
 from controlplane.errors import ConfigurationError
 
 ATTRIBUTE: Final = "BUNDLE_RULES"
@@ -31,13 +37,15 @@ def load_bundle_rules(paths: Iterable[Path]) -> Registry:
             if problems:
                 raise ConfigurationError(f"{where}: {'; '.join(problems)}")
             try:
-                registry = with_own_rule(registry, declared, origins)
+                registry = with_user_rule(registry, declared, origins)
             except ConfigurationError as error:
                 raise ConfigurationError(f"{where}: {declared.rule.__name__}: {error}") from error
             origin = f"{declared.rule.__name__} in {path}"
             origins[declared.kind, name_of(declared).rpartition(".")[2]] = origin
             if declared.settings is not None:
-                origins.update(dict.fromkeys(own_knobs(declared.settings()), f"{declared.settings.__name__} in {path}"))
+                origins.update(
+                    dict.fromkeys(declared_knobs(declared.settings()), f"{declared.settings.__name__} in {path}")
+                )
     return registry
 
 

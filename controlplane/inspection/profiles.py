@@ -6,11 +6,11 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Final, TypeVar
 
-from controlplane.core.bundles.load.knobs import knobs_of, values_of_knobs
-from controlplane.core.bundles.load.manager_settings import NamespaceSettings
-from controlplane.core.bundles.profile_values import KNOBS_WITHOUT_EFFECT, PROFILES
-from controlplane.core.bundles.profiles import Composition, compose
-from controlplane.core.bundles.rule_registry import Registry, Rule, RuleKind
+from controlplane.core.bundles.profiles.composition import Composition, compose
+from controlplane.core.bundles.profiles.registry import Registry, Rule, RuleKind
+from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES
+from controlplane.core.bundles.settings.knobs import knobs_of, values_of_knobs
+from controlplane.core.bundles.settings.manager_settings import NamespaceSettings
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import ConfigurationError
 from controlplane.inspection.records import Record

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from controlplane.core.bundles.load.averages import BrokerAverages, BundleAverages, MessageLoad, TimeAverage
+from controlplane.core.bundles.load.averages import BundleAverages, MessageLoad, NodeAverages, TimeAverage
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, PlacementStrategy
 from controlplane.core.bundles.reports import ResourceUsage
@@ -150,7 +150,7 @@ def _view(drawn: random.Random, *, is_bad: bool) -> LoadView:
                 bundles=(*mine, *unknown),
                 bundle_count=len(mine),
             ),
-            BrokerAverages(total, total),
+            NodeAverages(total, total),
             {"t/n0/coming": _history(load())} if drawn.random() < 1 / 4 else {},
         )
     resting = frozenset(name for name in bundles if drawn.random() < 1 / 8)

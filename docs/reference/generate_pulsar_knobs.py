@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = Path(__file__).with_name("pulsar-knobs.md")
 sys.path.insert(0, str(ROOT))
 
-from controlplane.core.bundles.load.knobs import knobs_of  # noqa: E402 - the checkout is on the path only now
-from controlplane.core.bundles.profile_values import KNOBS_WITHOUT_EFFECT, OWN, PROFILES  # noqa: E402 - as above
-from controlplane.core.bundles.profiles import REGISTRY, compose  # noqa: E402 - as above
+from controlplane.core.bundles.profiles.composition import REGISTRY, compose  # noqa: E402 - as above
+from controlplane.core.bundles.profiles.values import CONTROLPLANE, KNOBS_WITHOUT_EFFECT, PROFILES  # noqa: E402 - as above
+from controlplane.core.bundles.settings.knobs import knobs_of  # noqa: E402 - the checkout is on the path only now
 from docs.reference.pulsar_settings import Use, Values, composed, knob_uses, unread_knobs, use_of  # noqa: E402 - as above
 
 _SIMPLE: Final = "Of the simple load manager, which is not offered."
@@ -181,18 +181,18 @@ def _switch_rows() -> Iterator[str]:
     for part in REGISTRY.parts:
         knobs = {name for _, name in knobs_of(part.settings)}
         for each in fields(part.settings):
-            if each.name in knobs or is_dataclass(getattr(composed(OWN)[part.settings], each.name)):
+            if each.name in knobs or is_dataclass(getattr(composed(CONTROLPLANE)[part.settings], each.name)):
                 continue
             use = use_of(part.settings, each.name)
             named = f"`{part.settings.__name__}.{each.name}`"
-            others = _by_value({name: value for name, value in use.values.items() if value != use.values[OWN]})
-            yield f"| {named} | {_shown(use.values[OWN])} | {others or 'the same'} | {use.meaning} |\n"
+            others = _by_value({name: value for name, value in use.values.items() if value != use.values[CONTROLPLANE]})
+            yield f"| {named} | {_shown(use.values[CONTROLPLANE])} | {others or 'the same'} | {use.meaning} |\n"
 
 
 def _by_profile(values: Values) -> str:
     """The value of our own policy, then those of the profiles that differ."""
-    others = _by_value({name: value for name, value in values.items() if value != values[OWN]})
-    return f"{_shown(values[OWN])}; {others}" if others else _shown(values[OWN])
+    others = _by_value({name: value for name, value in values.items() if value != values[CONTROLPLANE]})
+    return f"{_shown(values[CONTROLPLANE])}; {others}" if others else _shown(values[CONTROLPLANE])
 
 
 def _by_value(values: Values) -> str:
@@ -203,7 +203,7 @@ def _by_value(values: Values) -> str:
 
 
 def _profiles(names: list[str]) -> str:
-    return "every profile of Pulsar" if {*names, OWN} == PROFILES.keys() else _code(names)
+    return "every profile of Pulsar" if {*names, CONTROLPLANE} == PROFILES.keys() else _code(names)
 
 
 def _shown(value: object) -> str:

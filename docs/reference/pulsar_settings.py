@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from controlplane.core.bundles.load.knobs import knobs_of
-from controlplane.core.bundles.profile_values import OWN, PROFILES
-from controlplane.core.bundles.profiles import REGISTRY, compose
-from controlplane.core.bundles.rule_registry import Rule
+from controlplane.core.bundles.profiles.composition import REGISTRY, compose
+from controlplane.core.bundles.profiles.registry import Rule
+from controlplane.core.bundles.profiles.values import CONTROLPLANE, PROFILES
+from controlplane.core.bundles.settings.knobs import knobs_of
 
 BUNDLES: Final = Path(__file__).resolve().parents[2] / "controlplane" / "core" / "bundles"
 
@@ -114,7 +114,7 @@ class _Asked:
     def settings(self, kind: type) -> object:
         """The settings of our own policy."""
         self.settings_classes.append(kind)
-        return composed(OWN)[kind]
+        return composed(CONTROLPLANE)[kind]
 
 
 @cache

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.candidate import Candidate
-from controlplane.core.bundles.load import split_rule
-from controlplane.core.bundles.load.split_rule import MeasuredBundle, SplitChoice, choose_splits
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.shedding.contract import ShedChoice
 from controlplane.core.bundles.shedding.threshold import MEAN_USAGE, SMOOTHED_USAGE, ThresholdMemory, ThresholdShedder
+from controlplane.core.bundles.splitting import limits
+from controlplane.core.bundles.splitting.limits import MeasuredBundle, SplitChoice, choose_splits
 from streaming.config import LoadRuleConfig
 from streaming.load_state import BundleState, LoadState, NodeState
 
@@ -196,7 +196,7 @@ def _split_row(choice: SplitChoice, bundle: BundleState, evaluated_ms: int) -> S
         day=_day(evaluated_ms),
         namespace=bundle.namespace,
         node_id=bundle.node_id,
-        rule=split_rule.RULE_NAME,
+        rule=limits.RULE_NAME,
         exceeded=[(each.limit.value, float(each.measured), float(each.allowed)) for each in choice.exceeded],
         topic_count=choice.bundle.topic_count,
         session_count=choice.bundle.session_count,

@@ -1,4 +1,4 @@
-"""``controlplane.core.bundles.ownership`` against recorded answers of Pulsar's own classes, 4.2.4."""
+"""``controlplane.core.bundles.ownership_channel`` against recorded answers of Pulsar's own classes, 4.2.4."""
 
 from pathlib import Path
 

@@ -5,7 +5,7 @@ import threading
 from pathlib import Path
 
 from controlplane.config import ClusterConfig, KafkaConfig
-from controlplane.core.bundles.load.split_rule import SplitSettings
+from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.embedded.jars import spark_jars
 from controlplane.embedded.java import find_java
 from streaming.config import LoadRuleConfig, PipelineConfig, SparkConfig

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, BrokerAverages, MessageLoad
+from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, NodeAverages
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload
-from controlplane.core.bundles.placement.context import PlacementRules, modular_context
+from controlplane.core.bundles.placement.context import PlacementPolicies, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.filters import EvenDistributionFilter, TopicCountFilter
 from controlplane.core.bundles.placement.isolation import IsolationFilter, IsolationPolicies, IsolationPolicy
@@ -33,7 +33,7 @@ policies = st.builds(
     st.integers(0, 5),
 )
 rules = st.builds(
-    PlacementRules,
+    PlacementPolicies,
     st.lists(policies, max_size=2).map(tuple).map(IsolationPolicies),
     st.dictionaries(st.sampled_from(NAMESPACES), st.sampled_from(("g", "G", "h", ""))),
     st.dictionaries(st.sampled_from(NAMES), st.sampled_from(("east", "west"))),
@@ -53,7 +53,7 @@ def node_views(draw: st.DrawFn, figures: st.SearchStrategy[float]) -> NodeView:
         takes_persistent_topics=draw(st.booleans()),
         version=draw(st.sampled_from(("1.0.0", "1.0.1", "bad"))),
     )
-    return NodeView(load, BrokerAverages(NO_LOAD, MessageLoad(0.0, 0.0, draw(figures), 0.0)))
+    return NodeView(load, NodeAverages(NO_LOAD, MessageLoad(0.0, 0.0, draw(figures), 0.0)))
 
 
 def views(figures: st.SearchStrategy[float]) -> st.SearchStrategy[LoadView]:
@@ -92,7 +92,7 @@ def test_strategies_choose_among_the_candidates_whatever_loads_are(view: LoadVie
 
 @given(views(st.floats(0, 200)), rules, bundle_ids, st.integers(0, 12))
 def test_filters_divide_candidates_into_kept_and_dropped(
-    view: LoadView, given_rules: PlacementRules, bundle_id: str, max_topics: int
+    view: LoadView, given_rules: PlacementPolicies, bundle_id: str, max_topics: int
 ) -> None:
     """Every candidate is named once, in order: evidence that loses a node explains nothing."""
     names = tuple(view.nodes)
@@ -120,7 +120,7 @@ def test_filters_divide_candidates_into_kept_and_dropped(
 )
 def test_assignments_are_allowed_repeatable_and_remembered(
     view: LoadView,
-    given_rules: PlacementRules,
+    given_rules: PlacementPolicies,
     requested: Sequence[str],
     draws: tuple[float, float],
     prefers_later: bool,

@@ -10,7 +10,7 @@ from controlplane.core.bundles.load.averages import (
     LONG_TERM_SAMPLES,
     SHORT_TERM_SAMPLES,
     UNSEEN_BUNDLE,
-    broker_averages,
+    node_averages,
 )
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, PreallocationEnd, fold
 from controlplane.core.bundles.load.measured_node import Resources, measured, reported
@@ -71,7 +71,7 @@ def test_report_counts_once_under_our_own_policy(tick: dict[str, list[BundleLoad
     assert (again.dropped_bundles, again.dropped_nodes, again.implausible) == ((), (), ())
     averages = {name: each.averages for name, each in again.loads.bundles.items()}
     for node in again.loads.nodes.values():
-        assert node.averages == broker_averages(node.load.stats, averages)
+        assert node.averages == node_averages(node.load.stats, averages)
 
 
 @given(st.lists(contents, max_size=6))

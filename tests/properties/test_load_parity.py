@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from controlplane.core.bundles.load.averages import NO_LOAD, BundleAverages, MessageLoad, TimeAverage, broker_averages
+from controlplane.core.bundles.load.averages import NO_LOAD, BundleAverages, MessageLoad, TimeAverage, node_averages
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, percent_usage, weighted_usage
-from controlplane.core.bundles.load.split_rule import MeasuredBundle, SplitSettings, choose_splits
 from controlplane.core.bundles.reports import ResourceUsage
+from controlplane.core.bundles.splitting.limits import MeasuredBundle, SplitSettings, choose_splits
 from tests.conformance.pulsar.numbers import same
 from tests.conformance.pulsar.shedding import threshold_shed
 
@@ -96,7 +96,7 @@ def test_time_average(given: dict[str, Any], expected: list[list[float]]) -> Non
 def test_broker_average(given: dict[str, Any], expected: list[float]) -> None:
     """A node's sums have the broker's bits, unknown bundles counted with the defaults."""
     known = {bundle["name"]: averages_of(bundle) for bundle in given["data"]}
-    sums = broker_averages(given["bundles"], known)
+    sums = node_averages(given["bundles"], known)
     assert [*sums.short_term, *sums.long_term] == expected
 
 

@@ -15,18 +15,18 @@ from controlplane.core.bundles.load.averages import (
     UNSEEN_LOAD,
     MessageLoad,
     TimeAverage,
-    broker_averages,
     message_load,
+    node_averages,
 )
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB, ResourceWeights, percent_usage, weighted_usage
-from controlplane.core.bundles.load.split_rule import (
+from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
+from controlplane.core.bundles.splitting.limits import (
     MeasuredBundle,
     SplitLimit,
     SplitSettings,
     choose_splits,
     exceeded_limits,
 )
-from controlplane.core.bundles.reports import BundleLoad, LoadReport, ResourceUsage
 from controlplane.errors import ConfigurationError, InvariantViolationError
 
 figures = st.floats(0, 1e12)
@@ -95,7 +95,7 @@ def test_impossible_average_is_refused() -> None:
 def test_broker_averages_are_sums(known: dict[str, MessageLoad], owned: list[str]) -> None:
     """A node's averages are its bundles' sums and nobody else's; an unseen bundle counts with the default."""
     averages = {bundle_id: UNSEEN_BUNDLE.add(load) for bundle_id, load in known.items()}
-    sums = broker_averages(owned, averages)
+    sums = node_averages(owned, averages)
     for index in range(4):
         total = sum(known.get(bundle_id, UNSEEN_LOAD)[index] for bundle_id in owned)
         assert (sums.short_term[index], sums.long_term[index]) == (total, total)

@@ -6,17 +6,17 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.bundles.ownership import requests
-from controlplane.core.bundles.ownership.cleanup import bundles_of_node, plan_clean_up
-from controlplane.core.bundles.ownership.conflict import Verdict, judge
-from controlplane.core.bundles.ownership.flows import Participant
-from controlplane.core.bundles.ownership.lookup import Asker, Deferred, look_up
-from controlplane.core.bundles.ownership.lost_nodes import MetadataState
-from controlplane.core.bundles.ownership.monitor import find_stuck
-from controlplane.core.bundles.ownership.record import OwnershipRecord
-from controlplane.core.bundles.ownership.settings import OwnershipSettings
-from controlplane.core.bundles.ownership.states import OwnershipState, Storage
-from controlplane.core.bundles.ownership.table import OwnershipTable, Written, compacted
+from controlplane.core.bundles.ownership_channel import requests
+from controlplane.core.bundles.ownership_channel.cleanup import bundles_of_node, plan_clean_up
+from controlplane.core.bundles.ownership_channel.conflict import Verdict, judge
+from controlplane.core.bundles.ownership_channel.flows import Participant
+from controlplane.core.bundles.ownership_channel.lookup import Asker, Deferred, look_up
+from controlplane.core.bundles.ownership_channel.lost_nodes import MetadataState
+from controlplane.core.bundles.ownership_channel.monitor import find_stuck
+from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
+from controlplane.core.bundles.ownership_channel.settings import OwnershipSettings
+from controlplane.core.bundles.ownership_channel.states import OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.table import OwnershipTable, Written, compacted
 
 NODES = ("a", "b", "c")
 SETTINGS = OwnershipSettings()
@@ -61,7 +61,7 @@ def sensible_writes(draw: st.DrawFn) -> list[Written]:
             forced = draw(st.booleans())
             written.append(Written(bundle_id, requests.unload(present, node_id, step, other, is_forced=forced)))
         elif kind == "divide":
-            written.append(Written(bundle_id, requests.divide(present, node_id, {}, step)))
+            written.append(Written(bundle_id, requests.split(present, node_id, {}, step)))
         else:
             for node in nodes:
                 answers = node.on_record(Written(bundle_id, present), step)

@@ -15,9 +15,9 @@ from controlplane.core.bundles.load.plausible import plausible
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeView
+from controlplane.core.bundles.shedding.avg_shedder import AvgShedder, AvgShedderSettings
 from controlplane.core.bundles.shedding.contract import Shedder
 from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
-from controlplane.core.bundles.shedding.score_pairs import AvgShedder, ScoreSettings
 from controlplane.core.bundles.shedding.threshold import ThresholdMemory, ThresholdSettings, ThresholdShedder
 from controlplane.core.bundles.shedding.transfer import TransferMemory, TransferSettings, TransferShedder
 from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, TransferView
@@ -67,8 +67,8 @@ MODULAR: tuple[Shedder[LoadView, Any], ...] = (
     ThresholdShedder(ThresholdSettings(5, min_throughput_mib_per_s=0, lower_boundary_enabled=True)),
     UniformLoadShedder(UniformSettings(10, 2, 1, 1, 0.5)),
     UniformLoadShedder(UniformSettings(10, 2, 1, 1, 0.5, counts_in_32_bits=True)),
-    AvgShedder(ScoreSettings(low_hits=1, min_messages_per_s=1, min_throughput_bytes_per_s=1, max_share=0.5)),
-    AvgShedder(ScoreSettings(low_hits=1, min_messages_per_s=1, plans_by_averages=True)),
+    AvgShedder(AvgShedderSettings(low_hits=1, min_messages_per_s=1, min_throughput_bytes_per_s=1, max_share=0.5)),
+    AvgShedder(AvgShedderSettings(low_hits=1, min_messages_per_s=1, plans_by_averages=True)),
 )
 modular = st.sampled_from(MODULAR)
 
@@ -226,7 +226,7 @@ def test_uniform_moves_at_most_a_share_of_the_difference(view: LoadView) -> None
 @given(views())
 def test_a_shed_bundle_is_placed_where_it_was_planned(view: LoadView) -> None:
     """Both roles of the rule fit together; if the planned node is gone, the others are equally good."""
-    shedder = AvgShedder(ScoreSettings(low_hits=1, min_messages_per_s=1, max_share=0.5))
+    shedder = AvgShedder(AvgShedderSettings(low_hits=1, min_messages_per_s=1, max_share=0.5))
     shedding = shedder.shed(view, shedder.first_memory)
     for choice in shedding.choices:
         assert shedder.best(choice.bundle_id, view.nodes.keys(), view, shedding.memory) == (choice.destination,)

@@ -12,8 +12,8 @@ from controlplane.core.bundles.load.averages import (
     UNSEEN_BUNDLE,
     BundleAverages,
     MessageLoad,
-    broker_averages,
     message_load,
+    node_averages,
 )
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
@@ -119,7 +119,7 @@ def test_averages_and_sums_are_the_cores(log: list[PlacedReport]) -> None:
         for bundle in by_id:
             total = total.plus(message_load(bundle))
         assert row["reported"] == total
-        assert (row["short_term"], row["long_term"]) == broker_averages(row["bundle_ids"], averages)
+        assert (row["short_term"], row["long_term"]) == node_averages(row["bundle_ids"], averages)
 
 
 @given(logs(), logs())

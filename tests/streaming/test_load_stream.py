@@ -7,8 +7,8 @@ from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_candidate, decode_dead_letter
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
-from controlplane.core.bundles.load.split_rule import SplitSettings
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
+from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig
 from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load

@@ -5,8 +5,8 @@ import runpy
 from dataclasses import fields
 from pathlib import Path
 
-from controlplane.core.bundles.profile_values import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR
-from controlplane.core.bundles.profiles import REGISTRY, compose
+from controlplane.core.bundles.profiles.composition import REGISTRY, compose
+from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR
 from docs.reference.pulsar_settings import knob_uses, settings_of, unread_knobs
 from tests.conformance.__main__ import cases
 from tests.conformance.pulsar import loads

@@ -9,11 +9,11 @@ from controlplane.bootstrap.bundle_rules import load_bundle_rules
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_result, print_rows
 from controlplane.cli.common.pairs_option import pairs_of
 from controlplane.cli.common.suggestions import suggestion
-from controlplane.core.bundles.chosen_rules import chosen_rules
-from controlplane.core.bundles.load.knob_texts import knob_kinds, knob_values
-from controlplane.core.bundles.profile_values import KNOBS_WITHOUT_EFFECT, PROFILES
-from controlplane.core.bundles.profiles import compose
-from controlplane.core.bundles.rule_registry import Registry
+from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
+from controlplane.core.bundles.profiles.composition import compose
+from controlplane.core.bundles.profiles.registry import Registry
+from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES
+from controlplane.core.bundles.settings.knob_texts import knob_kinds, knob_values
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import ConfigurationError
 from controlplane.inspection import profiles as inspected

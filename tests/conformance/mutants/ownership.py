@@ -4,25 +4,25 @@ from typing import Final
 
 from tests.conformance.mutants.mutant import Mutant
 
-_CONFLICT: Final = "bundles/ownership/conflict.py"
-_RECORD: Final = "bundles/ownership/record.py"
-_STATES: Final = "bundles/ownership/states.py"
-_TABLE: Final = "bundles/ownership/table.py"
-_FLOWS: Final = "bundles/ownership/flows.py"
-_DIVISION: Final = "bundles/ownership/division.py"
-_LOOKUP: Final = "bundles/ownership/lookup.py"
-_LOST_NODES: Final = "bundles/ownership/lost_nodes.py"
-_CLEANUP: Final = "bundles/ownership/cleanup.py"
-_MONITOR: Final = "bundles/ownership/monitor.py"
-_LEADER_TASKS: Final = "bundles/leader_tasks.py"
+_CONFLICT: Final = "bundles/ownership_channel/conflict.py"
+_RECORD: Final = "bundles/ownership_channel/record.py"
+_STATES: Final = "bundles/ownership_channel/states.py"
+_TABLE: Final = "bundles/ownership_channel/table.py"
+_FLOWS: Final = "bundles/ownership_channel/flows.py"
+_DIVISION: Final = "bundles/ownership_channel/split_steps.py"
+_LOOKUP: Final = "bundles/ownership_channel/lookup.py"
+_LOST_NODES: Final = "bundles/ownership_channel/lost_nodes.py"
+_CLEANUP: Final = "bundles/ownership_channel/cleanup.py"
+_MONITOR: Final = "bundles/ownership_channel/monitor.py"
+_LEADER_TASKS: Final = "bundles/leading/manager_tasks.py"
 _RECENT: Final = "bundles/shedding/recent.py"
-_UNLOADING: Final = "bundles/unloading.py"
+_UNLOADING: Final = "bundles/leading/unloading.py"
 
-_TABLE_TESTS: Final = ("unit/core/bundles/ownership/test_table.py",)
-_FLOWS_TESTS: Final = ("unit/core/bundles/ownership/test_flows.py",)
-_LOOKUP_TESTS: Final = ("unit/core/bundles/ownership/test_lookup.py",)
-_LOST_NODES_TESTS: Final = ("unit/core/bundles/ownership/test_lost_nodes.py",)
-_MONITOR_TESTS: Final = ("unit/core/bundles/ownership/test_monitor.py",)
+_TABLE_TESTS: Final = ("unit/core/bundles/ownership_channel/test_table.py",)
+_FLOWS_TESTS: Final = ("unit/core/bundles/ownership_channel/test_flows.py",)
+_LOOKUP_TESTS: Final = ("unit/core/bundles/ownership_channel/test_lookup.py",)
+_LOST_NODES_TESTS: Final = ("unit/core/bundles/ownership_channel/test_lost_nodes.py",)
+_MONITOR_TESTS: Final = ("unit/core/bundles/ownership_channel/test_monitor.py",)
 _LEADER_TASKS_TESTS: Final = ("unit/core/bundles/test_leader_tasks.py",)
 _UNLOADING_TESTS: Final = ("unit/core/bundles/test_unloading.py",)
 

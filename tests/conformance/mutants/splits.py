@@ -5,12 +5,12 @@ from typing import Final
 from tests.conformance.mutants.mutant import Mutant
 
 _RANGES: Final = "bundles/ranges.py"
-_LIMITS: Final = "bundles/load/split_rule.py"
+_LIMITS: Final = "bundles/splitting/limits.py"
 _TASK: Final = "bundles/splitting/leader_task.py"
 _ALGORITHMS: Final = "bundles/splitting/algorithms.py"
 _EXECUTION: Final = "bundles/splitting/execution.py"
 _OWNER: Final = "bundles/splitting/owner_task.py"
-_LOOKUP: Final = "bundles/splitting/lookup.py"
+_LOOKUP: Final = "bundles/splitting/named_algorithms.py"
 
 _RANGE_TESTS: Final = ("unit/core/bundles/test_ranges.py",)
 _EXECUTION_TESTS: Final = ("unit/core/bundles/test_split_execution.py",)

@@ -8,10 +8,10 @@ from typing import Any, Final
 from controlplane.core.bundles.load.averages import (
     NO_LOAD,
     UNSEEN_BUNDLE,
-    BrokerAverages,
     MessageLoad,
+    NodeAverages,
     TimeAverage,
-    broker_averages,
+    node_averages,
 )
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, fold
 from controlplane.core.bundles.load.load_order import by_history, by_stats
@@ -44,7 +44,7 @@ def _resources(given: Document) -> Resources:
     return Resources(*(resource(given.get(name)) for name in ("cpu", "mem", "dmem", "bwin", "bwout")))
 
 
-def _eight(averages: BrokerAverages) -> list[float]:
+def _eight(averages: NodeAverages) -> list[float]:
     return [*averages.short_term, *averages.long_term]
 
 
@@ -122,7 +122,7 @@ def time_average(given: Document) -> list[list[float]]:
 def broker_average(given: Document) -> list[float]:
     """TimeAverageBrokerData.reset."""
     known = {each["name"]: history(each).averages for each in given["data"]}
-    return _eight(broker_averages(given["bundles"], known))
+    return _eight(node_averages(given["bundles"], known))
 
 
 def fold_steps(given: Document) -> Iterator[LeaderLoads]:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, Final
 
-from controlplane.core.bundles.ownership.conflict import Verdict, judge
-from controlplane.core.bundles.ownership.record import OwnershipRecord
-from controlplane.core.bundles.ownership.states import NEXT_STATES, OwnershipState, Storage
+from controlplane.core.bundles.ownership_channel.conflict import Verdict, judge
+from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
+from controlplane.core.bundles.ownership_channel.states import NEXT_STATES, OwnershipState, Storage
 
 
 def record(given: Sequence[Any] | None) -> OwnershipRecord | None:

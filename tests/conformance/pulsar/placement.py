@@ -6,13 +6,13 @@ from typing import Final
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
-from controlplane.core.bundles.ownership.states import OwnershipState
+from controlplane.core.bundles.ownership_channel.states import OwnershipState
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload, anti_affinity_counts
 from controlplane.core.bundles.placement.context import (
     ExtensibleContext,
     ModularContext,
     NodeFacts,
-    PlacementRules,
+    PlacementPolicies,
     modular_context,
 )
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError
@@ -92,9 +92,9 @@ def to_place(bundle_id: str) -> BundleToPlace:
     return BundleToPlace(bundle_id, _UNSEEN)
 
 
-def placement_rules(given: Document) -> PlacementRules:
+def placement_rules(given: Document) -> PlacementPolicies:
     """Recorded policies, groups and domains."""
-    return PlacementRules(
+    return PlacementPolicies(
         isolation_policies(given.get("policies")), given.get("groups") or {}, given.get("domains") or {}
     )
 

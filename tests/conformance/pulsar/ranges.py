@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from controlplane.core.bundles.load.manager_settings import NamespaceSettings
 from controlplane.core.bundles.ranges import Boundaries, HashRange, bundle_hash, equal_boundaries
+from controlplane.core.bundles.settings.manager_settings import NamespaceSettings
 from controlplane.errors import ConfigurationError, UnroutableError
 from tests.conformance.pulsar.settings import settings
 from tests.conformance.pulsar.translation import Document

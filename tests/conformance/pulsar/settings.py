@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
 from controlplane.core.bundles.placement.contract import PlacementStrategy
-from controlplane.core.bundles.profile_values import PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
-from controlplane.core.bundles.profiles import Composition, compose
+from controlplane.core.bundles.profiles.composition import Composition, compose
+from controlplane.core.bundles.profiles.values import PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
 from controlplane.core.bundles.shedding.contract import Shedder
 from tests.conformance.pulsar.numbers import TEXTS, number
 

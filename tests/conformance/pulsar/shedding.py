@@ -6,10 +6,10 @@ from typing import Any, Final, TypeVar
 
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import LoadView
+from controlplane.core.bundles.shedding.avg_shedder import AvgShedder
+from controlplane.core.bundles.shedding.avg_shedder_plan import AvgShedderMemory
 from controlplane.core.bundles.shedding.contract import Shedder, Shedding, ShedReason, SkipReason
 from controlplane.core.bundles.shedding.overload import OverloadShedder
-from controlplane.core.bundles.shedding.score_pairs import AvgShedder
-from controlplane.core.bundles.shedding.score_plan import ScoreMemory
 from controlplane.core.bundles.shedding.threshold import ThresholdMemory
 from controlplane.core.bundles.shedding.transfer import (
     DEVIATION,
@@ -88,7 +88,7 @@ def avg_shed(given: Document) -> Document:
     rule = shedder("AvgShedder", given, loadBalancerLoadPlacementStrategy="AvgShedder")
     assert isinstance(rule, AvgShedder)
 
-    def describe(view: LoadView, shedding: Shedding[ScoreMemory]) -> Document:
+    def describe(view: LoadView, shedding: Shedding[AvgShedderMemory]) -> Document:
         chosen = {choice.bundle_id for choice in shedding.choices}
         return {
             "scores": rule.scores(view),
@@ -100,7 +100,7 @@ def avg_shed(given: Document) -> Document:
     return run(rule, given, describe)
 
 
-def planned_node_id(shedder: AvgShedder, bundle_id: str, view: LoadView, memory: ScoreMemory) -> str | None:
+def planned_node_id(shedder: AvgShedder, bundle_id: str, view: LoadView, memory: AvgShedderMemory) -> str | None:
     """The node that the memory plans for a bundle."""
     planned = shedder.planned(bundle_id, view, memory)
     return None if planned is None else planned.node_id

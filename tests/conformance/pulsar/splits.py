@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from controlplane.core.bundles.chosen_rules import chosen_rules
-from controlplane.core.bundles.load.split_rule import SplitSettings
+from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
 from controlplane.core.bundles.ranges import HashRange
 from controlplane.core.bundles.splitting.contract import SplitRequest
 from controlplane.core.bundles.splitting.leader_task import bundles_to_split
+from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.errors import ConfigurationError
 from tests.conformance.pulsar.settings import composed, settings
 from tests.conformance.pulsar.translation import Document, load_view, traffic

@@ -6,13 +6,12 @@ from typing import Any, Final
 from controlplane.core.bundles.load.averages import (
     LONG_TERM_SAMPLES,
     SHORT_TERM_SAMPLES,
-    BrokerAverages,
     BundleAverages,
     MessageLoad,
+    NodeAverages,
     TimeAverage,
 )
 from controlplane.core.bundles.load.view import (
-    MODULAR_MANAGER,
     UNKNOWN_USAGE,
     BundleHistory,
     LoadView,
@@ -21,6 +20,7 @@ from controlplane.core.bundles.load.view import (
 )
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from controlplane.core.bundles.settings.managers import MODULAR_MANAGER
 from tests.conformance.pulsar.numbers import number
 
 Document = Mapping[str, Any]
@@ -94,7 +94,7 @@ def node_load(given: Document) -> NodeLoad:
 def node_view(given: Document) -> NodeView:
     """A recorded broker with its averages and preallocated bundles."""
     rate_in, rate_out = map(number, given.get("avg", (0.0, 0.0)))
-    averages = BrokerAverages(MessageLoad(0.0, 0.0, 0.0, 0.0), MessageLoad(0.0, 0.0, rate_in, rate_out))
+    averages = NodeAverages(MessageLoad(0.0, 0.0, 0.0, 0.0), MessageLoad(0.0, 0.0, rate_in, rate_out))
     preallocated = {name: history(each) for name, each in given.get("prealloc", {}).items()}
     return NodeView(node_load(given), averages, preallocated)
 

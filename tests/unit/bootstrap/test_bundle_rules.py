@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from controlplane.bootstrap.bundle_rules import load_bundle_rules
-from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.view import BundleHistory
 from controlplane.core.bundles.placement.context import modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.extensible import ExtensiblePlacement
-from controlplane.core.bundles.profile_values import OWN, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
-from controlplane.core.bundles.profiles import REGISTRY, compose
+from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
+from controlplane.core.bundles.profiles.composition import REGISTRY, compose
+from controlplane.core.bundles.profiles.values import CONTROLPLANE, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
 from controlplane.errors import ConfigurationError
 from tests.helpers.load_views import loaded_node, traffic, view_of
 
@@ -111,7 +111,7 @@ def test_a_users_filter_comes_last_in_the_selection(tmp_path: Path) -> None:
         *(loaded_node(f"n{each}:1", 1, traffic(0)) for each in (2, 4)), loaded_node("x", 1, traffic(0)), bundles={}
     )
     view = view_of(*(loaded_node(f"n{each}", 1, traffic(0)) for each in (2, 3, 4)), bundles={})
-    selection: Any = chosen_rules(compose(OWN, knobs, registry)).selection
+    selection: Any = chosen_rules(compose(CONTROLPLANE, knobs, registry)).selection
     bundle = BundleToPlace("t/n/0", BundleHistory(UNSEEN_BUNDLE))
     placed = selection.place(bundle, modular_context(view, tuple(view.nodes)), selection.first_memory, (0.0, 0.0))
     assert (placed.node_id, placed.steps[-1].filter_name) == ("n3", "odd-names")
@@ -131,13 +131,13 @@ def test_a_value_that_the_users_settings_refuse_is_a_refusal(tmp_path: Path) -> 
     """Of whatever kind the error is."""
     registry = load_bundle_rules([written(tmp_path, text())])
     with pytest.raises(ConfigurationError, match=r"Settings does not take .*limit is negative"):
-        compose(OWN, {"mineLimit": -1.0}, registry)
+        compose(CONTROLPLANE, {"mineLimit": -1.0}, registry)
     fails = text().replace(
         'name = "Mine"', 'name = "Mine"\n    def __post_init__(self):\n        1 / (self.settings.limit - 9)'
     )
     registry = load_bundle_rules([written(tmp_path, fails)])
     with pytest.raises(ConfigurationError, match=r"shedder 'Mine' cannot be made with .*: ZeroDivisionError"):
-        chosen_rules(compose(OWN, {SHEDDER: "Mine", "mineLimit": 9.0}, registry))
+        chosen_rules(compose(CONTROLPLANE, {SHEDDER: "Mine", "mineLimit": 9.0}, registry))
 
 
 REFUSED = {
@@ -220,7 +220,7 @@ def test_files_do_not_replace_each_others_rules_and_knobs(tmp_path: Path) -> Non
     with pytest.raises(ConfigurationError, match=f"the knob 'mineLimit' is that of Settings in {first} already"):
         load_bundle_rules([first, other])
     registry = load_bundle_rules([first, written(tmp_path / "other", text(name="Other", knob="otherLimit"))])
-    assert {"mineLimit", "otherLimit"} <= compose(OWN, registry=registry).knobs().keys()
+    assert {"mineLimit", "otherLimit"} <= compose(CONTROLPLANE, registry=registry).knobs().keys()
 
 
 @pytest.mark.parametrize("name", ["nowhere.py", "rules.txt"])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from controlplane.cli.common.failures import ExitStatus
-from controlplane.core.bundles.profile_values import KNOBS_WITHOUT_EFFECT, PROFILES
-from controlplane.core.bundles.profiles import compose
+from controlplane.core.bundles.profiles.composition import compose
+from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES
 from tests.helpers.commands import RunCommand
 from tests.helpers.readme import ROOT
 

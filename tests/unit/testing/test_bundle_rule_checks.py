@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.view import LoadView
 from controlplane.core.bundles.placement.contract import Selection
-from controlplane.core.bundles.profile_values import PROFILES
-from controlplane.core.bundles.profiles import REGISTRY, compose
-from controlplane.core.bundles.rule_registry import Manager, Rule, RuleKind
+from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
+from controlplane.core.bundles.profiles.composition import REGISTRY, compose
+from controlplane.core.bundles.profiles.registry import Rule, RuleKind
+from controlplane.core.bundles.profiles.values import PROFILES
+from controlplane.core.bundles.settings.managers import Manager
 from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason
 from controlplane.testing import check_placement, check_shedder, sample_views
 

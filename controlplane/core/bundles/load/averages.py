@@ -139,14 +139,14 @@ UNSEEN_BUNDLE: Final = BundleAverages(
 )
 
 
-class BrokerAverages(NamedTuple):
+class NodeAverages(NamedTuple):
     """The sums of the averages of a node's bundles (Pulsar's TimeAverageBrokerData; a broker there is a node here)."""
 
     short_term: MessageLoad
     long_term: MessageLoad
 
 
-def broker_averages(bundle_ids: Iterable[str], averages: Mapping[str, BundleAverages]) -> BrokerAverages:
+def node_averages(bundle_ids: Iterable[str], averages: Mapping[str, BundleAverages]) -> NodeAverages:
     """The sums of the averages of a node's bundles, added in the given order.
 
     A bundle without averages counts as :data:`UNSEEN_BUNDLE`. Floating-point sums depend on the order, so the pipeline
@@ -157,7 +157,7 @@ def broker_averages(bundle_ids: Iterable[str], averages: Mapping[str, BundleAver
         bundle = averages.get(bundle_id, UNSEEN_BUNDLE)
         short_term = short_term.plus(bundle.short_term.load)
         long_term = long_term.plus(bundle.long_term.load)
-    return BrokerAverages(short_term, long_term)
+    return NodeAverages(short_term, long_term)
 
 
 def full_averages(load: MessageLoad) -> BundleAverages:

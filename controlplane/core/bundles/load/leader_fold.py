@@ -13,9 +13,9 @@ from typing import NamedTuple
 from controlplane.core.bundles.load.averages import (
     UNSEEN_BUNDLE,
     MessageLoad,
-    broker_averages,
     full_averages,
     message_load,
+    node_averages,
 )
 from controlplane.core.bundles.load.load_order import NearTies, by_history
 from controlplane.core.bundles.load.plausible import Implausible, implausible_load
@@ -168,7 +168,7 @@ def fold(
             if settings.preallocation_end is not PreallocationEnd.REPORTED:
                 to_nodes.pop(bundle_id, None)
         averages = {each: bundles[each].averages for each in load.stats if each in bundles}
-        nodes[node_id] = NodeView(load, broker_averages(load.stats, averages), kept)
+        nodes[node_id] = NodeView(load, node_averages(load.stats, averages), kept)
     unreported = () if settings.keeps_unreported_bundles else tuple(each for each in bundles if each not in reported)
     for bundle_id in unreported:
         del bundles[bundle_id]

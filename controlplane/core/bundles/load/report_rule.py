@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.ieee import greater
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.smoothed_node import SmoothedNode
 from controlplane.core.bundles.load.view import NodeLoad
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.errors import ConfigurationError
 
 _MS_PER_MINUTE: Final = 60_000

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from controlplane.core.bundles.load.ieee import divide
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.reports import ResourceUsage
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.errors import ConfigurationError
 
 BYTES_PER_MIB: Final = 1_048_576

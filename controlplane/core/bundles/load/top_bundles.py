@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 from typing import Final
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.load_order import Compare, NearTies, by_stats
 from controlplane.core.bundles.names import SYSTEM_NAMESPACE, namespace_of, serves_health_checks
 from controlplane.core.bundles.reports import BundleLoad
+from controlplane.core.bundles.settings.knobs import knob
 
 _PASSES: Final = 24
 _FREE_COMPARISONS: Final = 20_000

@@ -9,12 +9,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
-from controlplane.core.bundles.load.averages import NO_LOAD, BrokerAverages, BundleAverages, MessageLoad
+from controlplane.core.bundles.load.averages import NO_LOAD, BundleAverages, MessageLoad, NodeAverages
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from controlplane.core.bundles.settings.managers import MODULAR_MANAGER
 
 UNKNOWN_USAGE: Final = ResourceUsage(-1.0, -1.0)
-MODULAR_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
-EXTENSIBLE_MANAGER: Final = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 """The class names of the load managers, which a node reports and the filters by class compare."""
 
 
@@ -83,7 +82,7 @@ class NodeView:
     """
 
     load: NodeLoad
-    averages: BrokerAverages = field(default=BrokerAverages(NO_LOAD, NO_LOAD))
+    averages: NodeAverages = field(default=NodeAverages(NO_LOAD, NO_LOAD))
     preallocated: Mapping[str, BundleHistory] = field(default_factory=dict)
 
 

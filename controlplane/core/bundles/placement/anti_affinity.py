@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.placement.context import NodeFacts
 from controlplane.core.bundles.placement.contract import BundleToPlace, Filtering, keep_least
+from controlplane.core.bundles.settings.knobs import knob
 
 DEFAULT_DOMAIN: Final = "default"
 """The failure domain of a node that has none."""

@@ -16,7 +16,7 @@ from controlplane.core.bundles.placement.served import ServedBundles, reported_a
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementRules:
+class PlacementPolicies:
     """What operators have set for namespaces and nodes.
 
     Attributes:
@@ -34,7 +34,7 @@ class NodeFacts(Protocol):
     """What a filter can ask about nodes. Both contexts answer it, each from its own sources."""
 
     @property
-    def rules(self) -> PlacementRules:
+    def rules(self) -> PlacementPolicies:
         """What operators have set."""
         ...
 
@@ -73,7 +73,7 @@ class ModularContext:
     view: LoadView
     available: Sequence[str]
     served: ServedBundles
-    rules: PlacementRules = field(default_factory=PlacementRules)
+    rules: PlacementPolicies = field(default_factory=PlacementPolicies)
 
     def topic_count(self, node_id: str) -> int:
         """Topics in the node's report and in its preallocated bundles."""
@@ -115,9 +115,9 @@ class ModularContext:
         return replace(self, view=view, served=self.served.add(node_id, bundle.bundle_id))
 
 
-def modular_context(view: LoadView, available: Sequence[str], rules: PlacementRules | None = None) -> ModularContext:
+def modular_context(view: LoadView, available: Sequence[str], rules: PlacementPolicies | None = None) -> ModularContext:
     """The context of a view; a node serves what it has reported and what is preallocated to it."""
-    return ModularContext(view, available, reported_and_preallocated(view), rules or PlacementRules())
+    return ModularContext(view, available, reported_and_preallocated(view), rules or PlacementPolicies())
 
 
 class RegisteredNode(NamedTuple):
@@ -143,7 +143,7 @@ class ExtensibleContext:
     registered: Mapping[str, RegisteredNode]
     loads: Mapping[str, StoredLoad] = field(default_factory=dict)
     owners: Mapping[str, str] = field(default_factory=dict)
-    rules: PlacementRules = field(default_factory=PlacementRules)
+    rules: PlacementPolicies = field(default_factory=PlacementPolicies)
 
     def topic_count(self, node_id: str) -> int:
         """As in its stored load."""

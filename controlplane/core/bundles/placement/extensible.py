@@ -8,8 +8,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from controlplane.core.bundles.load.knobs import knob
-from controlplane.core.bundles.load.view import EXTENSIBLE_MANAGER
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter
 from controlplane.core.bundles.placement.context import ExtensibleContext
 from controlplane.core.bundles.placement.contract import BundleToPlace, Filtering, NodeFilter, PlacementStrategy
@@ -17,6 +15,8 @@ from controlplane.core.bundles.placement.filters import ManagerFilter, TopicCoun
 from controlplane.core.bundles.placement.isolation import IsolationFilter
 from controlplane.core.bundles.placement.modular import Pick, picked
 from controlplane.core.bundles.placement.version import VersionFilter
+from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.settings.managers import EXTENSIBLE_MANAGER
 
 M = TypeVar("M")
 

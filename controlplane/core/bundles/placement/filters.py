@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.placement.context import ModularContext, NodeFacts
 from controlplane.core.bundles.placement.contract import BundleToPlace, Dropped, Filtering, keep_least
+from controlplane.core.bundles.settings.knobs import knob
 
 
 @dataclass(frozen=True, slots=True)

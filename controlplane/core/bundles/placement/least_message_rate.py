@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.plausible import is_plausible_amount
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.view import LoadView, NodeView
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, Selection
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.errors import ConfigurationError
 
 
@@ -20,8 +20,8 @@ class LeastMessageRateSettings:
     Attributes:
         overloaded_percent: a node whose usage is greater is overloaded and chosen only if every candidate is.
         weights: weights of the resources in a node's usage.
-        unweighted: the usage is the greatest of all resources, heap memory included, whatever the weights say (before
-            Pulsar had weights).
+        compares_unweighted_usage: the usage is the greatest of all resources, heap memory included, whatever the
+            weights say (before Pulsar had weights).
         checks_loads: a candidate without a report, or whose figures are negative, infinite or not a number, counts as
             overloaded. Off is Pulsar's behaviour: a missing report is an error, a score that is not a number is never
             the least, and other figures count as they are.
@@ -29,7 +29,7 @@ class LeastMessageRateSettings:
 
     overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
-    unweighted: bool = False
+    compares_unweighted_usage: bool = False
     checks_loads: bool = True
 
     def __post_init__(self) -> None:
@@ -82,7 +82,7 @@ class LeastMessageRate:
             if self.settings.checks_loads:
                 return math.inf
             raise MissingLoadError(node_id)
-        usage = measured_usage(node.load, self.settings.weights, unweighted=self.settings.unweighted)
+        usage = measured_usage(node.load, self.settings.weights, unweighted=self.settings.compares_unweighted_usage)
         if usage > self.settings.overloaded_percent / 100.0:
             return math.inf
         rate = _message_rate_per_s(node)

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.plausible import is_plausible_amount
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.view import LoadView, NodeView
 from controlplane.core.bundles.placement.context import ExtensibleContext
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, Selection
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.errors import ConfigurationError
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
-from controlplane.core.bundles.load.view import MODULAR_MANAGER, LoadView
+from controlplane.core.bundles.load.view import LoadView
 from controlplane.core.bundles.names import SYSTEM_NAMESPACE
 from controlplane.core.bundles.placement.affinity import Affinities
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter
@@ -28,6 +27,8 @@ from controlplane.core.bundles.placement.filters import EvenDistributionFilter, 
 from controlplane.core.bundles.placement.isolation import IsolationFilter
 from controlplane.core.bundles.placement.round_robin import RoundRobin, RoundRobinMemory
 from controlplane.core.bundles.placement.version import VersionFilter
+from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.settings.managers import MODULAR_MANAGER
 
 M = TypeVar("M")
 V = TypeVar("V")
@@ -50,7 +51,7 @@ class ModularPlacementSettings:
         excluded_namespaces: their bundles are never shed, and are placed in turn instead of by the strategy.
         overloaded_percent: the strategy chooses again if the usage of the chosen node is greater.
         weights: weights of the resources in that usage.
-        unweighted: the usage is the greatest of all resources, heap memory included (Pulsar 2).
+        compares_unweighted_usage: the usage is the greatest of all resources, heap memory included (Pulsar 2).
         checks_loads: a chosen node without a report counts as not overloaded. Off is Pulsar's behaviour, an error.
         skips_names_without_port: as in :class:`IsolationFilter`.
         shares_named_nodes_by_range: quirk E: bundles of different namespaces with the same range share the node that an
@@ -67,7 +68,7 @@ class ModularPlacementSettings:
     excluded_namespaces: Collection[str] = knob("loadBalancerSheddingExcludedNamespaces", frozenset())
     overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
-    unweighted: bool = False
+    compares_unweighted_usage: bool = False
     drops_other_managers: bool = False
     checks_loads: bool = True
     skips_names_without_port: bool = False
@@ -229,7 +230,7 @@ class ModularPlacement(Generic[M]):
             if self.settings.checks_loads:
                 return None
             raise MissingLoadError(node_id)
-        usage = measured_usage(node.load, self.settings.weights, unweighted=self.settings.unweighted)
+        usage = measured_usage(node.load, self.settings.weights, unweighted=self.settings.compares_unweighted_usage)
         return usage if usage > self.settings.overloaded_percent / 100.0 else None
 
 

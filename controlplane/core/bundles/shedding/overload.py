@@ -5,9 +5,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.view import LoadView, NodeLoad
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
 from controlplane.core.bundles.shedding.sheddable import (
     SheddableBundles,
@@ -30,15 +30,15 @@ class OverloadSettings:
     Attributes:
         threshold_percent: a node sheds from this usage on.
         weights: weights of the resources.
-        unweighted: the usage is the greatest of all five resources, heap memory included, whatever the weights say
-            (Pulsar 2).
+        compares_unweighted_usage: the usage is the greatest of all five resources, heap memory included, whatever the
+            weights say (Pulsar 2).
         takes_any_known_bundle: the candidates are all known bundles, those of other nodes and of internal namespaces
             included (Pulsar 2). A quirk: the busiest bundle of the cluster is unloaded wherever it is.
     """
 
     threshold_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
-    unweighted: bool = False
+    compares_unweighted_usage: bool = False
     takes_any_known_bundle: bool = False
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class OverloadShedder:
 
     def usage(self, node: NodeLoad) -> float:
         """The usage that is compared with the threshold; 1.0 means 100 percent."""
-        return measured_usage(node, self.settings.weights, unweighted=self.settings.unweighted)
+        return measured_usage(node, self.settings.weights, unweighted=self.settings.compares_unweighted_usage)
 
     def shed(self, view: LoadView, memory: None) -> Shedding[None]:
         """The result of one cycle. Choices have the order of the nodes in the view."""

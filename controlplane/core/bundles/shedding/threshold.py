@@ -10,9 +10,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB, ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.view import LoadView, NodeLoad, NodeView
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 from controlplane.errors import ConfigurationError

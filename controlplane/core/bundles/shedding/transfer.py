@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.core.bundles.load.ieee import divide
-from controlplane.core.bundles.load.knobs import knob
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
 from controlplane.core.bundles.shedding.transfer_pair import NodePair, PairOffload, PairRules
 from controlplane.core.bundles.shedding.transfer_spread import (

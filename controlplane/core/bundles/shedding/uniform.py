@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.ieee import GREATEST_INT32, divide, to_int32, wrap_int32
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.view import LoadView
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, message_rate, throughput
 from controlplane.errors import ConfigurationError

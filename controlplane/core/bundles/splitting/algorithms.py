@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
 from controlplane.core.bundles.ranges import bundle_hash
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.splitting.contract import SplitPositions, SplitRequest
 from controlplane.errors import ConfigurationError
 

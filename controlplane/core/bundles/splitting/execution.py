@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from controlplane.core.bundles.load.knobs import knob
 from controlplane.core.bundles.load.view import LoadView, NodeView
 from controlplane.core.bundles.ranges import Boundaries, HashRange
+from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.splitting.contract import SplitRequest
-from controlplane.core.bundles.splitting.lookup import SplitAlgorithms
+from controlplane.core.bundles.splitting.named_algorithms import SplitAlgorithms
 from controlplane.errors import ConfigurationError
 
 T = TypeVar("T")

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from controlplane.core.bundles.load.split_rule import MeasuredBundle, SplitChoice, SplitSettings, choose_splits
 from controlplane.core.bundles.load.view import LoadView
 from controlplane.core.bundles.names import namespace_of
+from controlplane.core.bundles.splitting.limits import MeasuredBundle, SplitChoice, SplitSettings, choose_splits
 
 
 def bundles_to_split(

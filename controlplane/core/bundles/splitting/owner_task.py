@@ -7,16 +7,16 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from controlplane.core.bundles.load.averages import MessageLoad
-from controlplane.core.bundles.load.knobs import knob
-from controlplane.core.bundles.load.split_rule import (
+from controlplane.core.bundles.ranges import HashRange, namespace_and_range
+from controlplane.core.bundles.reports import BundleLoad
+from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.splitting.contract import SplitAlgorithm, SplitRequest
+from controlplane.core.bundles.splitting.limits import (
     ExceededLimit,
     MeasuredBundle,
     SplitLimits,
     exceeded_limits,
 )
-from controlplane.core.bundles.ranges import HashRange, namespace_and_range
-from controlplane.core.bundles.reports import BundleLoad
-from controlplane.core.bundles.splitting.contract import SplitAlgorithm, SplitRequest
 from controlplane.errors import ConfigurationError
 
 NO_HITS: Final[Mapping[str, int]] = {}

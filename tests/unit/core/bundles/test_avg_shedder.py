@@ -8,12 +8,12 @@ import pytest
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
+from controlplane.core.bundles.placement.avg_shedder import PlannedNodePlacement
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.modular import picked
-from controlplane.core.bundles.placement.planned_node import PlannedNodePlacement
+from controlplane.core.bundles.shedding.avg_shedder import AvgShedder, AvgShedderSettings
+from controlplane.core.bundles.shedding.avg_shedder_plan import AvgShedderMemory, PlannedNode
 from controlplane.core.bundles.shedding.contract import ShedReason, SkipReason
-from controlplane.core.bundles.shedding.score_pairs import AvgShedder, ScoreSettings
-from controlplane.core.bundles.shedding.score_plan import PlannedNode, ScoreMemory
 from controlplane.errors import ConfigurationError
 from tests.helpers.load_views import bundle_history, loaded_node, view_of
 
@@ -49,7 +49,7 @@ def test_a_small_difference_forgets_the_hits() -> None:
     shedder = AvgShedder()
     once = shedder.shed(two_nodes(90), shedder.first_memory).memory
     assert once.high_hits == {"idle": 1, "busy": 1}
-    assert shedder.shed(two_nodes(12), once).memory == ScoreMemory()
+    assert shedder.shed(two_nodes(12), once).memory == AvgShedderMemory()
 
 
 def test_a_difference_between_the_thresholds_forgets_high_hits_only() -> None:
@@ -62,18 +62,18 @@ def test_a_difference_between_the_thresholds_forgets_high_hits_only() -> None:
 
 def test_choices_fit_into_the_share_and_name_their_target() -> None:
     """A fifth of the difference is 3,800 messages per second: the greatest bundle is too big, an idle one stays."""
-    shedder = AvgShedder(ScoreSettings(high_hits=1))
+    shedder = AvgShedder(AvgShedderSettings(high_hits=1))
     shedding = shedder.shed(two_nodes(90), shedder.first_memory)
     (choice,) = shedding.choices
     assert (choice.bundle_id, choice.destination, choice.reason) == ("t/n/b", "idle", ShedReason.UNEVEN_MESSAGE_RATE)
     assert choice.target == pytest.approx(3_800)
     assert [each.name for each in choice.evidence] == ["score_difference", "target_messages_per_s"]
-    assert shedding.memory == ScoreMemory({}, {}, {"t/n/b": PlannedNode("idle", "t/n/b")})
+    assert shedding.memory == AvgShedderMemory({}, {}, {"t/n/b": PlannedNode("idle", "t/n/b")})
 
 
 def test_minimum_is_exceeded_strictly() -> None:
     """A target of exactly the minimum is skipped."""
-    shedder = AvgShedder(ScoreSettings(high_hits=1, min_messages_per_s=19_000 * 0.2))
+    shedder = AvgShedder(AvgShedderSettings(high_hits=1, min_messages_per_s=19_000 * 0.2))
     shedding = shedder.shed(two_nodes(90), shedder.first_memory)
     assert shedding.choices == ()
     assert [skip.reason for skip in shedding.skips] == [SkipReason.SMALL_TARGET]
@@ -83,7 +83,7 @@ def test_a_sole_bundle_that_fits_goes() -> None:
     """Unlike in the other rules: the pairing makes sure that it does not come back at once."""
     busy = loaded_node("busy", 90, MessageLoad(0.0, 0.0, 20_000.0, 0.0), "t/n/b")
     view = view_of(busy, loaded_node("idle", 10, MessageLoad(0.0, 0.0, 0.0, 0.0)), bundles=BUNDLES)
-    shedder = AvgShedder(ScoreSettings(high_hits=1))
+    shedder = AvgShedder(AvgShedderSettings(high_hits=1))
     assert shedder.shed(view, shedder.first_memory).bundles_by_node() == {"busy": ["t/n/b"]}
 
 
@@ -92,7 +92,7 @@ class Placed(NamedTuple):
 
     node_id: str | None
     best: tuple[str, ...]
-    memory: ScoreMemory
+    memory: AvgShedderMemory
 
 
 def test_every_node_has_one_partner() -> None:
@@ -100,12 +100,14 @@ def test_every_node_has_one_partner() -> None:
     scores = {"a": 90, "b": 10, "c": 50, "d": 71, "e": 30}
     nodes = [loaded_node(name, score, MessageLoad(0.0, 0.0, 0.0, 0.0)) for name, score in scores.items()]
     shedder = AvgShedder()
-    memory = shedder.shed(view_of(*nodes, bundles={}), ScoreMemory({"c": 1}, {"c": 7})).memory
+    memory = shedder.shed(view_of(*nodes, bundles={}), AvgShedderMemory({"c": 1}, {"c": 7})).memory
     assert memory.high_hits == {"b": 1, "a": 1, "e": 1, "d": 1}
     assert memory.low_hits == {"b": 1, "a": 1, "e": 1, "d": 1}
 
 
-def place(shedder: AvgShedder, bundle_id: str, candidates: list[str], view: LoadView, memory: ScoreMemory) -> Placed:
+def place(
+    shedder: AvgShedder, bundle_id: str, candidates: list[str], view: LoadView, memory: AvgShedderMemory
+) -> Placed:
     """The bundle's node by the strategy that follows the shedder's plan, with the first of the best ones drawn."""
     strategy, bundle = PlannedNodePlacement(shedder), BundleToPlace(bundle_id, BundleHistory(UNSEEN_BUNDLE))
     pick, memory = picked(strategy, bundle, candidates, view, 0.0, memory)
@@ -116,7 +118,7 @@ def test_placement_follows_the_plan_while_the_node_is_a_candidate() -> None:
     """Otherwise every candidate is as good, by name."""
     shedder = AvgShedder()
     view = two_nodes(90)
-    memory = ScoreMemory(plan={"t/n/b": PlannedNode("idle", "t/n/b")})
+    memory = AvgShedderMemory(plan={"t/n/b": PlannedNode("idle", "t/n/b")})
     assert place(shedder, "t/n/b", ["busy", "idle"], view, memory) == Placed("idle", ("idle",), memory)
     assert place(shedder, "t/n/b", ["x", "busy"], view, memory) == Placed("busy", ("busy", "x"), memory)
     assert place(shedder, "t/n/b", [], view, memory) == Placed(None, (), memory)
@@ -129,19 +131,19 @@ def test_a_plan_by_name_avoids_an_overloaded_node() -> None:
         bundles=BUNDLES,
     )
     shedder = AvgShedder()
-    memory = ScoreMemory(plan={"t/n/b": PlannedNode("a", "t/n/b")})
+    memory = AvgShedderMemory(plan={"t/n/b": PlannedNode("a", "t/n/b")})
     assert shedder.best("t/n/b", ["c", "d", "b", "a"], view, memory) == ("b", "d")
     assert place(shedder, "t/n/b", ["c", "b", "a"], view, memory).node_id == "b"
     assert shedder.best("t/n/b", ["c", "a"], view, memory) == ("a", "c")
-    quirk = AvgShedder(ScoreSettings(plans_by_averages=True))
-    shared = ScoreMemory(plan={BUNDLES["t/n/b"]: PlannedNode("a", "t/n/b")})
+    quirk = AvgShedder(AvgShedderSettings(plans_by_averages=True))
+    shared = AvgShedderMemory(plan={BUNDLES["t/n/b"]: PlannedNode("a", "t/n/b")})
     assert quirk.best("t/n/b", ["c", "b", "a"], view, shared) == ("a",)
 
 
 def test_a_plan_by_name_ends_with_its_attempt() -> None:
     """Afterwards the bundle is placed like any other."""
-    memory = ScoreMemory({"a": 1}, {"a": 2}, {"t/n/b": PlannedNode("idle", "t/n/b")})
-    assert memory.without_plans_for(["t/n/b"]) == ScoreMemory({"a": 1}, {"a": 2})
+    memory = AvgShedderMemory({"a": 1}, {"a": 2}, {"t/n/b": PlannedNode("idle", "t/n/b")})
+    assert memory.without_plans_for(["t/n/b"]) == AvgShedderMemory({"a": 1}, {"a": 2})
     assert memory.without_plans_for(["t/n/c"]) == memory
 
 
@@ -150,7 +152,7 @@ EQUAL = {"t/n/b": bundle_history(0, 1_500), "t/n/twin": bundle_history(0, 1_500)
 
 def test_4_2_4_plans_bundles_with_equal_averages_together() -> None:
     """The twin goes where the bundle goes, and the last pair decides."""
-    shedder = AvgShedder(ScoreSettings(high_hits=1, plans_by_averages=True))
+    shedder = AvgShedder(AvgShedderSettings(high_hits=1, plans_by_averages=True))
     nodes = [
         loaded_node("a", 95, MessageLoad(0.0, 0.0, 30_000.0, 0.0), "t/n/b"),
         loaded_node("b", 80, MessageLoad(0.0, 0.0, 20_000.0, 0.0), "t/n/twin"),
@@ -166,16 +168,16 @@ def test_4_2_4_plans_bundles_with_equal_averages_together() -> None:
     assert len(shedding.memory.plan) == 1
     for name in EQUAL:
         assert place(shedder, name, ["a", "b", "c", "d"], view, shedding.memory).node_id == "c"
-    by_name = AvgShedder(ScoreSettings(high_hits=1))
+    by_name = AvgShedder(AvgShedderSettings(high_hits=1))
     memory = by_name.shed(view, by_name.first_memory).memory
     assert place(by_name, "t/n/b", ["a", "b", "c", "d"], view, memory).node_id == "d"
 
 
 def test_4_2_4_loses_a_plan_when_the_bundle_has_a_new_sample() -> None:
     """The averages that are the key have changed, so nothing finds the entry, and the next cycle drops it."""
-    shedder = AvgShedder(ScoreSettings(plans_by_averages=True))
+    shedder = AvgShedder(AvgShedderSettings(plans_by_averages=True))
     view = view_of(*two_nodes(12).nodes.values(), bundles=EQUAL)
-    memory = place(shedder, "t/n/b", ["idle"], view, ScoreMemory()).memory
+    memory = place(shedder, "t/n/b", ["idle"], view, AvgShedderMemory()).memory
     assert place(shedder, "t/n/twin", ["busy", "idle"], view, memory).node_id == "idle"
     sampled = replace(view, bundles={**EQUAL, "t/n/b": bundle_history(0, 1_501)})
     found = place(shedder, "t/n/twin", ["busy"], sampled, memory)
@@ -186,9 +188,9 @@ def test_4_2_4_loses_a_plan_when_the_bundle_has_a_new_sample() -> None:
 
 def test_4_2_4_keeps_the_first_writer_of_a_shared_plan() -> None:
     """The key is the averages of the bundle that came first: its next sample hides the entry for the twin too."""
-    shedder = AvgShedder(ScoreSettings(plans_by_averages=True))
+    shedder = AvgShedder(AvgShedderSettings(plans_by_averages=True))
     view = view_of(*two_nodes(12).nodes.values(), bundles=EQUAL)
-    memory = shedder.after_pick("t/n/b", "idle", view, ScoreMemory())
+    memory = shedder.after_pick("t/n/b", "idle", view, AvgShedderMemory())
     memory = shedder.after_pick("t/n/twin", "busy", view, memory)
     assert memory.plan == {EQUAL["t/n/b"]: PlannedNode("busy", "t/n/b")}
     of_twin = replace(view, bundles={**EQUAL, "t/n/twin": bundle_history(0, 1_501)})
@@ -199,20 +201,20 @@ def test_4_2_4_keeps_the_first_writer_of_a_shared_plan() -> None:
 
 def test_unseen_bundles_share_a_plan_until_the_first_of_them_is_sampled() -> None:
     """They all have the averages of an unseen bundle, so 4.2.4 sends all of them to one node."""
-    shedder = AvgShedder(ScoreSettings(plans_by_averages=True))
+    shedder = AvgShedder(AvgShedderSettings(plans_by_averages=True))
     view = two_nodes(12)
-    first = place(shedder, "t/new/a", ["busy", "idle"], view, ScoreMemory())
+    first = place(shedder, "t/new/a", ["busy", "idle"], view, AvgShedderMemory())
     second = place(shedder, "t/new/b", ["busy", "idle"], view, first.memory)
     assert first.best == ("busy", "idle")
     assert (second.node_id, second.best) == (first.node_id, (first.node_id,))
     sampled = replace(view, bundles={**BUNDLES, "t/new/a": bundle_history(1)})
     assert place(shedder, "t/new/b", ["busy", "idle"], sampled, first.memory).best == ("busy", "idle")
     by_name = AvgShedder()
-    assert place(by_name, "t/new/a", ["busy", "idle"], view, ScoreMemory()).memory == ScoreMemory()
+    assert place(by_name, "t/new/a", ["busy", "idle"], view, AvgShedderMemory()).memory == AvgShedderMemory()
 
 
 @pytest.mark.parametrize("wrong", [{"low_difference": -1}, {"max_share": math.nan}, {"high_hits": -1}])
 def test_impossible_settings_are_refused(wrong: dict[str, float]) -> None:
     """With them nodes would exchange bundles all the time."""
     with pytest.raises(ConfigurationError, match="0 or greater"):
-        ScoreSettings(**wrong)  # type: ignore[arg-type]  # numbers of both kinds
+        AvgShedderSettings(**wrong)  # type: ignore[arg-type]  # numbers of both kinds

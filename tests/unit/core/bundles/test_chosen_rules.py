@@ -5,11 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import LoadView
-from controlplane.core.bundles.profile_values import OWN, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR, PULSAR_4_X_AVG
-from controlplane.core.bundles.profiles import compose
+from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
+from controlplane.core.bundles.profiles.composition import compose
+from controlplane.core.bundles.profiles.values import (
+    CONTROLPLANE,
+    PULSAR_4_2_EXTENSIBLE,
+    PULSAR_4_2_MODULAR,
+    PULSAR_4_X_AVG,
+)
 from controlplane.core.bundles.shedding.contract import SkipReason
 from controlplane.core.bundles.shedding.transfer_view import TransferView
 from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
@@ -28,7 +33,7 @@ def broken(view: LoadView) -> LoadView:
 def test_our_own_policy_sheds_as_if_a_node_with_an_implausible_load_had_not_reported() -> None:
     """Under Pulsar's profile the node counts as idle, and the mean of all nodes falls."""
     view = view_of(BUSY, IDLE, bundles={**HISTORIES, "t/n/c": bundle_history(1)})
-    own = chosen_rules(compose(OWN)).shedder
+    own = chosen_rules(compose(CONTROLPLANE)).shedder
     shedding = own.shed(broken(view), own.first_memory)
     assert shedding.choices == own.shed(view, own.first_memory).choices != ()
     assert shedding.figures == {"mean_usage": 0.5}
@@ -41,7 +46,7 @@ def test_our_own_policy_sheds_as_if_a_node_with_an_implausible_load_had_not_repo
 def test_a_bundle_with_implausible_averages_stays_where_it_is() -> None:
     """Its sample is named."""
     view = view_of(BUSY, IDLE, bundles={**HISTORIES, "t/n/a": bundle_history(math.inf)})
-    own = chosen_rules(compose(OWN)).shedder
+    own = chosen_rules(compose(CONTROLPLANE)).shedder
     shedding = own.shed(view, own.first_memory)
     assert shedding.bundles_by_node() == {"busy": ["t/n/b"]}
     assert shedding.skips[0].bundle_id == "t/n/a"
@@ -50,7 +55,7 @@ def test_a_bundle_with_implausible_averages_stays_where_it_is() -> None:
 def test_the_same_under_the_extensible_manager() -> None:
     """A registered node without a load ends the cycle, so an implausible one does."""
     composition = compose(
-        OWN,
+        CONTROLPLANE,
         {
             "loadManagerClassName": "ExtensibleLoadManagerImpl",
             "loadBalancerLoadSheddingStrategy": "TransferShedder",
@@ -65,7 +70,7 @@ def test_the_same_under_the_extensible_manager() -> None:
     assert [skip.reason for skip in shedding.skips] == [SkipReason.IMPLAUSIBLE_LOAD, SkipReason.NO_LOAD]
 
 
-@pytest.mark.parametrize("profile", [OWN, PULSAR_4_2_MODULAR, PULSAR_4_2_EXTENSIBLE])
+@pytest.mark.parametrize("profile", [CONTROLPLANE, PULSAR_4_2_MODULAR, PULSAR_4_2_EXTENSIBLE])
 def test_the_filter_keeps_the_name_and_the_memory_of_its_rule(profile: str) -> None:
     """Decisions refer to the rule."""
     composition = compose(profile)

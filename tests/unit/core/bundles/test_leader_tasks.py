@@ -4,32 +4,32 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles.leader_tasks import (
-    Facts,
+from controlplane.core.bundles.leading.manager_tasks import (
     Gate,
     Task,
     TaskAnswer,
+    TaskFacts,
     TaskMemory,
     TaskRound,
     TaskSettings,
     due_tasks,
 )
-from controlplane.core.bundles.load.manager_settings import ManagerSettings, TaskPeriods
 from controlplane.core.bundles.load.report_rule import ReportSettings
-from controlplane.core.bundles.load.split_rule import SplitSettings
-from controlplane.core.bundles.ownership.settings import OwnershipSettings
-from controlplane.core.bundles.profile_values import PULSAR_2_MODULAR, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
-from controlplane.core.bundles.profiles import compose
+from controlplane.core.bundles.ownership_channel.settings import OwnershipSettings
+from controlplane.core.bundles.profiles.composition import compose
+from controlplane.core.bundles.profiles.values import PULSAR_2_MODULAR, PULSAR_4_2_EXTENSIBLE, PULSAR_4_2_MODULAR
+from controlplane.core.bundles.settings.manager_settings import ManagerSettings, TaskPeriods
+from controlplane.core.bundles.splitting.limits import SplitSettings
 
 MODULAR = compose(PULSAR_4_2_MODULAR).settings(TaskSettings)
 EXTENSIBLE = compose(PULSAR_4_2_EXTENSIBLE).settings(TaskSettings)
 BOTH = pytest.mark.parametrize("settings", [MODULAR, EXTENSIBLE], ids=["modular", "extensible"])
-LEADER = Facts(is_leader=True, live_nodes=2, reporting_nodes=2, has_new_reports=True, has_new_stats=True)
+LEADER = TaskFacts(is_leader=True, live_nodes=2, reporting_nodes=2, has_new_reports=True, has_new_stats=True)
 FOLLOWER = replace(LEADER, is_leader=False)
 START, SECOND, MINUTE = 1_000_000, 1_000, 60_000
 
 
-def rounds(settings: TaskSettings, facts: Facts, *times_ms: int, memory: TaskMemory | None = None) -> TaskRound:
+def rounds(settings: TaskSettings, facts: TaskFacts, *times_ms: int, memory: TaskMemory | None = None) -> TaskRound:
     """The last of several rounds, the first of which is the node's start."""
     found = due_tasks(settings, memory or TaskMemory(), START, facts)
     for each in times_ms:
@@ -144,7 +144,7 @@ def test_some_tasks_are_for_the_leader(settings: TaskSettings, tasks: set[Task])
     ],
 )
 def test_what_holds_shedding_back(
-    settings: TaskSettings, changed: ManagerSettings, facts: Facts, gate: Gate | None
+    settings: TaskSettings, changed: ManagerSettings, facts: TaskFacts, gate: Gate | None
 ) -> None:
     """The first gate is the reason; the task is asked again a period later."""
     settings = replace(settings, manager=replace(changed, manager=settings.manager.manager))
@@ -165,7 +165,7 @@ def test_what_holds_shedding_back(
     ],
 )
 def test_the_modular_leader_looks_for_splits_when_reports_have_changed(
-    facts: Facts, splits: bool, gate: Gate | None
+    facts: TaskFacts, splits: bool, gate: Gate | None
 ) -> None:
     """It needs a second node with a report, to which a half could go."""
     settings = replace(MODULAR, split=replace(MODULAR.split, is_enabled=splits))
@@ -192,7 +192,7 @@ def test_pulsar_2_splits_with_a_single_node() -> None:
         (True, True, replace(LEADER, running=frozenset({Task.SPLIT})), Gate.STILL_RUNNING),
     ],
 )
-def test_every_extensible_owner_looks_for_splits(is_enabled: bool, splits: bool, facts: Facts, gate: Gate) -> None:
+def test_every_extensible_owner_looks_for_splits(is_enabled: bool, splits: bool, facts: TaskFacts, gate: Gate) -> None:
     """It splits its own bundles, and needs neither a leader nor another node."""
     settings = replace(
         EXTENSIBLE,

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
-from controlplane.core.bundles.load.split_rule import SplitLimit
 from controlplane.core.bundles.ranges import HashRange
 from controlplane.core.bundles.reports import BundleLoad
 from controlplane.core.bundles.splitting.algorithms import (
@@ -19,6 +18,7 @@ from controlplane.core.bundles.splitting.algorithms import (
     TrafficSplitSettings,
 )
 from controlplane.core.bundles.splitting.contract import SplitAlgorithm, SplitPositions, SplitRequest
+from controlplane.core.bundles.splitting.limits import SplitLimit
 from controlplane.core.bundles.splitting.owner_task import (
     NO_HITS,
     OwnerSplits,

@@ -4,20 +4,19 @@ from dataclasses import dataclass, field, fields
 
 import pytest
 
-from controlplane.core.bundles.load.knobs import knob, knobs_of, values_of_knobs
 from controlplane.core.bundles.load.leader_fold import FoldSettings, PreallocationEnd
 from controlplane.core.bundles.load.load_order import NearTies
-from controlplane.core.bundles.load.manager_settings import ManagerSettings, NamespaceSettings
 from controlplane.core.bundles.load.report_rule import ReportSettings
 from controlplane.core.bundles.load.resource_usage import ResourceWeights
 from controlplane.core.bundles.load.smoothed_node import SmoothingSettings
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings
-from controlplane.core.bundles.load.view import MODULAR_MANAGER
-from controlplane.core.bundles.ownership.settings import OwnershipSettings
+from controlplane.core.bundles.ownership_channel.settings import OwnershipSettings
 from controlplane.core.bundles.placement.modular import ModularPlacementSettings
-from controlplane.core.bundles.profile_values import (
+from controlplane.core.bundles.profiles.composition import REGISTRY, compose
+from controlplane.core.bundles.profiles.registry import Part, Rule, RuleKind, SettingsSource
+from controlplane.core.bundles.profiles.values import (
+    CONTROLPLANE,
     KNOBS_WITHOUT_EFFECT,
-    OWN,
     PROFILES,
     PULSAR_2_MODULAR,
     PULSAR_4_0_MODULAR,
@@ -25,8 +24,9 @@ from controlplane.core.bundles.profile_values import (
     PULSAR_4_2_MODULAR,
     PULSAR_4_X_AVG,
 )
-from controlplane.core.bundles.profiles import REGISTRY, compose
-from controlplane.core.bundles.rule_registry import Manager, Part, Rule, RuleKind, SettingsSource
+from controlplane.core.bundles.settings.knobs import knob, knobs_of, values_of_knobs
+from controlplane.core.bundles.settings.manager_settings import ManagerSettings, NamespaceSettings
+from controlplane.core.bundles.settings.managers import MODULAR_MANAGER, Manager
 from controlplane.errors import ConfigurationError
 
 SHEDDER = "loadBalancerLoadSheddingStrategy"
@@ -74,9 +74,9 @@ def test_no_knob_is_declared_twice_without_need_nor_with_two_defaults() -> None:
 
 def test_own_profile_has_the_defaults_and_no_quirk() -> None:
     """The defaults of the settings classes are our own policy, but for what the profile says itself."""
-    composition = compose(OWN)
+    composition = compose(CONTROLPLANE)
     for part in REGISTRY.parts:
-        assert composition.settings(part.settings) == part.settings(**part.values.get(OWN, {}))
+        assert composition.settings(part.settings) == part.settings(**part.values.get(CONTROLPLANE, {}))
 
 
 def test_profiles_differ_where_the_versions_do() -> None:
@@ -113,42 +113,50 @@ def test_profiles_differ_where_the_versions_do() -> None:
     ("name", "knobs", "message"),
     [
         ("pulsar-9", {}, "profile 'pulsar-9' is unknown; there are controlplane, pulsar-4.2-modular"),
-        (OWN, {"loadBalancerTypo": 1}, "unknown knobs: loadBalancerTypo"),
+        (CONTROLPLANE, {"loadBalancerTypo": 1}, "unknown knobs: loadBalancerTypo"),
         (
-            OWN,
+            CONTROLPLANE,
             {SHEDDER: "NoShedder"},
             "shedder 'NoShedder' is unknown; ModularLoadManagerImpl has AvgShedder, Overload",
         ),
-        (OWN, {PLACEMENT: "x.LeastLongTermMessageRate"}, "placement 'x.LeastLongTermMessageRate' is unknown"),
-        (OWN, {SHEDDER: "TransferShedder"}, "shedder 'TransferShedder' belongs to the other load manager"),
-        (OWN, {SHEDDER: "AvgShedder"}, "do not go together: AvgShedder has to be both"),
-        (OWN, {PLACEMENT: "AvgShedder"}, "do not go together: AvgShedder has to be both"),
+        (CONTROLPLANE, {PLACEMENT: "x.LeastLongTermMessageRate"}, "placement 'x.LeastLongTermMessageRate' is unknown"),
+        (CONTROLPLANE, {SHEDDER: "TransferShedder"}, "shedder 'TransferShedder' belongs to the other load manager"),
+        (CONTROLPLANE, {SHEDDER: "AvgShedder"}, "do not go together: AvgShedder has to be both"),
+        (CONTROLPLANE, {PLACEMENT: "AvgShedder"}, "do not go together: AvgShedder has to be both"),
         (PULSAR_4_X_AVG, {SHEDDER: "ThresholdShedder"}, "do not go together"),
         (PULSAR_4_2_EXTENSIBLE, {SHEDDER: "ThresholdShedder"}, "belongs to the other load manager"),
-        (OWN, {"loadManagerClassName": "SimpleLoadManagerImpl"}, "'SimpleLoadManagerImpl' is unknown or not offered"),
-        (OWN, {"loadManagerClassName": "ExtensibleLoadManagerImpl"}, "belongs to the other load manager"),
         (
-            OWN,
+            CONTROLPLANE,
+            {"loadManagerClassName": "SimpleLoadManagerImpl"},
+            "'SimpleLoadManagerImpl' is unknown or not offered",
+        ),
+        (CONTROLPLANE, {"loadManagerClassName": "ExtensibleLoadManagerImpl"}, "belongs to the other load manager"),
+        (
+            CONTROLPLANE,
             {"defaultNamespaceBundleSplitAlgorithm": "halves"},
             "the default split algorithm 'halves' is not among the supported ones: range_equally_divide, topic_count",
         ),
         (
-            OWN,
+            CONTROLPLANE,
             {"supportedNamespaceBundleSplitAlgorithms": ("range_equally_divide", "halves")},
             "split algorithm 'halves' is unknown; ModularLoadManagerImpl has flow_or_qps_equally_divide, range_",
         ),
         (
-            OWN,
+            CONTROLPLANE,
             {"supportedNamespaceBundleSplitAlgorithms": ("range_equally_divide",) * 2},
             "split algorithm 'range_equally_divide' is named twice",
         ),
-        (OWN, {"nodeFilters": ("Mine",)}, "node filter 'Mine' is unknown; ModularLoadManagerImpl has none"),
-        (OWN, {"loadBalancerSheddingIntervalMinutes": 0}, "periods have to be greater than 0"),
-        (OWN, {"loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 29}, "in flight"),
-        (OWN, {"topicBundleAssignmentStrategy": "x.ByRoom"}, "assignment of topics 'x.ByRoom' is unknown"),
-        (OWN, {"loadManagerServiceUnitStateTableViewClassName": "Rows"}, "take ServiceUnitStateTableViewImpl or Serv"),
+        (CONTROLPLANE, {"nodeFilters": ("Mine",)}, "node filter 'Mine' is unknown; ModularLoadManagerImpl has none"),
+        (CONTROLPLANE, {"loadBalancerSheddingIntervalMinutes": 0}, "periods have to be greater than 0"),
+        (CONTROLPLANE, {"loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 29}, "in flight"),
+        (CONTROLPLANE, {"topicBundleAssignmentStrategy": "x.ByRoom"}, "assignment of topics 'x.ByRoom' is unknown"),
         (
-            OWN,
+            CONTROLPLANE,
+            {"loadManagerServiceUnitStateTableViewClassName": "Rows"},
+            "take ServiceUnitStateTableViewImpl or Serv",
+        ),
+        (
+            CONTROLPLANE,
             {"loadBalancerServiceUnitTableViewSyncer": "SystemTopicToMetadataStoreSyncer"},
             "a syncer of ownership is not offered",
         ),
@@ -178,7 +186,7 @@ def test_single_knobs_are_overridden_everywhere() -> None:
     assert composition.shedder_rule.short_name == "UniformLoadShedder"
     assert composition.placement_rule.short_name == "RoundRobinBrokerSelector"
     assert {name: composition.knobs()[name] for name in knobs} == knobs
-    both = compose(OWN, {SHEDDER: "AvgShedder", PLACEMENT: "AvgShedder"})
+    both = compose(CONTROLPLANE, {SHEDDER: "AvgShedder", PLACEMENT: "AvgShedder"})
     assert both.shedder_rule.class_name == both.placement_rule.class_name
 
 
@@ -188,13 +196,13 @@ def test_rules_and_settings_of_others_plug_in() -> None:
     composition = compose(PULSAR_4_0_MODULAR, knobs, EXAMPLE)
     made = composition.make(composition.shedder_rule)
     assert made == ExampleSettings(3.0, ResourceWeights(cpu=2.0, keeps_infinite_usage=True), is_quirky=True)
-    assert not compose(OWN, {SHEDDER: "Shedder"}, EXAMPLE).settings(ExampleSettings).is_quirky
+    assert not compose(CONTROLPLANE, {SHEDDER: "Shedder"}, EXAMPLE).settings(ExampleSettings).is_quirky
 
 
 def test_settings_without_a_part_are_named() -> None:
     """A registry lacks the settings of a rule that it does not know."""
     with pytest.raises(ConfigurationError, match="ExampleSettings"):
-        compose(OWN).settings(ExampleSettings)
+        compose(CONTROLPLANE).settings(ExampleSettings)
 
 
 def test_values_of_a_profile_name_fields_and_profiles_that_exist() -> None:
@@ -211,13 +219,13 @@ def test_values_of_a_profile_name_fields_and_profiles_that_exist() -> None:
 
 def test_our_own_policy_is_what_the_settings_classes_say() -> None:
     """A profile that set values of its own would make every sentence about a default untrue."""
-    assert not [part.settings for part in REGISTRY.parts if OWN in part.values]
+    assert not [part.settings for part in REGISTRY.parts if CONTROLPLANE in part.values]
 
 
 @pytest.mark.parametrize("name", ["ModularLoadManagerImpl", MODULAR_MANAGER])
 def test_the_default_name_of_the_manager_changes_nothing_in_either_form(name: str) -> None:
     """Each configuration of Pulsar has this line."""
-    for profile in (OWN, PULSAR_4_2_MODULAR, PULSAR_2_MODULAR):
+    for profile in (CONTROLPLANE, PULSAR_4_2_MODULAR, PULSAR_2_MODULAR):
         given, plain = compose(profile, {"loadManagerClassName": name}), compose(profile)
         for settings in (ManagerSettings, ModularPlacementSettings):
             assert given.settings(settings) == plain.settings(settings)

@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 
-from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, fold
-from controlplane.core.bundles.load.manager_settings import NamespaceSettings
 from controlplane.core.bundles.load.report_rule import ReportSettings, need_report
-from controlplane.core.bundles.load.split_rule import SplitSettings
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.names import check_namespace_name
-from controlplane.core.bundles.placement.context import PlacementRules, modular_context
+from controlplane.core.bundles.placement.context import PlacementPolicies, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings
 from controlplane.core.bundles.placement.shed_checks import ShedCheckSettings, UnloadChecks
-from controlplane.core.bundles.profile_values import PULSAR_2_MODULAR, PULSAR_4_2_MODULAR
-from controlplane.core.bundles.profiles import Composition, compose
+from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
+from controlplane.core.bundles.profiles.composition import Composition, compose
+from controlplane.core.bundles.profiles.values import PULSAR_2_MODULAR, PULSAR_4_2_MODULAR
 from controlplane.core.bundles.ranges import HashRange, equal_boundaries
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from controlplane.core.bundles.settings.manager_settings import NamespaceSettings
 from controlplane.core.bundles.splitting.contract import SplitRequest
 from controlplane.core.bundles.splitting.execution import SplitExecutionSettings, SplitPlan, UnloadConsent, plan_split
 from controlplane.core.bundles.splitting.leader_task import bundles_to_split
+from controlplane.core.bundles.splitting.limits import SplitSettings
 from controlplane.errors import ConfigurationError
 from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
 
@@ -106,7 +106,7 @@ def test_bundles_are_always_distributed_evenly() -> None:
 
 def test_no_destination_is_named_and_isolation_is_not_asked() -> None:
     """A bundle whose policy allows no other node is unloaded all the same, and comes back."""
-    rules = PlacementRules(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("a",)),)))
+    rules = PlacementPolicies(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("a",)),)))
     view = view_of(loaded_node("a:1", 50, traffic(9)), loaded_node("b:1", 5, traffic(1)), bundles={})
     context = modular_context(view, ("a:1", "b:1"), rules)
     bundle = BundleToPlace("t/n/0x00000000_0xffffffff", BundleHistory(UNSEEN_BUNDLE))

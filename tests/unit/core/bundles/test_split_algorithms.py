@@ -19,7 +19,7 @@ from controlplane.core.bundles.splitting.algorithms import (
     TrafficSplitSettings,
 )
 from controlplane.core.bundles.splitting.contract import SplitPositions, SplitRequest
-from controlplane.core.bundles.splitting.lookup import SplitAlgorithms
+from controlplane.core.bundles.splitting.named_algorithms import SplitAlgorithms
 from controlplane.errors import ConfigurationError
 
 WHOLE = HashRange(0, LAST_HASH)

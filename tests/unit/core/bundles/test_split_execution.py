@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles.chosen_rules import chosen_rules
 from controlplane.core.bundles.load.averages import (
     LONG_TERM_SAMPLES,
     SHORT_TERM_SAMPLES,
@@ -12,10 +11,10 @@ from controlplane.core.bundles.load.averages import (
     MessageLoad,
     TimeAverage,
 )
-from controlplane.core.bundles.load.split_rule import SplitLimit, SplitSettings
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
-from controlplane.core.bundles.profile_values import OWN
-from controlplane.core.bundles.profiles import compose
+from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
+from controlplane.core.bundles.profiles.composition import compose
+from controlplane.core.bundles.profiles.values import CONTROLPLANE
 from controlplane.core.bundles.ranges import LAST_HASH, Boundaries, HashRange, equal_boundaries
 from controlplane.core.bundles.reports import BundleLoad
 from controlplane.core.bundles.splitting.contract import SplitRequest
@@ -29,8 +28,9 @@ from controlplane.core.bundles.splitting.execution import (
     without_split_bundles,
 )
 from controlplane.core.bundles.splitting.leader_task import bundles_to_split
+from controlplane.core.bundles.splitting.limits import SplitLimit, SplitSettings
 
-ALGORITHMS = chosen_rules(compose(OWN)).split_algorithms
+ALGORITHMS = chosen_rules(compose(CONTROLPLANE)).split_algorithms
 FIRST_QUARTER = HashRange(0, 0x40000000)
 AGREED = UnloadConsent(isolation=True, anti_affinity=True)
 DEFAULTS = SplitExecutionSettings()

@@ -68,7 +68,7 @@ def test_pulsar_2_takes_the_busiest_bundle_of_the_cluster() -> None:
 def test_pulsar_2_counts_memory_and_no_weight() -> None:
     """Its usage is the greatest of all resources, whatever their weights, and a 32-bit float."""
     node = loaded_node("n1", 10, traffic(80), "t/n/0x0_0x1", "t/n/0x1_0x2", memory_percent=90)
-    assert OverloadShedder(OverloadSettings(unweighted=True)).usage(node.load) == 0.8999999761581421
+    assert OverloadShedder(OverloadSettings(compares_unweighted_usage=True)).usage(node.load) == 0.8999999761581421
     assert OverloadShedder().usage(node.load) == pytest.approx(0.1)
 
 

@@ -4,21 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles.ownership.record import OwnershipRecord
-from controlplane.core.bundles.ownership.states import OwnershipState
-from controlplane.core.bundles.ownership.table import OwnershipTable, Written
-from controlplane.core.bundles.placement.context import ModularContext, PlacementRules, modular_context
+from controlplane.core.bundles.leading.unloading import after_transfers, plan_transfers, plan_unloads
+from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
+from controlplane.core.bundles.ownership_channel.states import OwnershipState
+from controlplane.core.bundles.ownership_channel.table import OwnershipTable, Written
+from controlplane.core.bundles.placement.avg_shedder import PlannedNodePlacement
+from controlplane.core.bundles.placement.context import ModularContext, PlacementPolicies, modular_context
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.placement.least_message_rate import LeastMessageRate
 from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings
-from controlplane.core.bundles.placement.planned_node import PlannedNodePlacement
 from controlplane.core.bundles.placement.round_robin import RoundRobin
 from controlplane.core.bundles.placement.shed_checks import ShedCheckSettings, UnloadChecks, UnloadRefusal
+from controlplane.core.bundles.shedding.avg_shedder_plan import AvgShedderMemory, PlannedNode
 from controlplane.core.bundles.shedding.contract import ShedChoice, ShedReason
 from controlplane.core.bundles.shedding.recent import RecentlyUnloaded
-from controlplane.core.bundles.shedding.score_plan import PlannedNode, ScoreMemory
 from controlplane.core.bundles.shedding.transfer import TransferMemory
-from controlplane.core.bundles.unloading import after_transfers, plan_transfers, plan_unloads
 from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
 
 NOW, MINUTE = 10_000_000, 60_000
@@ -30,7 +30,7 @@ def choice(bundle_id: str, node_id: str = "busy:1", destination: str | None = No
     return ShedChoice(node_id, bundle_id, ShedReason.OVERLOADED, 1.0, 1.0, (), destination)
 
 
-def context(rules: PlacementRules | None = None) -> ModularContext:
+def context(rules: PlacementPolicies | None = None) -> ModularContext:
     """A busy node with three bundles and two idle ones."""
     bundles = {each: bundle_history(1.0) for each in ("t/n/1", "t/n/2", "t/other/1")}
     view = view_of(
@@ -64,7 +64,7 @@ def test_a_bundle_stays_for_every_reason_of_the_checks() -> None:
     settings = replace(UNEVEN, excluded_namespaces=frozenset({"t/other"}))
     checks = UnloadChecks(ModularPlacement(LeastMessageRate(), settings))
     chosen = [choice("t/n/1"), choice("t/other/1")]
-    seen = context(PlacementRules(isolation))
+    seen = context(PlacementPolicies(isolation))
     found = plan_unloads(chosen, checks, seen, checks.rule.first_memory, [(0.0, 0.0)] * 2)
     assert [each.check.refusal for each in found.kept] == [
         UnloadRefusal.NO_OTHER_NODE,
@@ -89,7 +89,9 @@ def test_the_plan_of_a_shedder_names_the_destination() -> None:
     names = ("busy:1", "idle:1", "spare:1")
     view = view_of(*(loaded_node(name, 10, traffic(0), *bundles) for name in names), bundles=bundles)
     checks = UnloadChecks(ModularPlacement(rule, UNEVEN))
-    first = replace(checks.rule.first_memory, strategy=ScoreMemory(plan={"t/n/1": PlannedNode("spare:1", "t/n/1")}))
+    first = replace(
+        checks.rule.first_memory, strategy=AvgShedderMemory(plan={"t/n/1": PlannedNode("spare:1", "t/n/1")})
+    )
     chosen = [choice("t/n/1", destination="spare:1")]
     for draw in (0.0, 0.5, 0.9):
         found = plan_unloads(chosen, checks, modular_context(view, names), first, [(draw, draw)])

@@ -4,13 +4,14 @@ import pytest
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.stored_load import StoredLoad
-from controlplane.core.bundles.load.view import EXTENSIBLE_MANAGER, BundleHistory
-from controlplane.core.bundles.placement.context import ExtensibleContext, PlacementRules, RegisteredNode
+from controlplane.core.bundles.load.view import BundleHistory
+from controlplane.core.bundles.placement.context import ExtensibleContext, PlacementPolicies, RegisteredNode
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.extensible import ExtensiblePlacement, ExtensiblePlacementSettings
 from controlplane.core.bundles.placement.fixed_owner import fixed_owner
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.placement.least_resource_usage import LeastStoredUsage
+from controlplane.core.bundles.settings.managers import EXTENSIBLE_MANAGER
 
 BUNDLE = BundleToPlace("t/n/0x00000000_0xffffffff", BundleHistory(UNSEEN_BUNDLE))
 RULE = ExtensiblePlacement(LeastStoredUsage())
@@ -29,7 +30,9 @@ def test_filters_come_in_order_over_one_set_of_candidates() -> None:
         **registered("old:1", version="0.9.0"),
     }
     loads = {"full:1": StoredLoad(0.1, 50_000), "free:1": StoredLoad(0.9, 49_999)}
-    rules = PlacementRules(IsolationPolicies((IsolationPolicy("p", ("x",), ("reserved",)),)), {"t/n": "g", "t/m": "G"})
+    rules = PlacementPolicies(
+        IsolationPolicies((IsolationPolicy("p", ("x",), ("reserved",)),)), {"t/n": "g", "t/m": "G"}
+    )
     seen = ExtensibleContext(nodes, loads, {"t/m/1": "group:1"}, rules)
     rule = ExtensiblePlacement(LeastStoredUsage(), ExtensiblePlacementSettings(prefers_later_versions=True))
     found = rule.place(BUNDLE, seen, None, 0.0)
@@ -46,7 +49,7 @@ def test_filters_come_in_order_over_one_set_of_candidates() -> None:
 def test_failing_filter_is_passed_over_and_the_others_still_count() -> None:
     """Unlike the modular selection, which brings every node back."""
     nodes = {**registered("a:1", version="bad"), **registered("b:1", "c:1"), **registered("d:1", manager="other")}
-    rules = PlacementRules(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("a", "d")),)))
+    rules = PlacementPolicies(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("a", "d")),)))
     rule = ExtensiblePlacement(LeastStoredUsage(), ExtensiblePlacementSettings(prefers_later_versions=True))
     found = rule.place(BUNDLE, ExtensibleContext(nodes, rules=rules), None, 0.9)
     assert [step.filter_name for step in found.steps if step.failure] == ["version"]

@@ -11,7 +11,7 @@ from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter
 from controlplane.core.bundles.placement.context import (
     ExtensibleContext,
     ModularContext,
-    PlacementRules,
+    PlacementPolicies,
     RegisteredNode,
     modular_context,
 )
@@ -135,7 +135,7 @@ def test_even_distribution_keeps_the_least_of_this_namespace() -> None:
 
 def test_managers_count_groups_differently() -> None:
     """A namespace with two bundles counts once for the modular manager and twice for the extensible one."""
-    rules = PlacementRules(groups={"t/n": "g", "t/m": "G", "t/k": "g"})
+    rules = PlacementPolicies(groups={"t/n": "g", "t/m": "G", "t/k": "g"})
     modular = ModularContext(
         LoadView({}), (), served_bundles({"a": ["t/m/1", "t/m/2"], "b": ["t/m/3", "t/k/1"]}), rules
     )
@@ -147,7 +147,7 @@ def test_managers_count_groups_differently() -> None:
 
 def test_domains_are_compared_before_nodes_and_only_if_asked() -> None:
     """The idle node of a busy domain loses against the node of an idle domain; nodes without a domain share one."""
-    rules = PlacementRules(groups={"t/n": "g", "t/m": "g", "t/k": "g"}, domains={"a": "east", "b": "east"})
+    rules = PlacementPolicies(groups={"t/n": "g", "t/m": "g", "t/k": "g"}, domains={"a": "east", "b": "east"})
     context = ModularContext(LoadView({}), (), served_bundles({"a": ["t/m/1", "t/k/1"], "c": ["t/m/2"]}), rules)
     assert AntiAffinityFilter().keep(BUNDLE, ("a", "b", "c"), context).kept == ("b",)
     found = AntiAffinityFilter(uses_domains=True).keep(BUNDLE, ("a", "b", "c"), context)

@@ -6,7 +6,7 @@ import pytest
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.view import BundleHistory
-from controlplane.core.bundles.placement.context import ExtensibleContext, PlacementRules, RegisteredNode
+from controlplane.core.bundles.placement.context import ExtensibleContext, PlacementPolicies, RegisteredNode
 from controlplane.core.bundles.placement.contract import BundleToPlace, Dropped
 from controlplane.core.bundles.placement.isolation import (
     IsolationFilter,
@@ -26,7 +26,7 @@ NAMESPACES = ("a/1", "a/2", "b/1", "c/1")
 def context(policies: Sequence[IsolationPolicy], *names: str) -> ExtensibleContext:
     """Registered nodes of these names under these policies."""
     registered = dict.fromkeys(names, RegisteredNode("1.0.0", "m"))
-    return ExtensibleContext(registered, rules=PlacementRules(IsolationPolicies(tuple(policies))))
+    return ExtensibleContext(registered, rules=PlacementPolicies(IsolationPolicies(tuple(policies))))
 
 
 def policy(**changes: object) -> IsolationPolicy:
@@ -56,7 +56,7 @@ def test_nothing_replaces_the_nodes_of_a_policy() -> None:
 def test_kind_of_topics_counts_only_without_a_policy() -> None:
     """A primary node serves its namespaces although it refuses their kind of topics; a shared one does not."""
     refusing = RegisteredNode("1.0.0", "m", takes_persistent_topics=False)
-    isolated = ExtensibleContext({"p:1": refusing}, rules=PlacementRules(IsolationPolicies((policy(),))))
+    isolated = ExtensibleContext({"p:1": refusing}, rules=PlacementPolicies(IsolationPolicies((policy(),))))
     assert IsolationFilter().keep(BUNDLE, ("p:1",), isolated).kept == ("p:1",)
     free = ExtensibleContext({"p:1": refusing})
     assert IsolationFilter().keep(BUNDLE, ("p:1",), free).kept == ()

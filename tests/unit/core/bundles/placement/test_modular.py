@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, BrokerAverages, MessageLoad
+from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, NodeAverages
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.placement.affinity import Affinities
-from controlplane.core.bundles.placement.context import ModularContext, PlacementRules, modular_context
+from controlplane.core.bundles.placement.context import ModularContext, PlacementPolicies, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace, Filtering, MissingLoadError
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.placement.least_message_rate import LeastMessageRate
@@ -37,10 +37,10 @@ def node(rate: float = 0.0, cpu_percent: float = 10.0, bundles: Sequence[str] = 
     stats = {each: BundleLoad(each, 0.0, 0.0, 0.0, 0.0, 1, 0, 0, 0) for each in bundles}
     load = NodeLoad("n", cpu=ResourceUsage(cpu_percent, 100), bundles=tuple(bundles), stats=stats)
     load = replace(load, **changes)  # type: ignore[arg-type]
-    return NodeView(load, BrokerAverages(NO_LOAD, MessageLoad(0.0, 0.0, rate, 0.0)))
+    return NodeView(load, NodeAverages(NO_LOAD, MessageLoad(0.0, 0.0, rate, 0.0)))
 
 
-def context(rules: PlacementRules | None = None, /, **nodes: NodeView) -> ModularContext:
+def context(rules: PlacementPolicies | None = None, /, **nodes: NodeView) -> ModularContext:
     """Registered nodes with a port each: ``a`` is ``a:1``."""
     named = {f"{name}:1": each for name, each in nodes.items()}
     return modular_context(LoadView(named), tuple(named), rules)
@@ -151,7 +151,7 @@ def test_turn_at_a_node_without_a_report_fails_unless_loads_are_checked() -> Non
     seen = replace(context(a=node()), available=("x:1",))
     settings = replace(UNEVEN, excluded_namespaces=("t/n",))
     isolated = IsolationPolicies((IsolationPolicy("p", ("t/n",), ("x",)),))
-    seen = replace(seen, rules=PlacementRules(isolated))
+    seen = replace(seen, rules=PlacementPolicies(isolated))
     with pytest.raises(MissingLoadError):
         placed(replace(settings, checks_loads=False), seen)
     assert placed(settings, seen) == "x:1"
@@ -159,7 +159,7 @@ def test_turn_at_a_node_without_a_report_fails_unless_loads_are_checked() -> Non
 
 def test_nobody_is_chosen_if_policies_allow_nobody() -> None:
     """Neither the pipeline nor an overload brings back a node that the isolation policies forbid."""
-    rules = PlacementRules(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("p.*",)),)))
+    rules = PlacementPolicies(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("p.*",)),)))
     seen = context(rules, a=node())
     assert placed(ModularPlacementSettings(), seen) is None
     assert placed(ModularPlacementSettings(), seen, "t/other/1") == "a:1"
@@ -230,7 +230,7 @@ def test_bundle_of_an_excluded_namespace_stays() -> None:
 
 def test_bundle_stays_if_policies_allow_no_other_node() -> None:
     """Pulsar 2 does not ask them, and names no destination."""
-    rules = PlacementRules(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("a",)),)))
+    rules = PlacementPolicies(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("a",)),)))
     seen = context(rules, a=node(9), b=node(5))
     assert checked(seen) == (UnloadRefusal.NO_OTHER_NODE, None)
     assert checked(seen, checks=ShedCheckSettings(asks_policies=False)) == (UnloadRefusal.SAME_NODE, None)
@@ -240,7 +240,7 @@ def test_bundle_stays_if_policies_allow_no_other_node() -> None:
 
 def test_bundle_stays_if_no_node_may_take_it() -> None:
     """The policies allow nobody, and are not asked before."""
-    rules = PlacementRules(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("z",)),)))
+    rules = PlacementPolicies(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("z",)),)))
     checks = ShedCheckSettings(asks_policies=False)
     assert checked(context(rules, a=node(9)), checks=checks) == (UnloadRefusal.NO_DESTINATION, None)
 
@@ -248,11 +248,11 @@ def test_bundle_stays_if_no_node_may_take_it() -> None:
 def test_bundle_stays_if_its_group_is_spread_as_well_as_can_be() -> None:
     """Pulsar 2 asks this too. Only nodes that the policies allow are compared."""
     groups = {"t/n": "g", "t/m": "g"}
-    seen = context(PlacementRules(groups=groups), a=node(9, bundles=["t/n/1"]), b=node(5, bundles=["t/m/1"]))
+    seen = context(PlacementPolicies(groups=groups), a=node(9, bundles=["t/n/1"]), b=node(5, bundles=["t/m/1"]))
     assert checked(seen) == (UnloadRefusal.ANTI_AFFINITY, None)
     pulsar_2 = ShedCheckSettings(asks_policies=False, names_destination=False)
     assert checked(seen, checks=pulsar_2) == (UnloadRefusal.ANTI_AFFINITY, None)
     reserved = IsolationPolicies((IsolationPolicy("p", ("t/other",), ("c",)),))
     busy = {"a": node(9, bundles=["t/n/1"]), "b": node(5, bundles=["t/m/1"]), "c": node(1)}
-    assert checked(context(PlacementRules(groups=groups), **busy)) == (None, "c:1")
-    assert checked(context(PlacementRules(reserved, groups), **busy)) == (UnloadRefusal.ANTI_AFFINITY, None)
+    assert checked(context(PlacementPolicies(groups=groups), **busy)) == (None, "c:1")
+    assert checked(context(PlacementPolicies(reserved, groups), **busy)) == (UnloadRefusal.ANTI_AFFINITY, None)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, BrokerAverages, MessageLoad, TimeAverage
+from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, NodeAverages, TimeAverage
 from controlplane.core.bundles.load.resource_usage import measured_usage
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
@@ -32,7 +32,7 @@ BUSY = MessageLoad(0.0, 0.0, 1.0, 1.0)
 def node(cpu_percent: float = 10.0, rate: float = 0.0) -> NodeView:
     """A node with one bundle."""
     load = NodeLoad("n", cpu=ResourceUsage(cpu_percent, 100), traffic=BUSY, bundles=("b",))
-    return NodeView(load, BrokerAverages(NO_LOAD, MessageLoad(0.0, 0.0, rate, 0.0)))
+    return NodeView(load, NodeAverages(NO_LOAD, MessageLoad(0.0, 0.0, rate, 0.0)))
 
 
 def least(strategy: LeastMessageRate, **nodes: NodeView) -> Selection[None]:
@@ -95,7 +95,9 @@ def test_pulsar_2_knows_no_weights() -> None:
     """Heap memory counts there, so a full heap makes a node overloaded; the result has 32 bits."""
     full = replace(node(), load=replace(node().load, memory=ResourceUsage(99, 100)))
     assert least(LeastMessageRate(), a=full, b=node(rate=1)).best == ("a",)
-    assert least(LeastMessageRate(LeastMessageRateSettings(unweighted=True)), a=full, b=node(rate=1)).best == ("b",)
+    assert least(
+        LeastMessageRate(LeastMessageRateSettings(compares_unweighted_usage=True)), a=full, b=node(rate=1)
+    ).best == ("b",)
     usage = measured_usage(full.load, OWN.weights, unweighted=True)
     assert usage != 0.99
     assert usage == pytest.approx(0.99, abs=1e-7)

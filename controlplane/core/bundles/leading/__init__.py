@@ -1,0 +1,1 @@
+"""What the leader of a load manager does by the clock, and with what its shedder chose."""
