@@ -116,16 +116,16 @@ def _sheddings(view: LoadView) -> Iterator[Round]:
 
 
 def _placements(view: LoadView) -> Iterator[Round]:
-    rules = rules_of(view.nodes)
+    rules, loads = rules_of(view.nodes), LeaderLoads(view.nodes, view.bundles)
     unseen = BundleHistory(UNSEEN_BUNDLE)
     wanted = [BundleToPlace(f"t/n{index % NAMESPACES}/new{index}", unseen) for index in range(SELECTIONS)]
 
     def modular(strategy: PlacementStrategy[LoadView, Any]) -> Callable[[], int]:
         def run() -> int:
             rule = ModularPlacement(strategy, ModularPlacementSettings(uses_domains=True, prefers_later_versions=True))
-            context, memory, found = modular_context(view, tuple(view.nodes), rules), rule.first_memory, 0
+            context, memory, found = modular_context(loads, tuple(loads.nodes), rules), rule.first_memory, 0
             for bundle in wanted:
-                assigned = assign(rule, bundle, context, {}, memory, (0.0, 0.0))
+                assigned = assign(rule, bundle, context, memory, (0.0, 0.0))
                 context, memory = assigned.context, assigned.memory
                 found += assigned.node_id is not None
             return found
@@ -145,7 +145,7 @@ def _placements(view: LoadView) -> Iterator[Round]:
         )
         return sum(rule.place(each, context, None, 0.0).node_id is not None for each in wanted)
 
-    yield "index of served bundles", lambda: len(modular_context(view, tuple(view.nodes), rules).served.ranges)
+    yield "index of served bundles", lambda: len(modular_context(loads, tuple(loads.nodes), rules).served.ranges)
     yield f"assign {SELECTIONS}, least rate", modular(LeastMessageRate())
     yield f"assign {SELECTIONS}, least usage", modular(LeastResourceUsage())
     yield f"assign {SELECTIONS}, round robin", modular(RoundRobin())

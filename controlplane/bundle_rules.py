@@ -17,6 +17,7 @@ from controlplane.core.bundles.load.averages import (
     NodeAverages,
     TimeAverage,
 )
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
@@ -70,6 +71,7 @@ __all__ = [
     "ExtensibleContext",
     "Filtering",
     "HashRange",
+    "LeaderLoads",
     "LoadView",
     "Manager",
     "MessageLoad",

@@ -224,6 +224,14 @@ MUTANTS: Final = (
         _FOLD_TESTS,
     ),
     Mutant(
+        "a bundle that is assigned to another node stays preallocated to the former one",
+        _FOLD,
+        "if bundle_id in held:",
+        "if False:",
+        (),
+        ("unit/core/bundles/placement/test_modular.py",),
+    ),
+    Mutant(
         "bundles that nobody reports stay known",
         _FOLD,
         "else tuple(each for each in bundles if each not in reported)",

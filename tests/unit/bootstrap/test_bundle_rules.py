@@ -7,6 +7,7 @@ import pytest
 
 from controlplane.bootstrap.bundle_rules import load_bundle_rules
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.view import BundleHistory
 from controlplane.core.bundles.placement.context import modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace
@@ -113,7 +114,12 @@ def test_a_users_filter_comes_last_in_the_selection(tmp_path: Path) -> None:
     view = view_of(*(loaded_node(f"n{each}", 1, traffic(0)) for each in (2, 3, 4)), bundles={})
     selection: Any = chosen_rules(compose(CONTROLPLANE, knobs, registry)).selection
     bundle = BundleToPlace("t/n/0", BundleHistory(UNSEEN_BUNDLE))
-    placed = selection.place(bundle, modular_context(view, tuple(view.nodes)), selection.first_memory, (0.0, 0.0))
+    placed = selection.place(
+        bundle,
+        modular_context(LeaderLoads(view.nodes, view.bundles), tuple(view.nodes)),
+        selection.first_memory,
+        (0.0, 0.0),
+    )
     assert (placed.node_id, placed.steps[-1].filter_name) == ("n3", "odd-names")
     extensible = chosen_rules(compose(PULSAR_4_2_EXTENSIBLE, knobs, registry)).selection
     assert isinstance(extensible, ExtensiblePlacement)

@@ -21,6 +21,7 @@ from controlplane.core.bundles.load.load_order import NearTies, by_history
 from controlplane.core.bundles.load.plausible import Implausible, implausible_load
 from controlplane.core.bundles.load.top_bundles import partition_sort
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
+from controlplane.core.values.ordered_map import OrderedMap
 
 
 class PreallocationEnd(Enum):
@@ -92,7 +93,7 @@ class LeaderLoads:
         nodes: the nodes that have reported, by name, in the order in which they appeared.
         bundles: the known bundles.
         node_of_preallocated: the node to which a bundle was assigned lately, so that a second request for the same
-            bundle gets the same answer (Pulsar's preallocatedBundleToBroker).
+            bundle gets the same answer (Pulsar's preallocatedBundleToBroker). Each ends with a fold.
     """
 
     nodes: Mapping[str, NodeView] = field(default_factory=dict)
@@ -104,12 +105,21 @@ class LeaderLoads:
         return LoadView(self.nodes, self.bundles, recently_unloaded)
 
     def preallocated(self, bundle_id: str, node_id: str, history: BundleHistory) -> "LeaderLoads":
-        """The same after a bundle was assigned to a node. A node that has not reported is only in the map."""
-        nodes = self.nodes
+        """The same after a bundle was assigned to a node. A node that has not reported is only in the map.
+
+        The cost does not grow with what is known. A bundle that was assigned to another node before leaves that one.
+        """
+        nodes, to_nodes = OrderedMap.of(self.nodes), OrderedMap.of(self.node_of_preallocated)
+        former = to_nodes.get(bundle_id)
+        if former is not None and former != node_id and former in nodes:
+            held = OrderedMap.of(nodes[former].preallocated)
+            if bundle_id in held:
+                nodes = nodes.put([(former, replace(nodes[former], preallocated=held.drop([bundle_id])))])
         if node_id in nodes:
             node = nodes[node_id]
-            nodes = {**nodes, node_id: replace(node, preallocated={**node.preallocated, bundle_id: history})}
-        return replace(self, nodes=nodes, node_of_preallocated={**self.node_of_preallocated, bundle_id: node_id})
+            preallocated = OrderedMap.of(node.preallocated).put([(bundle_id, history)])
+            nodes = nodes.put([(node_id, replace(node, preallocated=preallocated))])
+        return replace(self, nodes=nodes, node_of_preallocated=to_nodes.put([(bundle_id, node_id)]))
 
 
 class Folded(NamedTuple):

@@ -225,7 +225,7 @@ class ModularPlacement(Generic[M]):
     def _overload(self, node_id: str | None, context: ModularContext) -> float | None:
         if node_id is None:
             return None
-        node = context.view.nodes.get(node_id)
+        node = context.loads.nodes.get(node_id)
         if node is None:
             if self.settings.checks_loads:
                 return None
@@ -254,7 +254,8 @@ class Assignment(Generic[M]):
         source: why this node.
         placement: the selection, if there was one.
         memory: the memory after the request.
-        context: the knowledge after the request; a node that was chosen now has the bundle preallocated.
+        context: the knowledge after the request; a node that was chosen now has the bundle preallocated. Its loads are
+            those with which the next fold begins.
     """
 
     node_id: str | None
@@ -263,17 +264,11 @@ class Assignment(Generic[M]):
     memory: PlacementMemory[M]
     context: ModularContext
 
-    @property
-    def preallocated_to(self) -> str | None:
-        """The node to which the bundle is preallocated from now on; None if nothing is to be remembered."""
-        return self.node_id if self.source is Source.PLACED else None
-
 
 def assign(
     rule: ModularPlacement[M],
     bundle: BundleToPlace,
     context: ModularContext,
-    preallocated: Mapping[str, str],
     memory: PlacementMemory[M],
     draws: tuple[float, float],
 ) -> Assignment[M]:
@@ -283,8 +278,6 @@ def assign(
         rule: the selection.
         bundle: the bundle.
         context: the leader's knowledge.
-        preallocated: the bundles that nodes were chosen for and that no fold of reports has cleared; the caller adds
-            the bundle if the answer has a :attr:`Assignment.preallocated_to`.
         memory: the memory after the previous request.
         draws: as in :meth:`ModularPlacement.place`.
     """
@@ -292,7 +285,7 @@ def assign(
     if named is not None:
         memory = replace(memory, affinities=memory.affinities.without(bundle.bundle_id))
         return Assignment(named, Source.AFFINITY, None, memory, context)
-    former = preallocated.get(bundle.bundle_id)
+    former = context.loads.node_of_preallocated.get(bundle.bundle_id)
     if former is not None and (rule.settings.follows_preallocation_to_missing_node or former in context.available):
         return Assignment(former, Source.PREALLOCATED, None, memory, context)
     placement = rule.place(bundle, context, memory, draws)

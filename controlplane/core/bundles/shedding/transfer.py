@@ -16,6 +16,7 @@ from controlplane.core.bundles.shedding.transfer_spread import (
     underload,
 )
 from controlplane.core.bundles.shedding.transfer_view import TransferView
+from controlplane.core.values.ordered_map import OrderedMap
 from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "TransferShedder"
@@ -97,7 +98,7 @@ class TransferMemory:
 
     def with_unloaded(self, node_id: str, at_ms: int) -> "TransferMemory":
         """The memory after a bundle was unloaded from a node."""
-        return TransferMemory(self.condition_hits, {**self.unloaded_at_ms, node_id: at_ms})
+        return TransferMemory(self.condition_hits, OrderedMap.of(self.unloaded_at_ms).put([(node_id, at_ms)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from controlplane.core.bundles.leading.unloading import after_transfers, plan_transfers, plan_unloads
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
 from controlplane.core.bundles.ownership_channel.states import OwnershipState
 from controlplane.core.bundles.ownership_channel.table import OwnershipTable, Written
@@ -39,7 +40,7 @@ def context(rules: PlacementPolicies | None = None) -> ModularContext:
         loaded_node("spare:1", 10, traffic(0)),
         bundles=bundles,
     )
-    return modular_context(view, tuple(view.nodes), rules)
+    return modular_context(LeaderLoads(view.nodes, view.bundles), tuple(view.nodes), rules)
 
 
 def test_each_chosen_bundle_is_checked_and_gets_a_destination() -> None:
@@ -94,7 +95,9 @@ def test_the_plan_of_a_shedder_names_the_destination() -> None:
     )
     chosen = [choice("t/n/1", destination="spare:1")]
     for draw in (0.0, 0.5, 0.9):
-        found = plan_unloads(chosen, checks, modular_context(view, names), first, [(draw, draw)])
+        found = plan_unloads(
+            chosen, checks, modular_context(LeaderLoads(view.nodes, view.bundles), names), first, [(draw, draw)]
+        )
         assert [each.check.destination for each in found.unloads] == ["spare:1"]
 
 
