@@ -69,6 +69,22 @@ MUTANTS: Final = (
         ("transfer_shed",),
     ),
     Mutant(
+        "transfer: a bundle that two nodes name moves twice",
+        _EXCHANGE,
+        "self.view.top_bundles[self.busy], self.chosen)",
+        "self.view.top_bundles[self.busy])",
+        (),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: a bundle that moves comes back in the same swap",
+        _EXCHANGE,
+        "self.chosen, of_both))",
+        "self.chosen))",
+        (),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
         "transfer: a bundle that reaches the target exactly needs a swap",
         _EXCHANGE,
         "bundle.bytes_per_s > target:",

@@ -8,7 +8,7 @@ from typing import Final
 from controlplane.core.bundles.load.ieee import divide
 from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
-from controlplane.core.bundles.shedding.transfer_pair import NodePair, PairOffload, PairRules
+from controlplane.core.bundles.shedding.transfer_pair import NodePair, PairOffload, PairRules, distinct
 from controlplane.core.bundles.shedding.transfer_spread import (
     Spread,
     measure,
@@ -150,7 +150,7 @@ class TransferShedder:
         cycle.run()
         figures[DEVIATION_AFTER] = cycle.spread.deviation
         if cycle.choices:
-            return Shedding(tuple(cycle.choices), TransferMemory(0, unloaded), tuple(cycle.skips), figures)
+            return Shedding(tuple(cycle.choices.values()), TransferMemory(0, unloaded), tuple(cycle.skips), figures)
         return Shedding((), TransferMemory(hits, unloaded), (*cycle.skips, Skip(cycle.main_skip())), figures)
 
 
@@ -161,7 +161,7 @@ class _Cycle:
         self, settings: TransferSettings, view: TransferView, by_load: tuple[str, ...], spread: Spread
     ) -> None:
         self.spread = spread
-        self.choices: dict[ShedChoice, None] = {}
+        self.choices: dict[str, ShedChoice] = {}
         self.skips: list[Skip] = []
         self._settings = settings
         self._view = view
@@ -189,12 +189,12 @@ class _Cycle:
                 return
             busy, idle = self._by_load[self._most], self._by_load[self._least]
             self._most -= 1
-            reported = len(self._view.top_bundles.get(busy, ()))
+            reported = len(distinct(self._view.top_bundles.get(busy, ())))
             if reported <= 1:
                 reason = SkipReason.SOLE_BUNDLE if reported else SkipReason.NO_LOAD
                 self.skips.append(Skip(reason, busy, evidence=why[1:]))
                 continue
-            offload = NodePair(self._view, self._settings.pair_rules, busy, idle).offload()
+            offload = NodePair(self._view, self._settings.pair_rules, busy, idle, self.choices.keys()).offload()
             self._choose(offload, *why)
             if offload.marked > 0:
                 self._account(offload, busy, idle)
@@ -219,7 +219,7 @@ class _Cycle:
                 (evidence, Evidence("target_bytes_per_s", offload.marked - offload.gained, offload.target)),
                 move.destination if self._settings.transfers else None,
             )
-            self.choices[choice] = None
+            self.choices[choice.bundle_id] = choice
 
     def _account(self, offload: PairOffload, busy: str, idle: str) -> None:
         most, least = self._view.loads[busy], self._view.loads[idle]
