@@ -5,6 +5,7 @@ class Mine:
     first_memory = None
     def shed(self, view, memory): return Shedding(choices, memory)
     def retain(self, memory, active): return memory
+    def after_unload(self, memory, choice, outcome, now_ms): return memory
 
 BUNDLE_RULES = (BundleRule(RuleKind.SHEDDER, Mine),)
 """
@@ -53,6 +54,7 @@ from controlplane.core.bundles.shedding.contract import (
     ShedReason,
     Skip,
     SkipReason,
+    UnloadOutcome,
 )
 from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, TransferView
 from controlplane.core.bundles.splitting.contract import SplitAlgorithm, SplitPositions, SplitRequest
@@ -102,6 +104,7 @@ __all__ = [
     "StoredLoad",
     "TimeAverage",
     "TransferView",
+    "UnloadOutcome",
     "chosen_rules",
     "compose",
     "knob",

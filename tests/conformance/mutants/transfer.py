@@ -48,6 +48,14 @@ MUTANTS: Final = (
         ("transfer_shed",),
     ),
     Mutant(
+        "transfer: a node cools down after an unload that failed",
+        _TRANSFER,
+        "if outcome is UnloadOutcome.UNLOADED else memory",
+        "if outcome else memory",
+        (),
+        ("unit/core/bundles/test_unloading.py",),
+    ),
+    Mutant(
         "transfer: the least loaded node takes from every other",
         _TRANSFER,
         "self._least += 1",

@@ -45,6 +45,9 @@ class Mine:
     def retain(self, memory, active):
         return memory
 
+    def after_unload(self, memory, choice, outcome, now_ms):
+        return memory
+
 class Odd:
     name = "odd-names"
     def keep(self, bundle, candidates, context):
@@ -169,6 +172,10 @@ REFUSED = {
         "Mine has no select(bundle, candidates, view, memory), which a placement has to have; Mine has no after_pick",
     ),
     "no memory": (text().replace("first_memory = None", ""), "Mine has no first_memory, which a shedder has to have"),
+    "nothing after an unload": (
+        text().replace("def after_unload", "def before_unload"),
+        "Mine has no after_unload(memory, choice, outcome, now_ms), which a shedder has to have",
+    ),
     "other arguments": (text().replace("shed(self, view, memory)", "shed(self, view)"), "has to take (view, memory)"),
     "no name": (text(name=""), "Mine.name is ''; a name has letters"),
     "a list as a name": (text(name="a,b"), "Mine.name is 'a,b'; a name has letters"),

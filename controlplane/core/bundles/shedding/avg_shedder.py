@@ -18,7 +18,15 @@ from controlplane.core.bundles.shedding.avg_shedder_plan import (
     planned_node,
     remember,
 )
-from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
+from controlplane.core.bundles.shedding.contract import (
+    Evidence,
+    ShedChoice,
+    Shedding,
+    ShedReason,
+    Skip,
+    SkipReason,
+    UnloadOutcome,
+)
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, message_rate, throughput
 from controlplane.errors import ConfigurationError
 
@@ -128,6 +136,13 @@ class AvgShedder:
         """The memory as it is: hits end with the difference, and a plan for a missing node is not followed."""
         del active
         return memory
+
+    def after_unload(
+        self, memory: AvgShedderMemory, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int
+    ) -> AvgShedderMemory:
+        """A plan by name ends with its attempt, whatever came of it; one by averages stays, as in 4.2.4."""
+        del outcome, now_ms
+        return memory if self.settings.plans_by_averages else memory.without_plan_for(choice.bundle_id)
 
     def scores(self, view: LoadView) -> dict[str, float]:
         """The score of each node, in the order of the view: its weighted usage in percent."""

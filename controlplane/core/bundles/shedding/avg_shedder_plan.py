@@ -4,11 +4,12 @@ A bundle that is shed has a planned node. The placement asks for it when the bun
 rule has to have both roles.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from controlplane.core.bundles.load.view import BundleHistory
+from controlplane.core.values.ordered_map import OrderedMap
 
 PlanKey: TypeAlias = str | BundleHistory
 """A bundle's id, or its averages and topics where bundles with equal ones share an entry."""
@@ -35,10 +36,10 @@ class AvgShedderMemory:
     low_hits: Mapping[str, int] = field(default_factory=dict)
     plan: Mapping[PlanKey, PlannedNode] = field(default_factory=dict)
 
-    def without_plans_for(self, bundle_ids: Iterable[str]) -> "AvgShedderMemory":
-        """The memory after an attempt to unload these bundles has ended, whatever came of it."""
-        ended = set(bundle_ids)
-        return replace(self, plan={key: each for key, each in self.plan.items() if each.bundle_id not in ended})
+    def without_plan_for(self, bundle_id: str) -> "AvgShedderMemory":
+        """The memory after an attempt to unload a bundle with a plan by its name has ended."""
+        plan = OrderedMap.of(self.plan)
+        return replace(self, plan=plan.drop([bundle_id])) if bundle_id in plan else self
 
 
 def remember(plan: dict[PlanKey, PlannedNode], bundle_id: str, key: PlanKey, node_id: str) -> None:

@@ -7,7 +7,15 @@ from typing import Final
 
 from controlplane.core.bundles.load.ieee import divide
 from controlplane.core.bundles.settings.knobs import knob
-from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
+from controlplane.core.bundles.shedding.contract import (
+    Evidence,
+    ShedChoice,
+    Shedding,
+    ShedReason,
+    Skip,
+    SkipReason,
+    UnloadOutcome,
+)
 from controlplane.core.bundles.shedding.transfer_pair import NodePair, PairOffload, PairRules, distinct
 from controlplane.core.bundles.shedding.transfer_spread import (
     Spread,
@@ -121,6 +129,12 @@ class TransferShedder:
         """The memory as it is: the cool-down of a node ends with its next load."""
         del active
         return memory
+
+    def after_unload(
+        self, memory: TransferMemory, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int
+    ) -> TransferMemory:
+        """A node that shed cools down: no cycle runs before it has reported a load without the bundle."""
+        return memory.with_unloaded(choice.node_id, now_ms) if outcome is UnloadOutcome.UNLOADED else memory
 
     def shed(self, view: TransferView, memory: TransferMemory) -> Shedding[TransferMemory]:
         """The result of one cycle.

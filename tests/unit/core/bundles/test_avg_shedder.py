@@ -13,7 +13,7 @@ from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.modular import picked
 from controlplane.core.bundles.shedding.avg_shedder import AvgShedder, AvgShedderSettings
 from controlplane.core.bundles.shedding.avg_shedder_plan import AvgShedderMemory, PlannedNode
-from controlplane.core.bundles.shedding.contract import ShedReason, SkipReason
+from controlplane.core.bundles.shedding.contract import ShedChoice, ShedReason, SkipReason, UnloadOutcome
 from controlplane.errors import ConfigurationError
 from tests.helpers.load_views import bundle_history, loaded_node, view_of
 
@@ -143,8 +143,12 @@ def test_a_plan_by_name_avoids_an_overloaded_node() -> None:
 def test_a_plan_by_name_ends_with_its_attempt() -> None:
     """Afterwards the bundle is placed like any other."""
     memory = AvgShedderMemory({"a": 1}, {"a": 2}, {"t/n/b": PlannedNode("idle", "t/n/b")})
-    assert memory.without_plans_for(["t/n/b"]) == AvgShedderMemory({"a": 1}, {"a": 2})
-    assert memory.without_plans_for(["t/n/c"]) == memory
+    choice = ShedChoice("busy", "t/n/b", ShedReason.UNEVEN_MESSAGE_RATE, 1.0, 1.0, (), "idle")
+    by_averages = AvgShedder(AvgShedderSettings(plans_by_averages=True))
+    for outcome in UnloadOutcome:
+        assert AvgShedder().after_unload(memory, choice, outcome, 0) == AvgShedderMemory({"a": 1}, {"a": 2})
+        assert AvgShedder().after_unload(memory, replace(choice, bundle_id="t/n/c"), outcome, 0) == memory
+        assert by_averages.after_unload(memory, choice, outcome, 0) == memory
 
 
 EQUAL = {"t/n/b": bundle_history(0, 1_500), "t/n/twin": bundle_history(0, 1_500)}
