@@ -103,6 +103,7 @@ BROKEN = {
     "it changed its view or its memory": Scripted(changes="memory"),
     "equal inputs, different answers": Scripted(changes="answer"),
     "retain changed the memory": Scripted(changes="retain"),
+    r"memory\['a'\] is a set; use numbers": Scripted(first_memory={"a": {1}}),  # type: ignore[dict-item]
     "after_unload changed the memory": Scripted(changes="end"),
     "equal ends of a choice, different memories": Scripted(changes="ends"),
 }
@@ -140,6 +141,8 @@ class Picks:
 def test_a_placement_that_breaks_a_promise_is_told_which() -> None:
     """A stranger, nobody, somebody twice."""
     check_placement(Picks(None))
+    with pytest.raises(AssertionError, match="Picks: memory is a list"):
+        check_placement(Picks(None, first_memory=[]), ONE_NODE)  # type: ignore[arg-type]  # what is to be found
     for best, promise in ((("x",), "not all candidates"), ((), "0 best of 1"), (("n0", "n0"), "twice among the best")):
         with pytest.raises(AssertionError, match=promise):
             check_placement(Picks(best), ONE_NODE)
