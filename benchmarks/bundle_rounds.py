@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.bundle_views import NAMESPACES, EveryNode, rules_of, transfer_view_of
+from benchmarks.bundle_views import NAMESPACES, rules_of, transfer_view_of
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, message_load
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, bundles_to_store, fold
 from controlplane.core.bundles.load.measured_node import Resources, measured
@@ -110,7 +110,7 @@ def _sheddings(view: LoadView) -> Iterator[Round]:
 
     for name, shedder in _MODULAR:
         yield name, shed(shedder, view)
-    transfers = replace(transfer_view_of(view), checks=EveryNode())
+    transfers = transfer_view_of(view)
     yield "transfer", shed(TransferShedder(_TRANSFER), transfers)
     yield "transfer, all pairs", shed(TransferShedder(replace(_TRANSFER, max_pairs=len(view.nodes))), transfers)
 

@@ -248,7 +248,7 @@ def transfer_views(draw: st.DrawFn) -> TransferView:
             ReportedBundle(f"t/n/{owner}-{place}", float(each))
             for place, (owner, each) in enumerate(zip(owners, bundles, strict=True))
         )
-    return TransferView(loads, frozenset(loads), top, 0)
+    return TransferView(loads, frozenset(loads), 0, None, top)
 
 
 transfer_settings = st.builds(

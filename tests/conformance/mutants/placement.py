@@ -234,6 +234,22 @@ MUTANTS: Final = (
         _MODULAR_TESTS,
     ),
     Mutant(
+        "transfer: a filter that fails allows every node",
+        "bundles/placement/transfer_checks.py",
+        "return None if any(step.failure is not None for step in steps) else",
+        "return",
+        (),
+        (f"{_TESTS}/test_transfer_checks.py",),
+    ),
+    Mutant(
+        "transfer: a group counts for nothing",
+        "bundles/placement/transfer_checks.py",
+        " or group_of(namespace, rules.groups) is not None",
+        "",
+        (),
+        (f"{_TESTS}/test_transfer_checks.py",),
+    ),
+    Mutant(
         "quirk E is gone: a named destination is kept by bundle",
         _NAMED,
         "return range_of(bundle_id) if self.keyed_by_range_only else bundle_id",

@@ -38,6 +38,7 @@ def view_of(nodes: Mapping[str, tuple[float, float, tuple[float, ...]]], namespa
             for name, (_, _, bundles) in nodes.items()
         },
         now_ms=NOW_MS,
+        checks=None,
     )
 
 
