@@ -250,6 +250,14 @@ MUTANTS: Final = (
         (f"{_TESTS}/test_transfer_checks.py",),
     ),
     Mutant(
+        "a random number of 1 is taken",
+        "values/draws.py",
+        "if not 0 <= draw < 1:",
+        "if not 0 <= draw <= 1:",
+        (),
+        ("unit/core/values/test_draws.py",),
+    ),
+    Mutant(
         "quirk E is gone: a named destination is kept by bundle",
         _NAMED,
         "return range_of(bundle_id) if self.keyed_by_range_only else bundle_id",
