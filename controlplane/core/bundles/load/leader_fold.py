@@ -174,8 +174,8 @@ def fold(
             implausible += _sample(bundles, load, settings, seeds)
         preallocated = before.preallocated if before is not None else {}
         kept = _kept(preallocated, load, bundles, owned_by_leader, settings.preallocation_end)
-        for bundle_id in preallocated:
-            if settings.preallocation_end is not PreallocationEnd.REPORTED:
+        if settings.preallocation_end is not PreallocationEnd.REPORTED:
+            for bundle_id in preallocated:
                 to_nodes.pop(bundle_id, None)
         averages = {each: bundles[each].averages for each in load.stats if each in bundles}
         nodes[node_id] = NodeView(load, node_averages(load.stats, averages), kept)

@@ -81,6 +81,7 @@ def test_dead_node_is_forgotten_with_its_preallocations() -> None:
     folded = fold(loads, reports(report("a", "x")), OURS)
     assert folded.dropped_nodes == ("b",)
     assert folded.loads.node_of_preallocated == {"other": "a"}
+    assert fold(loads, reports(report("a", "x")), PULSAR_4).loads.node_of_preallocated == {"z": "c"}
     assert tuple(folded.loads.nodes) == ("a",)
     assert folded.dropped_bundles == ("y",)
 
