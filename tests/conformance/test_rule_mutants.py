@@ -40,7 +40,7 @@ def test_a_sample_is_found_and_what_is_no_bug_is_not() -> None:
     unchanged = Mutant("none", changed.file, changed.right, changed.right, ("usage",), sample[2].tests)
     found = {catch.bug: catch.found_by for catch in hunt_all([*sample, unchanged], jobs=2)}
     assert found.pop("none") == ""
-    expected = (r"usage usage-\S+", r"hash \S+", r"unit/core/bundles/test_report_rule\.py::test_forced\w+")
+    expected = (r"usage usage-\S+", r"hash \S+", r"unit/core/bundles/load/test_report_rule\.py::test_forced\w+")
     for mutant, pattern in zip(sample, expected, strict=True):
         assert re.fullmatch(pattern, found[mutant.bug]), found
 

@@ -13,10 +13,10 @@ _FOLD: Final = "bundles/load/leader_fold.py"
 _ORDER: Final = "bundles/load/load_order.py"
 _TOP: Final = "bundles/load/top_bundles.py"
 
-_REPORT_TESTS: Final = ("unit/core/bundles/test_report_rule.py",)
-_FOLD_TESTS: Final = ("unit/core/bundles/test_leader_fold.py",)
-_ORDER_TESTS: Final = ("unit/core/bundles/test_load_order.py",)
-_OWN_TESTS: Final = ("unit/core/bundles/test_own_loads.py",)
+_REPORT_TESTS: Final = ("unit/core/bundles/load/test_report_rule.py",)
+_FOLD_TESTS: Final = ("unit/core/bundles/load/test_leader_fold.py",)
+_ORDER_TESTS: Final = ("unit/core/bundles/load/test_load_order.py",)
+_OWN_TESTS: Final = ("unit/core/bundles/load/test_measured_node.py",)
 
 MUTANTS: Final = (
     Mutant(

@@ -23,8 +23,8 @@ _FLOWS_TESTS: Final = ("unit/core/bundles/ownership_channel/test_flows.py",)
 _LOOKUP_TESTS: Final = ("unit/core/bundles/ownership_channel/test_lookup.py",)
 _LOST_NODES_TESTS: Final = ("unit/core/bundles/ownership_channel/test_lost_nodes.py",)
 _MONITOR_TESTS: Final = ("unit/core/bundles/ownership_channel/test_monitor.py",)
-_LEADER_TASKS_TESTS: Final = ("unit/core/bundles/test_leader_tasks.py",)
-_UNLOADING_TESTS: Final = ("unit/core/bundles/test_unloading.py",)
+_LEADER_TASKS_TESTS: Final = ("unit/core/bundles/leading/test_manager_tasks.py",)
+_UNLOADING_TESTS: Final = ("unit/core/bundles/leading/test_unloading.py",)
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(

@@ -11,10 +11,10 @@ _NAMES: Final = "bundles/names.py"
 _UNIFORM: Final = "bundles/shedding/uniform.py"
 _PAIRS: Final = "bundles/shedding/avg_shedder.py"
 _PLAN: Final = "bundles/shedding/avg_shedder_plan.py"
-_THRESHOLD_TESTS: Final = ("unit/core/bundles/test_threshold_shedders.py",)
-_UNIFORM_TESTS: Final = ("unit/core/bundles/test_uniform_shedder.py",)
-_AVG_TESTS: Final = ("unit/core/bundles/test_avg_shedder.py",)
-_EXCLUSION_TESTS: Final = ("unit/core/bundles/test_shedding_exclusions.py",)
+_THRESHOLD_TESTS: Final = ("unit/core/bundles/shedding/test_threshold.py",)
+_UNIFORM_TESTS: Final = ("unit/core/bundles/shedding/test_uniform.py",)
+_AVG_TESTS: Final = ("unit/core/bundles/shedding/test_avg_shedder.py",)
+_EXCLUSION_TESTS: Final = ("unit/core/bundles/shedding/test_exclusions.py",)
 _BY_BUNDLES: Final = ("threshold_shed", "overload_shed", "uniform_shed", "avg_shed")
 
 MUTANTS: Final = (

@@ -13,9 +13,9 @@ _OWNER: Final = "bundles/splitting/owner_task.py"
 _LOOKUP: Final = "bundles/splitting/named_algorithms.py"
 
 _RANGE_TESTS: Final = ("unit/core/bundles/test_ranges.py",)
-_EXECUTION_TESTS: Final = ("unit/core/bundles/test_split_execution.py",)
-_ALGORITHM_TESTS: Final = ("unit/core/bundles/test_split_algorithms.py",)
-_OWNER_TESTS: Final = ("unit/core/bundles/test_owner_splits.py",)
+_EXECUTION_TESTS: Final = ("unit/core/bundles/splitting/test_execution.py",)
+_ALGORITHM_TESTS: Final = ("unit/core/bundles/splitting/test_algorithms.py",)
+_OWNER_TESTS: Final = ("unit/core/bundles/splitting/test_owner_task.py",)
 
 MUTANTS: Final = (
     Mutant(

@@ -7,7 +7,7 @@ from tests.conformance.mutants.mutant import Mutant
 _TRANSFER: Final = "bundles/shedding/transfer.py"
 _EXCHANGE: Final = "bundles/shedding/transfer_pair.py"
 _SPREAD: Final = "bundles/shedding/transfer_spread.py"
-_TRANSFER_TESTS: Final = ("unit/core/bundles/test_transfer_shedder.py",)
+_TRANSFER_TESTS: Final = ("unit/core/bundles/shedding/test_transfer.py",)
 
 MUTANTS: Final = (
     Mutant(
