@@ -3,34 +3,32 @@
 import re
 import runpy
 from dataclasses import fields
-from pathlib import Path
 
 from controlplane.core.bundles.profiles.composition import REGISTRY, compose
 from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR
 from docs.reference.pulsar_settings import knob_uses, settings_of, unread_knobs
-from tests.conformance.__main__ import cases
 from tests.conformance.pulsar import loads
+from tests.conformance.recorded import recorded
 from tests.helpers.readme import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 DRAWN = runpy.run_path(str(REFERENCE / "generate_pulsar_knobs.py"))
 KNOBS = (REFERENCE / "pulsar-knobs.md").read_text(encoding="utf-8")
 PAGE = ROOT / "docs" / "how-to" / "come-from-pulsar.md"
-VECTORS = Path(__file__).parents[1] / "golden" / "pulsar" / "vectors.jsonl.gz"
 DEVIATIONS: dict[str, str] = {}
 """By knob, why its value under the profile of 4.2 is not the recorded one."""
 
 
-def recorded() -> dict[str, object]:
+def recorded_defaults() -> dict[str, object]:
     """The defaults of Pulsar 4.2's configuration."""
-    (case,) = (case for case in cases(VECTORS) if case["op"] == "defaults")
+    (case,) = recorded("pulsar")["defaults"]
     defaults: dict[str, object] = case["out"]
     return defaults
 
 
 def test_every_knob_has_its_row() -> None:
     """Those that Pulsar has, those that a profile accepts, and those that are refused."""
-    known = recorded().keys() | compose(PULSAR_4_2_MODULAR).knobs().keys()
+    known = recorded_defaults().keys() | compose(PULSAR_4_2_MODULAR).knobs().keys()
     _, tables = KNOBS.split("\n## Knobs\n")
     rows = set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
     assert known <= rows
@@ -41,7 +39,7 @@ def test_every_knob_has_its_row() -> None:
 def test_values_are_pulsars() -> None:
     """Under the profile of the version whose defaults were recorded."""
     declared = loads.defaults({})
-    differing = {name for name, value in recorded().items() if declared[name] != value}
+    differing = {name for name, value in recorded_defaults().items() if declared[name] != value}
     assert differing == DEVIATIONS.keys()
 
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from tests.conformance.mutants.mutant import ROOT, Mutant
+from tests.conformance.recorded import recorded
 
 _OPTIONS: Final = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-c", "pyproject.toml")
 
@@ -47,11 +48,12 @@ def hunt(mutant: Mutant) -> Catch:
 def _by_answers(mutant: Mutant) -> str:
     if not mutant.operations:
         return ""
-    from tests.conformance.__main__ import RUNNERS, cases, difference  # noqa: PLC0415 - it loads the rules
+    from tests.conformance.__main__ import RUNNERS, difference  # noqa: PLC0415 - it loads the rules
 
-    for case in cases(ROOT / "tests" / "golden" / mutant.system / "vectors.jsonl.gz"):
-        if case["op"] in mutant.operations and difference(RUNNERS[mutant.system], case) is not None:
-            return f"{case['op']} {case['id']}"
+    for operation in mutant.operations:
+        for case in recorded(mutant.system)[operation]:
+            if difference(RUNNERS[mutant.system], case) is not None:
+                return f"{operation} {case['id']}"
     return ""
 
 
