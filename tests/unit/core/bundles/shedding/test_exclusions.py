@@ -132,6 +132,15 @@ def test_a_bundle_with_impossible_averages_stays_where_it_is() -> None:
     assert isinstance(found[0], Implausible)
 
 
+def test_the_long_term_counts_as_well() -> None:
+    """A rule that sums it would be as wrong, and for longer."""
+    known = bundle_history(3)
+    history = replace(known, averages=replace(known.averages, long_term=bundle_history(-1).averages.long_term))
+    view, found = plausible(view_of(GOOD, bundles={"t/n/a": history}))
+    assert not view.bundles
+    assert [each.bundle_id for each in found] == ["t/n/a"]
+
+
 @pytest.mark.parametrize(
     ("node", "value", "limit"),
     [
