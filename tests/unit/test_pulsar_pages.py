@@ -2,11 +2,12 @@
 
 import re
 import runpy
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 
 from controlplane.core.bundles.profiles.composition import REGISTRY, compose
-from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR
-from docs.reference.pulsar_settings import knob_uses, settings_of, unread_knobs
+from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR, UNREAD_KNOBS
+from controlplane.core.bundles.settings.knobs import knobs_of
+from docs.reference.pulsar_settings import knob_uses, settings_of, use_of
 from tests.conformance.pulsar import loads
 from tests.conformance.recorded import recorded
 from tests.helpers.readme import ROOT
@@ -45,7 +46,7 @@ def test_values_are_pulsars() -> None:
 
 def test_reasons_are_given_for_the_knobs_that_need_one() -> None:
     """Somebody who sets a knob without an effect wants to know why it has none."""
-    assert unread_knobs() <= DRAWN["UNREAD"].keys() <= knob_uses().keys()
+    assert DRAWN["UNREAD"].keys() == UNREAD_KNOBS
     assert DRAWN["WITHOUT_EFFECT"].keys() == KNOBS_WITHOUT_EFFECT.keys()
 
 
@@ -72,6 +73,20 @@ def test_switches_of_the_how_to_page_are_there() -> None:
     assert [f"{kind}.{name}" for kind, name in named if name not in known[kind]] == []
 
 
-def test_no_reason_is_given_for_a_knob_that_is_read() -> None:
-    """It would be untrue, and the page would not show it."""
-    assert DRAWN["UNREAD"].keys() == unread_knobs()
+def test_a_knob_is_read_by_a_rule_or_listed_as_one_without_effect() -> None:
+    """Never both, and never neither: an operator who sets a knob that nothing reads is told so."""
+    read = {knob for knob, uses in knob_uses().items() if any(use.readers for use in uses)}
+    listed = [*KNOBS_WITHOUT_EFFECT, *UNREAD_KNOBS]
+    assert sorted([*read, *listed]) == sorted(knob_uses().keys() | KNOBS_WITHOUT_EFFECT.keys())
+
+
+def test_every_switch_is_read() -> None:
+    """A quirk that a profile switches on, and that no rule looks at, would be a promise that nothing keeps."""
+    switches = {
+        (part.settings, each.name)
+        for part in REGISTRY.parts
+        for each in fields(part.settings)
+        if each.name not in {name for _, name in knobs_of(part.settings)}
+        and not is_dataclass(getattr(part.settings(), each.name))
+    }
+    assert {(kind.__name__, name) for kind, name in switches if not use_of(kind, name).readers} == set()
