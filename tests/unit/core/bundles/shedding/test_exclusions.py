@@ -10,14 +10,11 @@ from controlplane.core.bundles.load.plausible import Implausible, plausible
 from controlplane.core.bundles.load.view import UNKNOWN_USAGE, BundleHistory, NodeView
 from controlplane.core.bundles.names import serves_health_checks
 from controlplane.core.bundles.reports import ResourceUsage
-from controlplane.core.bundles.shedding.contract import Skip, SkipReason
-from controlplane.core.bundles.shedding.overload import OverloadSettings, OverloadShedder
 from controlplane.core.bundles.shedding.sheddable import (
     SheddableBundles,
     TrafficBundle,
     throughput,
     until_target,
-    without_namespaces,
 )
 from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
 
@@ -70,18 +67,6 @@ def test_nothing_is_taken_beyond_a_target_that_is_reached_exactly() -> None:
     """The first bundle always, the next ones while less than the target is chosen."""
     bundles = [TrafficBundle(str(amount), bundle_history(amount), amount) for amount in (30.0, 20.0, 10.0)]
     assert [len(until_target(bundles, target)) for target in (0.0, 30.0, 30.1, 50.0, 50.1, 99.0)] == [1, 1, 2, 2, 3, 3]
-
-
-def test_excluded_namespaces_lose_their_choices_only() -> None:
-    """The excluded bundle counts towards the target, and no other one takes its place."""
-    bundles = {"t/out/a": bundle_history(50), "t/in/b": bundle_history(50), "t/in/c": bundle_history(50)}
-    view = view_of(loaded_node("n1", 95, traffic(150), *bundles), bundles=bundles)
-    shedding = OverloadShedder(OverloadSettings(threshold_percent=40)).shed(view, None)
-    assert shedding.bundles_by_node() == {"n1": ["t/out/a", "t/in/b"]}
-    kept = without_namespaces(shedding, frozenset({"t/out"}))
-    assert kept.bundles_by_node() == {"n1": ["t/in/b"]}
-    assert kept.skips == (Skip(SkipReason.EXCLUDED_NAMESPACE, "n1", "t/out/a"),)
-    assert without_namespaces(shedding, frozenset()).choices == shedding.choices
 
 
 GOOD = loaded_node("good", 50, traffic(10), "t/n/a", "t/n/b")

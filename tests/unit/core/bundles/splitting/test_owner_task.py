@@ -135,7 +135,7 @@ def test_full_namespace_waits() -> None:
     found = search(view)
     assert split_ids(found) == [FIRST]
     ((bundle_id, waiting, reason),) = found.waiting
-    assert (bundle_id, waiting, waiting.is_failure) == (SECOND, Waiting.TOO_MANY_BUNDLES, False)
+    assert (bundle_id, waiting) == (SECOND, Waiting.TOO_MANY_BUNDLES)
     assert "128 of at most 128" in reason
     assert found.hits == {SECOND: 1}
 
@@ -144,7 +144,6 @@ def test_namespace_without_a_count_fails() -> None:
     """Its cap cannot be checked."""
     found = search(replace(owner(sample(FIRST)), bundle_counts={}))
     assert [each.waiting for each in found.waiting] == [Waiting.UNKNOWN_COUNT]
-    assert found.waiting[0].waiting.is_failure
 
 
 @pytest.mark.parametrize(
@@ -208,7 +207,6 @@ def test_exactly_one_position_inside_is_needed(algorithm: SplitAlgorithm) -> Non
     found = search(owner(sample(FIRST)), {FIRST: 3}, DEFAULTS, algorithm)
     assert found.splits == ()
     assert [each.waiting for each in found.waiting] == [Waiting.NO_USABLE_POSITION]
-    assert found.waiting[0].waiting.is_failure
     assert found.waiting[0].reason.startswith(algorithm.name)
     assert found.hits == {FIRST: 4}
 
