@@ -53,6 +53,13 @@ FRESH ?= $$(($(SEEDS) / 2))
 simulate: ## Run clusters in virtual time with faults, on every core: SEEDS=2000, half of them (or FRESH=N) never seen before
 	@$(PREPARE) -- python -m tests.simulation --seeds 0-$$(($(SEEDS) - $(FRESH) - 1)) --fresh $(FRESH) $(ARGS)
 
+.PHONY: mutants
+mutants: ## Put bugs into the rules and into the running code, and see that each is found (ARGS="--like words" chooses)
+	@$(PREPARE)
+	@.venv/bin/python -m tests.conformance.mutants $(ARGS); rules=$$?; \
+	.venv/bin/python -m tests.simulation.mutants $(ARGS); running=$$?; \
+	case "$$rules $$running" in "0 0" | "0 2" | "2 0") ;; *) exit 1;; esac
+
 .PHONY: lint
 lint: ## Check style, formatting, types and the import contracts; all of them, even when one fails
 	@$(PREPARE)

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from controlplane.core.bundles.profiles.composition import Composition, compose
 from controlplane.core.bundles.profiles.registry import Registry, Rule, RuleKind
-from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES
+from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, UNREAD_KNOBS
 from controlplane.core.bundles.settings.knobs import knobs_of, values_of_knobs
 from controlplane.core.bundles.settings.manager_settings import NamespaceSettings
 from controlplane.core.values.canonical import CanonicalValue
@@ -47,7 +47,7 @@ def profile_record(composition: Composition, registry: Registry, given: Iterable
     idle, overridden = _idle_knobs(composition, registry), frozenset(given)
     notes = {
         ASSUMED: frozenset(profile.assumed) - overridden,
-        NO_EFFECT: KNOBS_WITHOUT_EFFECT.keys(),
+        NO_EFFECT: KNOBS_WITHOUT_EFFECT.keys() | UNREAD_KNOBS,
         NOT_CHOSEN: idle,
         GIVEN: overridden,
     }

@@ -18,9 +18,14 @@ PAGE = Path(__file__).with_name("pulsar-knobs.md")
 sys.path.insert(0, str(ROOT))
 
 from controlplane.core.bundles.profiles.composition import REGISTRY, compose  # noqa: E402 - as above
-from controlplane.core.bundles.profiles.values import CONTROLPLANE, KNOBS_WITHOUT_EFFECT, PROFILES  # noqa: E402 - as above
+from controlplane.core.bundles.profiles.values import (  # noqa: E402 - as above
+    CONTROLPLANE,
+    KNOBS_WITHOUT_EFFECT,
+    PROFILES,
+    UNREAD_KNOBS,
+)
 from controlplane.core.bundles.settings.knobs import knobs_of  # noqa: E402 - the checkout is on the path only now
-from docs.reference.pulsar_settings import Use, Values, composed, knob_uses, unread_knobs, use_of  # noqa: E402 - as above
+from docs.reference.pulsar_settings import Use, Values, composed, knob_uses, use_of  # noqa: E402 - as above
 
 _SIMPLE: Final = "Of the simple load manager, which is not offered."
 _NETWORK: Final = (
@@ -55,7 +60,7 @@ UNREAD: Final[Mapping[str, str]] = {
     "namespaceBundleUnloadingTimeoutMs": "Nothing executes unloads yet.",
     "topicBundleAssignmentStrategy": "There is one assignment. Another class is refused.",
 }
-"""Why no rule reads a knob that has a field."""
+"""Why no rule reads each of ``UNREAD_KNOBS``."""
 
 NOT_HERE: Final[Mapping[str, str]] = {
     "zooKeeperSessionTimeoutMillis": "Pulsar 2's name of `metadataStoreSessionTimeoutMillis`.",
@@ -140,7 +145,7 @@ def page() -> str:
             _SWITCHES,
             *_switch_rows(),
             _UNREAD,
-            *(f"| `{knob}` | {UNREAD[knob]} |\n" for knob in sorted(unread_knobs())),
+            *(f"| `{knob}` | {UNREAD[knob]} |\n" for knob in sorted(UNREAD_KNOBS)),
             _WITHOUT_EFFECT,
             *(f"| `{knob}` | {_shown(KNOBS_WITHOUT_EFFECT[knob])} | {why} |\n" for knob, why in WITHOUT_EFFECT.items()),
             _NOT_HERE,

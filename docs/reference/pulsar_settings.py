@@ -47,11 +47,6 @@ def knob_uses() -> dict[str, list[Use]]:
     return dict(uses)
 
 
-def unread_knobs() -> set[str]:
-    """The knobs that have fields which nothing reads."""
-    return {knob for knob, uses in knob_uses().items() if not any(use.readers for use in uses)}
-
-
 def use_of(settings: type, name: str) -> Use:
     """The field of a settings class."""
     if name not in _meanings(settings):

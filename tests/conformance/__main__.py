@@ -4,24 +4,15 @@ Prints each mismatch shortly and ``N passed, N failed``; exits 1 if any failed.
 """
 
 import argparse
-import gzip
-import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.conformance import pulsar, ring, sofa
+from tests.conformance.recorded import cases
 
 RUNNERS = {"pulsar": pulsar.mismatch, "ring": ring.mismatch, "sofa": sofa.mismatch}
-
-
-def cases(path: Path) -> Iterator[dict[str, Any]]:
-    """The cases of a compressed file of JSON lines."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            if line.strip():
-                yield json.loads(line)
 
 
 def difference(compare: Callable[[dict[str, Any]], str | None], case: dict[str, Any]) -> str | None:

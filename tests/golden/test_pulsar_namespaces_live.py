@@ -1,8 +1,6 @@
 """Namespaces of a live cluster against recorded answers of Pulsar: the bundles that an order makes, and their keys."""
 
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,21 +10,20 @@ from controlplane.core.cluster.policy import ClusterPolicy, HashFunction
 from controlplane.core.cluster.rows import TableSettings
 from controlplane.core.routing.replica import TableReplica
 from controlplane.core.routing.rows import SETTINGS_KEY, TableRow, key_of
-from tests.conformance.__main__ import cases
+from tests.conformance.recorded import Case, recorded
 from tests.helpers.table_topics import TableTopic
 from tests.helpers.world import World
 
-VECTORS = Path(__file__).parent / "pulsar" / "vectors.jsonl.gz"
 NAMESPACE = "t/n"
 
 
-def recorded(operation: str) -> list[dict[str, Any]]:
+def answered(operation: str) -> list[Case]:
     """The cases of an operation that have an answer."""
-    return [case for case in cases(VECTORS) if case["op"] == operation and "out" in case]
+    return [case for case in recorded("pulsar")[operation] if "out" in case]
 
 
-@pytest.mark.parametrize("case", recorded("create_bundles"), ids=lambda case: str(case["in"]["n"]))
-def test_created_bundles_have_the_recorded_bounds(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", answered("create_bundles"), ids=lambda case: str(case["in"]["n"]))
+def test_created_bundles_have_the_recorded_bounds(case: Case) -> None:
     """Every id of a namespace is the one that Pulsar would give it."""
     world = World(ClusterPolicy(slot_count=16, bundles_per_namespace=case["in"]["n"]))
     world.admit("n1", "n2")
@@ -36,8 +33,8 @@ def test_created_bundles_have_the_recorded_bounds(case: dict[str, Any]) -> None:
     assert sorted(world.state.bundles.by_id) == expected
 
 
-@pytest.mark.parametrize("case", recorded("find_bundle"), ids=lambda case: case["id"])
-def test_topics_are_routed_to_the_recorded_bundle(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", answered("find_bundle"), ids=lambda case: case["id"])
+def test_topics_are_routed_to_the_recorded_bundle(case: Case) -> None:
     """A reader of the routing table finds the bundle that Pulsar names, by the topic's full name as the key."""
     boundaries = Boundaries(tuple(int(each, 16) for each in case["in"]["boundaries"]))
     bundles = [Bundle(NAMESPACE, *each, "n1") for each in boundaries.ranges]

@@ -11,17 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.__main__ import cases, main
+from tests.conformance.__main__ import main
+from tests.conformance.recorded import recorded
 from tests.conformance.ring import OPERATIONS, mismatch
-
-VECTORS = Path(__file__).parent / "ring" / "vectors.jsonl.gz"
 
 
 @pytest.mark.parametrize("operation", list(OPERATIONS))
 def test_every_recorded_answer_is_ours(operation: str) -> None:
     """Hashes, places, owners and replicas, after joins and leaves of nodes that share places."""
-    chosen = [case for case in cases(VECTORS) if case["op"] == operation]
-    assert chosen, f"{VECTORS.name} holds no case of {operation}"
+    chosen = recorded("ring")[operation]
     differences = {case["id"]: difference for case in chosen if (difference := mismatch(case))}
     assert not differences, dict(list(differences.items())[:3])
 
@@ -30,8 +28,8 @@ def test_runner_counts_and_names_what_differs(tmp_path: Path, capsys: pytest.Cap
     """A runner that let a wrong owner, a missing replica or an unknown operation pass would prove nothing."""
     right = next(
         case
-        for case in cases(VECTORS)
-        if case["op"] == "lookup" and any(answer.get("replicas") for answer in case["output"]["answers"])
+        for case in recorded("ring")["lookup"]
+        if any(answer.get("replicas") for answer in case["output"]["answers"])
     )
     answer = next(answer for answer in right["output"]["answers"] if answer.get("replicas"))
     at = right["output"]["answers"].index(answer)

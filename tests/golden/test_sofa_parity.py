@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.__main__ import cases, main
+from tests.conformance.__main__ import main
+from tests.conformance.recorded import recorded
 from tests.conformance.sofa import OPERATIONS, mismatch
-
-VECTORS = Path(__file__).parent / "sofa" / "vectors.jsonl.gz"
 
 
 @pytest.mark.parametrize(
@@ -25,15 +24,14 @@ VECTORS = Path(__file__).parent / "sofa" / "vectors.jsonl.gz"
 )
 def test_every_recorded_answer_is_ours(operation: str) -> None:
     """Leaders, followers, epochs' ranks, actions and errors: a policy by this name that decides otherwise is a lie."""
-    chosen = [case for case in cases(VECTORS) if case["op"] == operation]
-    assert chosen, f"{VECTORS.name} holds no case of {operation}"
+    chosen = recorded("sofa")[operation]
     differences = {case["id"]: difference for case in chosen if (difference := mismatch(case))}
     assert not differences, dict(list(differences.items())[:3])
 
 
 def test_runner_counts_and_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A runner that let a wrong leader, an unknown operation or a lost error pass would prove nothing."""
-    right = next(case for case in cases(VECTORS) if case["op"] == "assign" and "table" in case["output"])
+    right = next(case for case in recorded("sofa")["assign"] if "table" in case["output"])
     wrong = json.loads(json.dumps(right))
     wrong["id"] = "wrong-leader"
     wrong["output"]["table"]["slots"][0]["leader"] = "somebody"

@@ -23,7 +23,7 @@ from controlplane.embedded.kafka import EmbeddedKafka
 from controlplane.embedded.valkey import EmbeddedValkey
 from controlplane.resources import resource_path
 from controlplane.routing import RoutingClient
-from tests.conformance.__main__ import cases
+from tests.conformance.recorded import cases
 from tests.helpers.java_reader import JavaReader
 from tests.helpers.real_cluster import RealCluster
 from tests.vectors.hash_cases import key_with_checksum

@@ -2,35 +2,40 @@
 
 import re
 import runpy
-from dataclasses import fields
-from pathlib import Path
+from dataclasses import fields, is_dataclass
 
 from controlplane.core.bundles.profiles.composition import REGISTRY, compose
-from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR
-from docs.reference.pulsar_settings import knob_uses, settings_of, unread_knobs
-from tests.conformance.__main__ import cases
+from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR, UNREAD_KNOBS
+from controlplane.core.bundles.settings.knobs import knobs_of
+from docs.reference.pulsar_settings import knob_uses, settings_of, use_of
 from tests.conformance.pulsar import loads
+from tests.conformance.recorded import recorded
 from tests.helpers.readme import ROOT
 
 REFERENCE = ROOT / "docs" / "reference"
 DRAWN = runpy.run_path(str(REFERENCE / "generate_pulsar_knobs.py"))
 KNOBS = (REFERENCE / "pulsar-knobs.md").read_text(encoding="utf-8")
 PAGE = ROOT / "docs" / "how-to" / "come-from-pulsar.md"
-VECTORS = Path(__file__).parents[1] / "golden" / "pulsar" / "vectors.jsonl.gz"
 DEVIATIONS: dict[str, str] = {}
 """By knob, why its value under the profile of 4.2 is not the recorded one."""
 
+HANDED_ON = {
+    "NamespaceSettings.last_hash_has_no_bundle": "an argument of Boundaries.range_of_hash",
+    "NamespaceSettings.name_part_counts": "an argument of names.check_namespace",
+}
+"""Switches that nothing reads, because the caller of a rule hands their value on."""
 
-def recorded() -> dict[str, object]:
+
+def recorded_defaults() -> dict[str, object]:
     """The defaults of Pulsar 4.2's configuration."""
-    (case,) = (case for case in cases(VECTORS) if case["op"] == "defaults")
+    (case,) = recorded("pulsar")["defaults"]
     defaults: dict[str, object] = case["out"]
     return defaults
 
 
 def test_every_knob_has_its_row() -> None:
     """Those that Pulsar has, those that a profile accepts, and those that are refused."""
-    known = recorded().keys() | compose(PULSAR_4_2_MODULAR).knobs().keys()
+    known = recorded_defaults().keys() | compose(PULSAR_4_2_MODULAR).knobs().keys()
     _, tables = KNOBS.split("\n## Knobs\n")
     rows = set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
     assert known <= rows
@@ -41,13 +46,13 @@ def test_every_knob_has_its_row() -> None:
 def test_values_are_pulsars() -> None:
     """Under the profile of the version whose defaults were recorded."""
     declared = loads.defaults({})
-    differing = {name for name, value in recorded().items() if declared[name] != value}
+    differing = {name for name, value in recorded_defaults().items() if declared[name] != value}
     assert differing == DEVIATIONS.keys()
 
 
 def test_reasons_are_given_for_the_knobs_that_need_one() -> None:
     """Somebody who sets a knob without an effect wants to know why it has none."""
-    assert unread_knobs() <= DRAWN["UNREAD"].keys() <= knob_uses().keys()
+    assert DRAWN["UNREAD"].keys() == UNREAD_KNOBS
     assert DRAWN["WITHOUT_EFFECT"].keys() == KNOBS_WITHOUT_EFFECT.keys()
 
 
@@ -74,6 +79,21 @@ def test_switches_of_the_how_to_page_are_there() -> None:
     assert [f"{kind}.{name}" for kind, name in named if name not in known[kind]] == []
 
 
-def test_no_reason_is_given_for_a_knob_that_is_read() -> None:
-    """It would be untrue, and the page would not show it."""
-    assert DRAWN["UNREAD"].keys() == unread_knobs()
+def test_a_knob_is_read_by_a_rule_or_listed_as_one_without_effect() -> None:
+    """Never both, and never neither: an operator who sets a knob that nothing reads is told so."""
+    read = {knob for knob, uses in knob_uses().items() if any(use.readers for use in uses)}
+    listed = [*KNOBS_WITHOUT_EFFECT, *UNREAD_KNOBS]
+    assert sorted([*read, *listed]) == sorted(knob_uses().keys() | KNOBS_WITHOUT_EFFECT.keys())
+
+
+def test_every_switch_is_read() -> None:
+    """A quirk that a profile switches on, and that no rule looks at, would be a promise that nothing keeps."""
+    switches = {
+        (part.settings, each.name)
+        for part in REGISTRY.parts
+        for each in fields(part.settings)
+        if each.name not in {name for _, name in knobs_of(part.settings)}
+        and not is_dataclass(getattr(part.settings(), each.name))
+    }
+    unread = {f"{kind.__name__}.{name}" for kind, name in switches if not use_of(kind, name).readers}
+    assert unread == HANDED_ON.keys()

@@ -3,8 +3,10 @@
 import argparse
 import os
 import sys
+from collections.abc import Iterable, Iterator
 
 from tests.conformance.mutants.hunt import hunt_all
+from tests.conformance.mutants.mutant import Mutant, OutdatedMutantError
 from tests.conformance.mutants.table import MUTANTS
 
 
@@ -14,18 +16,30 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument("--like", default="", help="only the bugs whose words or file contain this")
     options = parser.parse_args()
-    chosen = [mutant for mutant in MUTANTS if options.like in mutant.bug or options.like in mutant.file]
+    chosen = [mutant for mutant in MUTANTS if options.like in mutant.bug.words or options.like in mutant.file]
     if not chosen:
         parser.error(f"--like {options.like!r}: no bug has these words")
-    files = {mutant.bug: mutant.file for mutant in chosen}
-    wide, broad = max(map(len, files)), max(map(len, files.values()))
+    outdated = list(_outdated(chosen))
+    if outdated:
+        print(*outdated, sep="\n")
+        print(f"{len(outdated)} of {len(chosen)} are outdated: correct them in tests/conformance/mutants/core/")
+        return 1
+    wide, broad = max(len(each.bug.words) for each in chosen), max(len(each.file) for each in chosen)
     print(f"{'bug':<{wide}}  {'file':<{broad}}  found by")
     survived = 0
-    for catch in hunt_all(chosen, options.jobs):
-        survived += not catch.found_by
-        print(f"{catch.bug:<{wide}}  {files[catch.bug]:<{broad}}  {catch.found_by or 'SURVIVED'}", flush=True)
+    for mutant, found_by in hunt_all(chosen, options.jobs):
+        survived += not found_by
+        print(f"{mutant.bug.words:<{wide}}  {mutant.file:<{broad}}  {found_by or 'SURVIVED'}", flush=True)
     print(f"{len(chosen) - survived} of {len(chosen)} found")
     return 1 if survived else 0
+
+
+def _outdated(mutants: Iterable[Mutant]) -> Iterator[str]:
+    for mutant in mutants:
+        try:
+            mutant.source()
+        except OutdatedMutantError as error:
+            yield str(error)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from tests.conformance.mutants.mutant import ROOT, Mutant
+from tests.conformance.recorded import recorded
 
 _OPTIONS: Final = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-c", "pyproject.toml")
 
@@ -18,11 +19,11 @@ class Catch(NamedTuple):
     """How a mutant was found.
 
     Attributes:
-        bug: which one.
+        mutant: which one.
         found_by: operation and id of the first case that fails, or the name of the first test; empty if it survived.
     """
 
-    bug: str
+    mutant: Mutant
     found_by: str
 
 
@@ -41,29 +42,30 @@ def hunt(mutant: Mutant) -> Catch:
         RuntimeError: the rule has been loaded in this process, or its tests do not run.
     """
     mutant.put_in()
-    return Catch(mutant.bug, _by_answers(mutant) or _by_tests(mutant))
+    return Catch(mutant, _by_answers(mutant) or _by_tests(mutant))
 
 
 def _by_answers(mutant: Mutant) -> str:
-    if not mutant.operations:
+    if not mutant.bug.operations:
         return ""
-    from tests.conformance.__main__ import RUNNERS, cases, difference  # noqa: PLC0415 - it loads the rules
+    from tests.conformance.__main__ import RUNNERS, difference  # noqa: PLC0415 - it loads the rules
 
-    for case in cases(ROOT / "tests" / "golden" / mutant.system / "vectors.jsonl.gz"):
-        if case["op"] in mutant.operations and difference(RUNNERS[mutant.system], case) is not None:
-            return f"{case['op']} {case['id']}"
+    for operation in mutant.bug.operations:
+        for case in recorded(mutant.system)[operation]:
+            if difference(RUNNERS[mutant.system], case) is not None:
+                return f"{operation} {case['id']}"
     return ""
 
 
 def _by_tests(mutant: Mutant) -> str:
-    if not mutant.tests:
+    if not mutant.bug.tests:
         return ""
     first = _FirstFailure()
-    arguments = (*_OPTIONS, *(f"tests/{each}" for each in mutant.tests))
+    arguments = (*_OPTIONS, *(f"tests/{each}" for each in mutant.bug.tests))
     with contextlib.chdir(ROOT), contextlib.redirect_stdout(io.StringIO()) as printed:
         status = pytest.main(list(arguments), plugins=[first])
     if status != pytest.ExitCode.OK and not first.name:
-        raise RuntimeError(f"the tests of mutant {mutant.bug!r} do not run:\n{printed.getvalue()}")
+        raise RuntimeError(f"the tests of mutant {mutant.bug.words!r} do not run:\n{printed.getvalue()}")
     return first.name
 
 

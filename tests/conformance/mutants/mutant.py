@@ -8,33 +8,45 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[3]
 CORE: Final = "controlplane/core"
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """One bug.
+class OutdatedMutantError(ValueError):
+    """A mutant whose code has changed: correct its table, or delete the mutant if its line is gone."""
+
+
+class Bug(NamedTuple):
+    """One bug of a table.
 
     Attributes:
-        bug: what is wrong, in words.
-        file: the rule's file, below ``controlplane/core``.
-        right: a text that occurs once in the file.
+        words: what is wrong.
+        right: a text that occurs once in the rule's file.
         wrong: the text that replaces it.
         operations: the recorded operations of the rule; empty if it has none.
         tests: the scenario tests of the rule, files below ``tests``; they run if no recorded answer shows the bug.
-        system: whose recorded answers they are, as in ``python -m tests.conformance``.
     """
 
-    bug: str
-    file: str
+    words: str
     right: str
     wrong: str
     operations: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
-    system: str = "pulsar"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug and its place.
+
+    Attributes:
+        file: the rule's file, below ``controlplane/core``.
+        bug: the bug.
+    """
+
+    file: str
+    bug: Bug
 
     @property
     def path(self) -> Path:
@@ -46,17 +58,23 @@ class Mutant:
         """The rule's module."""
         return f"{CORE}/{self.file}".removesuffix(".py").replace("/", ".")
 
+    @property
+    def system(self) -> str:
+        """Whose recorded answers the operations are, as in ``python -m tests.conformance``."""
+        return "ring" if self.file.startswith("slots/ring/") else "pulsar"
+
     def source(self) -> str:
         """The rule with the bug.
 
         Raises:
-            ValueError: the right text does not stand in the file, or more than once.
+            OutdatedMutantError: there is no such file, or the right text does not occur in it exactly once.
         """
-        text = self.path.read_text(encoding="utf-8")
-        if text.count(self.right) != 1:
-            message = f"mutant {self.bug!r}: {self.right!r} stands {text.count(self.right)} times in {self.file}"
-            raise ValueError(message)
-        return text.replace(self.right, self.wrong)
+        text = self.path.read_text(encoding="utf-8") if self.path.is_file() else None
+        found = "there is no such file" if text is None else f"found {text.count(self.bug.right)} times"
+        if text is None or text.count(self.bug.right) != 1:
+            message = f"{CORE}/{self.file}: {found}: {self.bug.right!r} of the mutant {self.bug.words!r}"
+            raise OutdatedMutantError(message)
+        return text.replace(self.bug.right, self.bug.wrong)
 
     def put_in(self) -> None:
         """From now on this process loads the rule with its bug. Nothing on disk changes.

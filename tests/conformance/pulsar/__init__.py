@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from tests.conformance.pulsar import loads, ownership, placement, ranges, shedding, splits
-from tests.conformance.pulsar.numbers import same
+from tests.conformance.pulsar.numbers import first_difference
 
 AREAS: Final[tuple[ModuleType, ...]] = (loads, ownership, placement, ranges, shedding, splits)
 OPERATIONS: Final[Mapping[str, Callable[[Any], object]]] = {
@@ -30,4 +30,4 @@ def mismatch(case: Mapping[str, Any]) -> str | None:
         found = run(case["in"])
     except tuple(ERRORS) as error:
         found = {"error": ERRORS[type(error)]}
-    return None if same(found, expected) else f"expected {expected!r:.300}, found {found!r:.300}"
+    return first_difference(found, expected)

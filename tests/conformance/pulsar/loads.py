@@ -126,21 +126,25 @@ def broker_average(given: Document) -> list[float]:
 
 
 def fold_steps(given: Document) -> Iterator[LeaderLoads]:
-    """What the leader knows after each step."""
+    """What the leader knows after each step: nodes report, bundles are preallocated, and the leader folds."""
     loads, rule = LeaderLoads(), settings(FoldSettings, given)
     reports: dict[str, NodeLoad] = {}
     for step in given["steps"]:
         for broker in step.get("brokers", ()):
-            name = broker["name"]
-            stats = (bundle_load(bundle, each) for bundle, each in broker.get("stats", {}).items())
-            reports[name] = measured(reports.get(name, NodeLoad(name)), _resources(broker), stats)
-            loads = replace(loads, nodes={**loads.nodes, name: loads.nodes.get(name, NodeView(reports[name]))})
+            reports[broker["name"]] = _reported(reports, broker)
+        # The original's map has a node from its first report on, before the fold in which its averages appear.
+        loads = replace(loads, nodes={name: NodeView(load) for name, load in reports.items()} | loads.nodes)
         for bundle, name in (step.get("preallocate") or {}).items():
             loads = loads.preallocated(bundle, name, BundleHistory(UNSEEN_BUNDLE))
         for _ in range(step.get("times", 1)):
-            owned = frozenset(step.get("leader_owned", ()))
-            loads = fold(loads, reports, rule, owned_by_leader=owned).loads
+            loads = fold(loads, reports, rule, owned_by_leader=frozenset(step.get("leader_owned", ()))).loads
         yield loads
+
+
+def _reported(reports: Mapping[str, NodeLoad], broker: Document) -> NodeLoad:
+    """A node's next report, after its former one."""
+    stats = (bundle_load(bundle, each) for bundle, each in broker.get("stats", {}).items())
+    return measured(reports.get(broker["name"], NodeLoad(broker["name"])), _resources(broker), stats)
 
 
 def fold_(given: Document) -> list[Document]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from controlplane.core.bundles.load.stored_load import StoredLoad
@@ -106,28 +107,44 @@ def planned_node_id(shedder: AvgShedder, bundle_id: str, view: LoadView, memory:
     return None if planned is None else planned.node_id
 
 
+@dataclass(frozen=True)
 class RecordedChecks:
-    """Owners, policies and filters as recorded."""
+    """The answers of owners, policies and filters, as the recorded input gives them.
 
-    def __init__(self, given: Document) -> None:
-        """Read them."""
-        self._not_owned = set(given["not_owned"])
-        self._namespaces = {*given["isolation_namespaces"], *given["anti_affinity_namespaces"]}
-        self._allowed: Mapping[str, Any] = given["allowed"]
+    Attributes:
+        not_owned: bundles that their node does not own.
+        with_policies: namespaces to which a policy or a group applies.
+        kept: by bundle, what the filters left of the nodes; None for a failure. Other bundles may go to every node.
+    """
+
+    not_owned: frozenset[str]
+    with_policies: frozenset[str]
+    kept: Mapping[str, frozenset[str] | None]
 
     def owns(self, node_id: str, bundle_id: str) -> bool:
         """Whether the ownership channel says so."""
         del node_id
-        return bundle_id not in self._not_owned
+        return bundle_id not in self.not_owned
 
     def has_policies(self, namespace: str) -> bool:
         """Whether it is named."""
-        return namespace in self._namespaces
+        return namespace in self.with_policies
 
     def allowed_nodes(self, bundle_id: str, nodes: AbstractSet[str]) -> AbstractSet[str] | None:
-        """What the recorded filter keeps; a text stands for its failure."""
-        kept = self._allowed.get(bundle_id, nodes)
-        return None if isinstance(kept, str) else nodes & set(kept)
+        """What is recorded; a filter gets and leaves only nodes that are asked for."""
+        kept = self.kept.get(bundle_id, frozenset(nodes))
+        return None if kept is None else kept & nodes
+
+
+def _checks(given: Document) -> RecordedChecks | None:
+    """A text in the place of a bundle's nodes stands for the failure of a filter."""
+    if not given.get("policies"):
+        return None
+    return RecordedChecks(
+        frozenset(given["not_owned"]),
+        frozenset((*given["isolation_namespaces"], *given["anti_affinity_namespaces"])),
+        {name: None if isinstance(kept, str) else frozenset(kept) for name, kept in given["allowed"].items()},
+    )
 
 
 def _smoothed(given: Document) -> StoredLoad:
@@ -147,7 +164,7 @@ def _transfer_view(given: Document, brokers: list[Document]) -> TransferView:
         },
         now_ms=NOW_MS,
         recently_unloaded=frozenset(given.get("recent_bundles", ())),
-        checks=RecordedChecks(given) if given.get("policies") else None,
+        checks=_checks(given),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.core.bundles.profiles.composition import compose
-from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES
+from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, UNREAD_KNOBS
 from tests.helpers.commands import RunCommand
 from tests.helpers.readme import ROOT
 
@@ -49,7 +49,8 @@ def test_every_knob_and_what_differs_is_shown(command: RunCommand, name: str) ->
         before = compose(base).knobs()
         differing = {knob for knob, value in compose(name).knobs().items() if value != before[knob]}
         assert {knob for knob, row in knobs.items() if row["differs"]} == differing
-    assert {knob for knob, row in knobs.items() if "no effect here" in row["notes"]} == KNOBS_WITHOUT_EFFECT.keys()
+    idle = {knob for knob, row in knobs.items() if "no effect here" in row["notes"]}
+    assert idle == KNOBS_WITHOUT_EFFECT.keys() | UNREAD_KNOBS
     assert {knob for knob, row in knobs.items() if "assumed" in row["notes"]} == {*PROFILES[name].assumed}
     changed = shown(command, name, "--changed")
     for each in ("knobs", "switches"):

@@ -204,3 +204,21 @@ KNOBS_WITHOUT_EFFECT: Final[Mapping[str, object]] = {
 }
 """Knobs that are accepted with any value: of the simple load manager, which is not offered, and of how a node of Pulsar
 measures its network, which is up to each node here. The values are Pulsar's defaults."""
+
+UNREAD_KNOBS: Final = frozenset(
+    {
+        "brokerShutdownTimeoutMs",
+        "defaultNumberOfNamespaceBundles",
+        "enableNonPersistentTopics",
+        "enablePersistentTopics",
+        "loadBalancerServiceUnitStateMaxConcurrentOverrides",
+        "loadBalancerServiceUnitTableViewSyncer",
+        "loadBalancerSheddingGracePeriodMinutes",
+        "metadataStoreOperationTimeoutSeconds",
+        "metadataStoreSessionTimeoutMillis",
+        "namespaceBundleUnloadingTimeoutMs",
+        "topicBundleAssignmentStrategy",
+    }
+)
+"""Knobs that are checked, and that no rule reads: they have no effect either. A knob is read by a rule, or is in one of
+these two lists."""

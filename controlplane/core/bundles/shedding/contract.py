@@ -48,8 +48,6 @@ class SkipReason(Enum):
     """There is no node."""
     IMPLAUSIBLE_LOAD = "implausible-load"
     """A figure of the node or of the bundle cannot be true. It takes no part in the cycle."""
-    EXCLUDED_NAMESPACE = "excluded-namespace"
-    """An operator excludes the bundle's namespace from shedding."""
 
 
 class UnloadOutcome(Enum):

@@ -1,14 +1,12 @@
 """The bundles that a rule may shed, and the choice of the busiest ones among them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.ieee import total_order
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.names import namespace_of, serves_health_checks
-from controlplane.core.bundles.shedding.contract import M, Shedding, Skip, SkipReason
 
 
 class TrafficBundle(NamedTuple):
@@ -72,18 +70,3 @@ def until_target(bundles: Sequence[TrafficBundle], target: float) -> list[Traffi
         chosen.append(bundle)
         marked += bundle.traffic
     return chosen
-
-
-def without_namespaces(shedding: Shedding[M], excluded: AbstractSet[str]) -> Shedding[M]:
-    """The result without the bundles of excluded namespaces, each of which is a skip.
-
-    They are removed after the rule has run, as in Pulsar's modular manager (PIP-380): the traffic of an excluded bundle
-    counts towards its node's target, and no other bundle replaces it.
-    """
-    kept = tuple(choice for choice in shedding.choices if namespace_of(choice.bundle_id) not in excluded)
-    removed = tuple(
-        Skip(SkipReason.EXCLUDED_NAMESPACE, choice.node_id, choice.bundle_id)
-        for choice in shedding.choices
-        if namespace_of(choice.bundle_id) in excluded
-    )
-    return Shedding(kept, shedding.memory, shedding.skips + removed, shedding.figures)

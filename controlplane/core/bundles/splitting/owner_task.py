@@ -87,18 +87,13 @@ class OwnerSplit(NamedTuple):
 
 
 class Waiting(Enum):
-    """Why a bundle over a limit is not split in this round, or cannot be looked at. All but two count as failures."""
+    """Why a bundle over a limit is not split in this round, or cannot be looked at."""
 
     TOO_NARROW = "too_narrow"
     UNKNOWN_COUNT = "unknown_count"
     TOO_MANY_BUNDLES = "too_many_bundles"
     NEIGHBOUR_SPLITS = "neighbour_splits"
     NO_USABLE_POSITION = "no_usable_position"
-
-    @property
-    def is_failure(self) -> bool:
-        """Whether the original counts it as a failed decision."""
-        return self not in (Waiting.TOO_MANY_BUNDLES, Waiting.NEIGHBOUR_SPLITS)
 
 
 class WaitingBundle(NamedTuple):
