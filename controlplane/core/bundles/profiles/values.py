@@ -52,18 +52,25 @@ class Profile:
         description: what it decides like.
         based_on: the profile whose values count where this one has none; None for the defaults of our own policy.
         assumed: knobs whose values are assumed, because the original's are not published.
+        refuses_unreasonable_values: knobs may have only the values in the ranges of our own policy. Otherwise they may
+            have what Pulsar takes, also values with which a rule acts always or never.
     """
 
     name: str
     description: str
     based_on: str | None = None
     assumed: tuple[str, ...] = ()
+    refuses_unreasonable_values: bool = False
 
 
 PROFILES: Final[Mapping[str, Profile]] = {
     profile.name: profile
     for profile in (
-        Profile(CONTROLPLANE, "Our own policy: the rules of Pulsar 4.2's modular manager without its quirks."),
+        Profile(
+            CONTROLPLANE,
+            "Our own policy: the rules of Pulsar 4.2's modular manager without its quirks.",
+            refuses_unreasonable_values=True,
+        ),
         Profile(PULSAR_4_2_MODULAR, "Pulsar 4.2, modular load manager."),
         Profile(PULSAR_4_2_EXTENSIBLE, "Pulsar 4.2, extensible load manager.", PULSAR_4_2_MODULAR),
         Profile(PULSAR_4_0_MODULAR, "Pulsar 4.0 before 4.0.7, modular load manager.", PULSAR_4_2_MODULAR),
@@ -200,6 +207,10 @@ KNOBS_WITHOUT_EFFECT: Final[Mapping[str, object]] = {
     "loadBalancerBrokerComfortLoadLevelPercentage": 65,
     "loadBalancerOverrideBrokerNics": (),
     "loadBalancerOverrideBrokerNicSpeedGbps": None,
+    "zooKeeperSessionTimeoutMillis": -1,
+    "zooKeeperOperationTimeoutSeconds": -1,
+    "zookeeperSessionExpiredPolicy": "reconnect",
 }
-"""Knobs that are accepted with any value: of the simple load manager, which is not offered, and of how a node of Pulsar
-measures its network, which is up to each node here. The values are Pulsar's defaults."""
+"""Knobs that are accepted with any value: of the simple load manager, which is not offered; of how a node of Pulsar
+measures its network, which is up to each node here; and of ZooKeeper, which is not used. The values are Pulsar's
+defaults."""
