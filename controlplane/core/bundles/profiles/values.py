@@ -51,7 +51,9 @@ class Profile:
         name: its name.
         description: what it decides like.
         based_on: the profile whose values count where this one has none; None for the defaults of our own policy.
-        assumed: knobs whose values are assumed, because the original's are not published.
+        assumed: knobs whose values are assumed, because the original's are not published, or were others in some of the
+            versions that the profile stands for.
+        assumption: a sentence on what is assumed of them; empty without any.
         refuses_unreasonable_values: knobs may have only the values in the ranges of our own policy. Otherwise they may
             have what Pulsar takes, also values with which a rule acts always or never.
     """
@@ -60,6 +62,7 @@ class Profile:
     description: str
     based_on: str | None = None
     assumed: tuple[str, ...] = ()
+    assumption: str = ""
     refuses_unreasonable_values: bool = False
 
 
@@ -88,8 +91,16 @@ PROFILES: Final[Mapping[str, Profile]] = {
                 "minUnloadMessageThroughput",
                 "maxUnloadPercentage",
             ),
+            assumption="they are those of 4.2, because those after #26609 are not published.",
         ),
-        Profile(PULSAR_2_MODULAR, "Pulsar 2, modular load manager.", PULSAR_4_2_MODULAR),
+        Profile(
+            PULSAR_2_MODULAR,
+            "Pulsar 2, modular load manager, with the numbers of 4.2. The weights of memory are assumed to be those of "
+            "4.2; where a version before 2.10 uses ThresholdShedder, they are 1.",
+            PULSAR_4_2_MODULAR,
+            assumed=("loadBalancerMemoryResourceWeight", "loadBalancerDirectMemoryResourceWeight"),
+            assumption="they are 0 as in 4.2, and were 1 before 2.10, which only rules that use weights notice.",
+        ),
     )
 }
 
