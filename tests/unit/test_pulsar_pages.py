@@ -16,10 +16,15 @@ from tests.helpers.readme import ROOT
 REFERENCE = ROOT / "docs" / "reference"
 DRAWN = runpy.run_path(str(REFERENCE / "generate_pulsar_knobs.py"))
 KNOBS = (REFERENCE / "pulsar-knobs.md").read_text(encoding="utf-8")
-PAGE = ROOT / "docs" / "how-to" / "come-from-pulsar.md"
+PAGES = tuple(ROOT / "docs" / "how-to" / name for name in ("come-from-pulsar.md", "choose-a-profile.md"))
 VECTORS = Path(__file__).parents[1] / "golden" / "pulsar" / "vectors.jsonl.gz"
 DEVIATIONS: dict[str, str] = {}
 """By knob, why its value under the profile of 4.2 is not the recorded one."""
+
+
+def text_of_pages() -> str:
+    """The how-to pages for operators of Pulsar."""
+    return "".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
 def recorded() -> dict[str, object]:
@@ -58,7 +63,7 @@ def test_every_rule_that_is_made_from_settings_reads_some() -> None:
 
 def test_names_of_the_how_to_page_are_there() -> None:
     """Profiles, rules and knobs."""
-    text = PAGE.read_text(encoding="utf-8")
+    text = text_of_pages()
     assert all(f"`{name}`" in text for name in PROFILES)
     assert all(f"`{rule.short_name}`" in text for rule in REGISTRY.rules)
     known = compose(PULSAR_4_2_MODULAR).knobs().keys()
@@ -68,7 +73,7 @@ def test_names_of_the_how_to_page_are_there() -> None:
 def test_switches_of_the_how_to_page_are_there() -> None:
     """A switch is named with its class."""
     known = {part.settings.__name__: {each.name for each in fields(part.settings)} for part in REGISTRY.parts}
-    named = re.findall(r"`(\w+Settings)\.(\w+)`", PAGE.read_text(encoding="utf-8"))
+    named = re.findall(r"`(\w+Settings)\.(\w+)`", text_of_pages())
     assert named
     assert [f"{kind}.{name}" for kind, name in named if name not in known[kind]] == []
 
