@@ -294,15 +294,15 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     Mutant(
         "a new leader sheds at the time of the old one",
         _LEADER_TASKS,
-        "            began.pop(row.task, None)\n",
+        "            began.pop(row.task.value, None)\n",
         "",
         tests=_LEADER_TASKS_TESTS,
     ),
     Mutant(
         "times that were missed are made up for",
         _LEADER_TASKS,
-        "began[row.task] += max(0, passed) * period_ms",
-        "began[row.task] += period_ms if passed > 0 else 0",
+        "began[row.task.value] += max(0, passed) * period_ms",
+        "began[row.task.value] += period_ms if passed > 0 else 0",
         tests=_LEADER_TASKS_TESTS,
     ),
     Mutant(

@@ -304,8 +304,8 @@ MUTANTS: Final = (
     Mutant(
         "avg: 4.2.4 plans by the bundle's name",
         _PAIRS,
-        "return history if self.settings.plans_by_averages else bundle_id",
-        "return bundle_id",
+        "return view.bundles.get(bundle_id, BundleHistory(UNSEEN_BUNDLE))",
+        "return None",
         ("avg_shed",),
         _AVG_TESTS,
     ),
@@ -328,9 +328,17 @@ MUTANTS: Final = (
     Mutant(
         "avg: a plan by averages outlives them",
         _PLAN,
-        "bundles.get(planned.bundle_id, key) == key",
+        "bundles.get(planned.bundle_id, planned.averages) == planned.averages",
         "True",
         ("avg_shed",),
+        _AVG_TESTS,
+    ),
+    Mutant(
+        "avg: a plan by name outlives its attempt",
+        _PLAN,
+        "if bundle_id in plan else self",
+        "if False else self",
+        (),
         _AVG_TESTS,
     ),
 )

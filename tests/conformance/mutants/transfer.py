@@ -48,6 +48,14 @@ MUTANTS: Final = (
         ("transfer_shed",),
     ),
     Mutant(
+        "transfer: a node cools down after an unload that failed",
+        _TRANSFER,
+        "if outcome is UnloadOutcome.UNLOADED else memory",
+        "if outcome else memory",
+        (),
+        ("unit/core/bundles/test_unloading.py",),
+    ),
+    Mutant(
         "transfer: the least loaded node takes from every other",
         _TRANSFER,
         "self._least += 1",
@@ -67,6 +75,22 @@ MUTANTS: Final = (
         "if remaining <= 1:",
         "if remaining < 1:",
         ("transfer_shed",),
+    ),
+    Mutant(
+        "transfer: a bundle that two nodes name moves twice",
+        _EXCHANGE,
+        "self.view.top_bundles[self.busy], self.chosen)",
+        "self.view.top_bundles[self.busy])",
+        (),
+        _TRANSFER_TESTS,
+    ),
+    Mutant(
+        "transfer: a bundle that moves comes back in the same swap",
+        _EXCHANGE,
+        "self.chosen, of_both))",
+        "self.chosen))",
+        (),
+        _TRANSFER_TESTS,
     ),
     Mutant(
         "transfer: a bundle that reaches the target exactly needs a swap",

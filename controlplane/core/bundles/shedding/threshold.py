@@ -14,7 +14,15 @@ from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB, Resourc
 from controlplane.core.bundles.load.view import LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, PERCENT, SHARE
 from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
-from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
+from controlplane.core.bundles.shedding.contract import (
+    Evidence,
+    ShedChoice,
+    Shedding,
+    ShedReason,
+    Skip,
+    SkipReason,
+    UnloadOutcome,
+)
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 
 RULE_NAME: Final = "ThresholdShedder"
@@ -85,6 +93,13 @@ class ThresholdShedder:
     def retain(self, memory: ThresholdMemory, active: AbstractSet[str]) -> ThresholdMemory:
         """Only active nodes keep their history; one that comes back starts with its usage."""
         return ThresholdMemory({name: usage for name, usage in memory.smoothed_usages.items() if name in active})
+
+    def after_unload(
+        self, memory: ThresholdMemory, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int
+    ) -> ThresholdMemory:
+        """The memory as it is: usages do not depend on what came of a choice."""
+        del choice, outcome, now_ms
+        return memory
 
     def shed(self, view: LoadView, memory: ThresholdMemory) -> Shedding[ThresholdMemory]:
         """The result of one cycle. Sums and choices have the order of the nodes in the view."""
