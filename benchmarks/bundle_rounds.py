@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from benchmarks.bundle_views import NAMESPACES, EveryNode, rules_of, transfer_view_of
+from benchmarks.bundle_views import NAMESPACES, rules_of, transfer_view_of
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, message_load
 from controlplane.core.bundles.load.leader_fold import FoldSettings, LeaderLoads, bundles_to_store, fold
 from controlplane.core.bundles.load.measured_node import Resources, measured
@@ -110,22 +110,22 @@ def _sheddings(view: LoadView) -> Iterator[Round]:
 
     for name, shedder in _MODULAR:
         yield name, shed(shedder, view)
-    transfers = replace(transfer_view_of(view), checks=EveryNode())
+    transfers = transfer_view_of(view)
     yield "transfer", shed(TransferShedder(_TRANSFER), transfers)
     yield "transfer, all pairs", shed(TransferShedder(replace(_TRANSFER, max_pairs=len(view.nodes))), transfers)
 
 
 def _placements(view: LoadView) -> Iterator[Round]:
-    rules = rules_of(view.nodes)
+    rules, loads = rules_of(view.nodes), LeaderLoads(view.nodes, view.bundles)
     unseen = BundleHistory(UNSEEN_BUNDLE)
     wanted = [BundleToPlace(f"t/n{index % NAMESPACES}/new{index}", unseen) for index in range(SELECTIONS)]
 
     def modular(strategy: PlacementStrategy[LoadView, Any]) -> Callable[[], int]:
         def run() -> int:
             rule = ModularPlacement(strategy, ModularPlacementSettings(uses_domains=True, prefers_later_versions=True))
-            context, memory, found = modular_context(view, tuple(view.nodes), rules), rule.first_memory, 0
+            context, memory, found = modular_context(loads, tuple(loads.nodes), rules), rule.first_memory, 0
             for bundle in wanted:
-                assigned = assign(rule, bundle, context, {}, memory, (0.0, 0.0))
+                assigned = assign(rule, bundle, context, memory, (0.0, 0.0))
                 context, memory = assigned.context, assigned.memory
                 found += assigned.node_id is not None
             return found
@@ -145,7 +145,7 @@ def _placements(view: LoadView) -> Iterator[Round]:
         )
         return sum(rule.place(each, context, None, 0.0).node_id is not None for each in wanted)
 
-    yield "index of served bundles", lambda: len(modular_context(view, tuple(view.nodes), rules).served.ranges)
+    yield "index of served bundles", lambda: len(modular_context(loads, tuple(loads.nodes), rules).served.ranges)
     yield f"assign {SELECTIONS}, least rate", modular(LeastMessageRate())
     yield f"assign {SELECTIONS}, least usage", modular(LeastResourceUsage())
     yield f"assign {SELECTIONS}, round robin", modular(RoundRobin())

@@ -93,4 +93,4 @@ def transfer_view_of(view: LoadView) -> TransferView:
             for name in node.load.bundles
         )
         top_bundles[node_id] = tuple(sorted(reported, key=lambda each: each.bytes_per_s))
-    return TransferView(loads, frozenset(loads), top_bundles)
+    return TransferView(loads, frozenset(loads), 0, EveryNode(), top_bundles)

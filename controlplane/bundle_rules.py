@@ -5,6 +5,7 @@ class Mine:
     first_memory = None
     def shed(self, view, memory): return Shedding(choices, memory)
     def retain(self, memory, active): return memory
+    def after_unload(self, memory, choice, outcome, now_ms): return memory
 
 BUNDLE_RULES = (BundleRule(RuleKind.SHEDDER, Mine),)
 """
@@ -17,6 +18,7 @@ from controlplane.core.bundles.load.averages import (
     NodeAverages,
     TimeAverage,
 )
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
@@ -52,6 +54,7 @@ from controlplane.core.bundles.shedding.contract import (
     ShedReason,
     Skip,
     SkipReason,
+    UnloadOutcome,
 )
 from controlplane.core.bundles.shedding.transfer_view import ReportedBundle, TransferView
 from controlplane.core.bundles.splitting.contract import SplitAlgorithm, SplitPositions, SplitRequest
@@ -70,6 +73,7 @@ __all__ = [
     "ExtensibleContext",
     "Filtering",
     "HashRange",
+    "LeaderLoads",
     "LoadView",
     "Manager",
     "MessageLoad",
@@ -100,6 +104,7 @@ __all__ = [
     "StoredLoad",
     "TimeAverage",
     "TransferView",
+    "UnloadOutcome",
     "chosen_rules",
     "compose",
     "knob",

@@ -4,7 +4,7 @@ The stream of load reports keeps one such state in its driver and writes it whol
 ``broker_load``: docs/decisions/0007-load-state-in-the-driver.md says why.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Row
@@ -18,7 +18,15 @@ from controlplane.core.bundles.load.averages import (
     message_load,
     node_averages,
 )
+from controlplane.core.bundles.load.plausible import (
+    GREATEST_USAGE,
+    Implausible,
+    implausible_history,
+    implausible_load,
+    implausible_node,
+)
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
+from controlplane.core.bundles.load.view import BundleHistory, NodeLoad
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 
 
@@ -119,6 +127,10 @@ class NodeState(NamedTuple):
     smoothed_usage: float | None
     smoothed_at_ms: int | None
 
+    def load(self, bundle_ids: Sequence[str]) -> NodeLoad:
+        """The newest report as the rules take it, with these of its bundles."""
+        return NodeLoad(self.node_id, *self.resources, traffic=self.reported, bundles=tuple(bundle_ids))
+
 
 class LoadState:
     """All bundles and nodes that were ever reported.
@@ -138,19 +150,31 @@ class LoadState:
         """The state in rows of ``bundle_load`` and ``broker_load``."""
         return cls(map(_bundle_of_row, bundle_rows), map(_node_of_row, node_rows))
 
-    def fold(self, reports: Iterable[PlacedReport], weights: ResourceWeights) -> None:
+    def fold(self, reports: Iterable[PlacedReport], weights: ResourceWeights) -> tuple[Implausible, ...]:
         """Fold reports in. A report that was folded before changes nothing, in whichever batch it comes again.
 
-        A report of an older incarnation than the newest one of its node does not count.
+        A report of an older incarnation than the newest one of its node does not count. A sample of a bundle that no
+        working node reports is passed over (:mod:`controlplane.core.bundles.load.plausible`): it would stay in the
+        averages. A node whose newest report has such figures is kept as it was reported, and no rule sees it.
+
+        Returns:
+            The figures that cannot be true: those of bundles, and the first one of each node whose newest report they
+            are in.
         """
+        implausible: list[Implausible] = []
         for report in sorted(reports, key=lambda each: each.position):
             known = self.nodes.get(report.node_id)
             if known is not None and report.incarnation < known.incarnation:
                 continue
             for load in report.bundles:
-                self._fold_bundle(load, report)
+                implausible += self._fold_bundle(load, report)
             if known is None or report.position > known.position:
-                self.nodes[report.node_id] = _node_after(known, report, weights)
+                node = _node_after(known, report, weights)
+                self.nodes[report.node_id] = node
+                wrong = implausible_node(node.load(()))
+                if wrong is not None:
+                    implausible.append(Implausible(node.node_id, "", *wrong))
+        return tuple(implausible)
 
     def keep_smoothed(self, usages: Mapping[str, float], evaluated_ms: int) -> None:
         """Keep the smoothed usages of an evaluation at this log time."""
@@ -173,8 +197,13 @@ class LoadState:
         averages = {bundle_id: bundle.averages for bundle_id, bundle in self.bundles.items()}
         return [_node_row(node, averages) for node in self.nodes.values()]
 
-    def _fold_bundle(self, load: BundleLoad, report: PlacedReport) -> None:
+    def _fold_bundle(self, load: BundleLoad, report: PlacedReport) -> Iterator[Implausible]:
+        """Fold a bundle's figures in, and give out the first one for which the sample is passed over.
+
+        The bundle is where it was reported, whatever the figures are. A bundle that is not known yet stays unknown.
+        """
         known = self.bundles.get(load.bundle_id)
+        sample = message_load(load)
         time_ms, partition, offset = report.position
         folded: Mapping[int, int] = {}
         if known is None:
@@ -184,14 +213,19 @@ class LoadState:
         else:
             first_ms, before, folded = known.first_report_time_ms, known.averages, known.folded_offsets
             moved_ms = known.moved_at_ms if known.node_id == report.node_id else time_ms
+        wrong = implausible_load(sample)
+        if wrong is not None:
+            yield Implausible(report.node_id, load.bundle_id, *wrong)
+            if known is None:
+                return
         self.bundles[load.bundle_id] = BundleState(
             load.bundle_id,
             report.node_id,
             report.position,
             first_ms,
             moved_ms,
-            load,
-            before.add(message_load(load)),
+            load if known is None or wrong is None else known.newest,
+            before.add(sample) if wrong is None else before,
             {**folded, partition: offset},
         )
 
@@ -235,6 +269,12 @@ def _node_row(node: NodeState, averages: Mapping[str, BundleAverages]) -> tuple[
 
 
 def _bundle_of_row(row: Row) -> BundleState:
+    """The state in a row. Averages that cannot be true, which earlier versions stored, begin anew."""
+    averages = BundleAverages(
+        _average_of_row(UNSEEN_BUNDLE.short_term, row["short_term"]),
+        _average_of_row(UNSEEN_BUNDLE.long_term, row["long_term"]),
+    )
+    is_plausible = implausible_history(BundleHistory(averages)) is None
     return BundleState(
         row["bundle_id"],
         row["node_id"],
@@ -242,10 +282,7 @@ def _bundle_of_row(row: Row) -> BundleState:
         row["first_report_time_ms"],
         row["moved_at_ms"],
         BundleLoad(*(row[name] for name in BundleLoad._fields)),
-        BundleAverages(
-            _average_of_row(UNSEEN_BUNDLE.short_term, row["short_term"]),
-            _average_of_row(UNSEEN_BUNDLE.long_term, row["long_term"]),
-        ),
+        averages if is_plausible else UNSEEN_BUNDLE,
         dict(row["folded_offsets"]),
     )
 
@@ -256,6 +293,8 @@ def _average_of_row(rule: TimeAverage, row: Row) -> TimeAverage:
 
 
 def _node_of_row(row: Row) -> NodeState:
+    """The state in a row. A smoothed usage that cannot be true, which earlier versions stored, begins anew."""
+    smoothed = row["smoothed_usage"]
     return NodeState(
         row["node_id"],
         _position_of_row(row),
@@ -265,7 +304,7 @@ def _node_of_row(row: Row) -> NodeState:
         row["weighted_usage"],
         tuple(row["bundle_ids"]),
         MessageLoad(*row["reported"]),
-        row["smoothed_usage"],
+        smoothed if smoothed is not None and 0 <= smoothed <= GREATEST_USAGE else None,
         row["smoothed_at_ms"],
     )
 

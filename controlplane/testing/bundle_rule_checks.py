@@ -7,16 +7,19 @@ loads that are missing, negative, infinite or not a number, nodes without bundle
 import math
 import random
 from collections.abc import Iterable, Sequence
+from itertools import cycle
 from typing import Any, Final
 
 from controlplane.core.bundles.load.averages import BundleAverages, MessageLoad, NodeAverages, TimeAverage
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, PlacementStrategy
 from controlplane.core.bundles.reports import ResourceUsage
-from controlplane.core.bundles.shedding.contract import Shedder
+from controlplane.core.bundles.shedding.contract import ShedChoice, Shedder, UnloadOutcome
+from controlplane.core.values.encodable import unencodable
 
 _BAD: Final = (math.nan, math.inf, -math.inf, -1.0, 1e308, 0.0)
 _CYCLES: Final = 4
+_NOW_MS: Final = 1_700_000_000_000
 _STRANGER: Final = "a node without a report"
 
 
@@ -37,7 +40,8 @@ def check_shedder(shedder: Shedder[LoadView, Any], views: Iterable[LoadView] | N
 
     It answers for every view. Equal views and memories get equal answers, and stay as they were. A choice names a node
     of the view, a bundle that the view knows, and evidence; its destination, if it has one, is another node of the
-    view. No bundle is chosen twice.
+    view. No bundle is chosen twice. It takes every outcome of each choice, in any order. Its memories can be stored
+    (:mod:`controlplane.core.values.encodable`).
 
     Args:
         shedder: the rule.
@@ -49,12 +53,14 @@ def check_shedder(shedder: Shedder[LoadView, Any], views: Iterable[LoadView] | N
     for view in sample_views() if views is None else views:
         memory = shedder.first_memory
         for _ in range(_CYCLES):
+            _check_memory(shedder.name, memory)
             before = repr((view, memory))
             answer = shedder.shed(view, memory)
             _hold(repr(answer) == repr(shedder.shed(view, memory)), f"{shedder.name}: equal inputs, different answers")
             _hold(repr((view, memory)) == before, f"{shedder.name}: it changed its view or its memory")
             _check_choices(shedder.name, view, answer.choices)
-            memory = answer.memory
+            memory = _told(shedder, answer.memory, answer.choices)
+        _check_memory(shedder.name, memory)
         kept = repr(memory)
         shedder.retain(memory, frozenset({_STRANGER}))
         _hold(repr(memory) == kept, f"{shedder.name}: retain changed the memory")
@@ -65,7 +71,8 @@ def check_placement(strategy: PlacementStrategy[LoadView, Any], views: Iterable[
 
     It answers for every view whose candidates have all reported; for another candidate it may raise
     :class:`MissingLoadError` instead. Equal inputs get equal answers, and stay as they were. The best nodes are
-    different candidates; without a candidate there are none, with candidates at least one.
+    different candidates; without a candidate there are none, with candidates at least one. Its memories can be stored,
+    as those of a shedder.
 
     Args:
         strategy: the rule.
@@ -83,9 +90,15 @@ def check_placement(strategy: PlacementStrategy[LoadView, Any], views: Iterable[
                 memory = _check_selection(strategy, bundle, (*view.nodes, _STRANGER), view, memory)
             except MissingLoadError as error:
                 _hold(error.node_id == _STRANGER, f"{strategy.name}: it misses the load of {error.node_id}")
+        _check_memory(strategy.name, memory)
         kept = repr(memory)
         strategy.retain(memory, frozenset({_STRANGER}))
         _hold(repr(memory) == kept, f"{strategy.name}: retain changed the memory")
+
+
+def _check_memory(name: str, memory: object) -> None:
+    found = unencodable(memory, "memory")
+    _hold(found is None, f"{name}: {found}")
 
 
 def _check_choices(name: str, view: LoadView, choices: Sequence[Any]) -> None:
@@ -98,6 +111,18 @@ def _check_choices(name: str, view: LoadView, choices: Sequence[Any]) -> None:
         _hold(bool(choice.evidence), f"{name}: the choice of {choice.bundle_id!r} has no evidence")
     chosen = [(choice.node_id, choice.bundle_id) for choice in choices]
     _hold(len({*chosen}) == len(chosen), f"{name}: a bundle is chosen twice")
+
+
+def _told(shedder: Shedder[LoadView, Any], memory: Any, choices: Sequence[ShedChoice]) -> Any:  # noqa: ANN401 - as below
+    """The memory after the choices have ended, each in another way."""
+    for choice, outcome in zip(choices, cycle(UnloadOutcome), strict=False):
+        kept = repr(memory)
+        after = shedder.after_unload(memory, choice, outcome, _NOW_MS)
+        again = shedder.after_unload(memory, choice, outcome, _NOW_MS)
+        _hold(repr(after) == repr(again), f"{shedder.name}: equal ends of a choice, different memories")
+        _hold(repr(memory) == kept, f"{shedder.name}: after_unload changed the memory")
+        memory = after
+    return memory
 
 
 def _check_selection(

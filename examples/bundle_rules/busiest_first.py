@@ -23,6 +23,7 @@ from controlplane.bundle_rules import (
     ShedReason,
     Skip,
     SkipReason,
+    UnloadOutcome,
     knob,
 )
 
@@ -85,6 +86,11 @@ class BusiestFirst:
     def retain(self, memory: None, active: AbstractSet[str]) -> None:
         """It remembers nothing."""
         del active
+        return memory
+
+    def after_unload(self, memory: None, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int) -> None:
+        """It remembers nothing: the next view has the bundle among those that were unloaded recently."""
+        del choice, outcome, now_ms
         return memory
 
 

@@ -105,7 +105,9 @@ class LoadStream:
             _log.info("load reports refused", reason=reason, count=count)
 
     def _fold(self, reports: Sequence[PlacedReport], writer: BatchWriter) -> None:
-        self._state.fold(reports, self._config.rules.shed.weights)
+        for wrong in self._state.fold(reports, self._config.rules.shed.weights):
+            self._metrics.implausible_figures.labels("bundle" if wrong.bundle_id else "node").inc()
+            _log.warning("load figure cannot be true and does not count", **wrong._asdict())
         self._replace(BUNDLE_LOAD_TABLE, self._state.bundle_rows(), writer)
         self._evaluate(max(report.position.append_time_ms for report in reports), writer)
         self._replace(BROKER_LOAD_TABLE, self._state.node_rows(), writer)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from controlplane.bundle_rules import chosen_rules, compose, load_bundle_rules, modular_context
+from controlplane.bundle_rules import LeaderLoads, chosen_rules, compose, load_bundle_rules, modular_context
 from controlplane.cli.root import root
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.testing import check_placement, check_shedder
@@ -74,5 +74,5 @@ def test_the_example_sheds_to_the_limit_and_places_where_there_is_room() -> None
     assert shedding.bundles_by_node() == {"n1": ["t/n/a"]}
     selection: Any = chosen_rules(composition).selection
     bundle = BundleToPlace("t/n/a", view.bundles["t/n/a"])
-    context = modular_context(view, tuple(view.nodes))
+    context = modular_context(LeaderLoads(view.nodes, view.bundles), tuple(view.nodes))
     assert selection.place(bundle, context, selection.first_memory, (0.0, 0.0)).node_id == "n2"

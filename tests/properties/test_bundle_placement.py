@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, NodeAverages
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload
 from controlplane.core.bundles.placement.context import PlacementPolicies, modular_context
@@ -96,7 +97,7 @@ def test_filters_divide_candidates_into_kept_and_dropped(
 ) -> None:
     """Every candidate is named once, in order: evidence that loses a node explains nothing."""
     names = tuple(view.nodes)
-    context = modular_context(view, names, given_rules)
+    context = modular_context(LeaderLoads(view.nodes, view.bundles), names, given_rules)
     for each in (
         IsolationFilter(),
         TopicCountFilter(max_topics),
@@ -127,20 +128,21 @@ def test_assignments_are_allowed_repeatable_and_remembered(
 ) -> None:
     """A node that the policies allow, the same for the same inputs, with its load raised by what it got."""
     rule = ModularPlacement(LeastMessageRate(), ModularPlacementSettings(prefers_later_versions=prefers_later))
-    start = modular_context(view, tuple(view.nodes), given_rules)
+    start = modular_context(LeaderLoads(view.nodes, view.bundles), tuple(view.nodes), given_rules)
     context, preallocated, memory = start, dict[str, str](), rule.first_memory
     for bundle_id in requested:
         bundle = to_place(bundle_id)
         allowed = rule.allowed(bundle, context).kept
-        assigned = assign(rule, bundle, context, preallocated, memory, draws)
-        assert assigned == assign(rule, bundle, context, preallocated, memory, draws)
+        assigned = assign(rule, bundle, context, memory, draws)
+        assert assigned == assign(rule, bundle, context, memory, draws)
         assert (assigned.node_id in allowed) if allowed else (assigned.node_id is None)
         if assigned.node_id is not None:
             preallocated.setdefault(bundle_id, assigned.node_id)
         context, memory = assigned.context, assigned.memory
     held = {(name, each) for name, node in context.view.nodes.items() for each in node.preallocated}
     assert held == {(name, bundle_id) for bundle_id, name in preallocated.items()}
-    assert start == modular_context(view, tuple(view.nodes), given_rules)
+    assert context.loads.node_of_preallocated == preallocated
+    assert start == modular_context(LeaderLoads(view.nodes, view.bundles), tuple(view.nodes), given_rules)
 
 
 @given(

@@ -243,8 +243,12 @@ def transfer_views(draw: st.DrawFn) -> TransferView:
         bundles = sorted(draw(st.lists(st.integers(0, 50), max_size=6)))
         throughput = float(sum(bundles))
         loads[name] = StoredLoad(draw(st.integers(0, 100)) / 100, 0, throughput, throughput, 0)
-        top[name] = tuple(ReportedBundle(f"t/n/{index}-{place}", float(each)) for place, each in enumerate(bundles))
-    return TransferView(loads, frozenset(loads), top, 0)
+        owners = [draw(st.sampled_from([index, index, index, 0])) for _ in bundles]
+        top[name] = tuple(
+            ReportedBundle(f"t/n/{owner}-{place}", float(each))
+            for place, (owner, each) in enumerate(zip(owners, bundles, strict=True))
+        )
+    return TransferView(loads, frozenset(loads), 0, None, top)
 
 
 transfer_settings = st.builds(

@@ -191,3 +191,40 @@ def test_report_that_is_read_late_does_not_hide_a_newer_one() -> None:
     """Partitions are read at different paces: a node's row stays with the report that was appended last."""
     state = folded([report("n1", 5)], [report("n1", 3, partition=1)])
     assert state.nodes["n1"].position == Position(105, 0, 5)
+
+
+IMPOSSIBLE = 1e308
+"""A number that a report may hold, and that no node moves in a second."""
+
+
+@given(logs())
+def test_a_sample_that_cannot_be_true_leaves_the_averages_alone(log: list[PlacedReport]) -> None:
+    """The averages are those of the other samples, and the figure is named."""
+    usable = bundle_load("kv/y", 7.0)
+    state = LoadState()
+    wrong = state.fold([*log, report("bad", 40, [bundle_load("kv/x", IMPOSSIBLE), usable])], WEIGHTS)
+    without = folded([*log, report("bad", 40, [usable])])
+    assert {each.bundle_id: each.averages for each in state.bundles.values()} == {
+        each.bundle_id: each.averages for each in without.bundles.values()
+    }
+    assert [(each.node_id, each.bundle_id) for each in wrong] == [("bad", "kv/x"), ("bad", "")]
+
+
+def test_a_bundle_moves_with_a_report_whose_figures_cannot_be_true() -> None:
+    """The node that reports a bundle has it. The figures that counted before remain."""
+    state = folded([report("n1", 1, [bundle_load("kv/a", 5.0)]), report("n2", 2, [bundle_load("kv/a", IMPOSSIBLE)])])
+    bundle = state.bundles["kv/a"]
+    assert (bundle.node_id, bundle.moved_at_ms, bundle.position.offset) == ("n2", 102, 2)
+    assert (bundle.newest, bundle.averages.short_term.sample_count) == (bundle_load("kv/a", 5.0), 1)
+    assert not state.fold([report("n2", 2, [bundle_load("kv/a", IMPOSSIBLE)])], WEIGHTS)
+
+
+def test_stored_figures_that_cannot_be_true_begin_anew() -> None:
+    """Tables that an earlier version filled with such figures do not keep them."""
+    state = folded([report("n1", 1, [bundle_load("kv/a", 5.0)])])
+    ruined = state.bundles["kv/a"]
+    state.bundles["kv/a"] = ruined._replace(averages=ruined.averages.add(message_load(bundle_load("kv/a", IMPOSSIBLE))))
+    state.keep_smoothed({"n1": IMPOSSIBLE}, 60_000)
+    read = LoadState.of_rows(*as_rows(state))
+    assert read.bundles["kv/a"].averages == UNSEEN_BUNDLE
+    assert (read.nodes["n1"].smoothed_usage, read.evaluated_ms) == (None, 60_000)

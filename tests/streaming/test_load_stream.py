@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_candidate, decode_dead_letter
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
+from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
@@ -111,6 +112,31 @@ def test_batches_fold_and_candidates_appear_once(spark: SparkSession, world: Pip
     assert two["smoothed_usage"] == usage(10) * 0.9 + (1 - 0.9) * usage(20)
     assert [row["long_term"]["sample_count"] for row in world.rows(spark, BUNDLE_LOAD_TABLE)] == [1, 1, 2]
     assert one["bundle_ids"] == [hot, warm]
+
+
+def test_a_report_that_cannot_be_true_changes_no_average_and_no_candidate(
+    spark: SparkSession, world: PipelineWorld
+) -> None:
+    """Its figures pass every check of a record's form. They are counted, and the others decide as without them."""
+    hot, other, last = (f"kv/0x{index}0000000_0x{index + 4}0000000" for index in (0, 4, 8))
+    busy = [bundle_load(hot, 10.0, 40.0 * MIB), bundle_load(other, 10.0, 20.0 * MIB)]
+    registry = CollectorRegistry()
+    world.report(
+        load_report("node-1", busy, cpu_percent=90),
+        load_report("node-2", [], cpu_percent=10),
+        load_report("node-3", [bundle_load(last, 10.0, 1e308)], cpu_percent=1e300),
+    )
+    read_all(lambda: start_load(spark, world.config(rules=EAGER), PipelineMetrics(registry)))
+    (shed,) = world.rows(spark, SHED_CANDIDATES_TABLE)
+    assert (shed["node_id"], shed["mean_usage"]) == ("node-1", (usage(90) + usage(10)) / 2)
+    assert all(
+        row["long_term"]["throughput_in_bytes_per_s"] < GREATEST_AMOUNT for row in world.rows(spark, BUNDLE_LOAD_TABLE)
+    )
+    counted = [
+        registry.get_sample_value("controlplane_pipeline_implausible_figures_total", {"subject": subject})
+        for subject in ("bundle", "node")
+    ]
+    assert counted == [1, 1]
 
 
 def test_published_thresholds_find_nothing_in_small_traffic(spark: SparkSession, world: PipelineWorld) -> None:

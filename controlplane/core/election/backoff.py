@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
 
+from controlplane.core.values.draws import drawn
+
 PAUSE_MS: Final = 200
 """Time after which a controller repeats a request that Kafka did not answer."""
 _UNFIT_DOUBLES_AT_MOST: Final = 10
@@ -74,7 +76,7 @@ def backoff_ms(reason: BackoffReason, lease_ms: int, failures_in_a_row: int, dra
         draw: a random number from 0 up to but not including 1.
     """
     shortest_ms, longest_ms = _bounds_ms(reason, lease_ms, failures_in_a_row)
-    return shortest_ms + int(draw * (longest_ms - shortest_ms))
+    return shortest_ms + drawn(draw, longest_ms - shortest_ms)
 
 
 def _bounds_ms(reason: BackoffReason, lease_ms: int, failures_in_a_row: int) -> tuple[int, int]:

@@ -133,7 +133,7 @@ def fold_steps(given: Document) -> Iterator[LeaderLoads]:
         for broker in step.get("brokers", ()):
             reports[broker["name"]] = _reported(reports, broker)
         # The original's map has a node from its first report on, before the fold in which its averages appear.
-        loads = replace(loads, nodes={name: NodeView(load) for name, load in reports.items()} | loads.nodes)
+        loads = replace(loads, nodes={**{name: NodeView(load) for name, load in reports.items()}, **loads.nodes})
         for bundle, name in (step.get("preallocate") or {}).items():
             loads = loads.preallocated(bundle, name, BundleHistory(UNSEEN_BUNDLE))
         for _ in range(step.get("times", 1)):

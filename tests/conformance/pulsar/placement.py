@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.ownership_channel.states import OwnershipState
@@ -77,13 +78,13 @@ def round_robin(given: Document) -> object:
 
 def even_bundles(given: Document) -> object:
     """The nodes with the fewest bundles of the namespace."""
-    context = ModularContext(LoadView({}), (), served_bundles(given["owned"]))
+    context = ModularContext(LeaderLoads(), (), served_bundles(given["owned"]))
     return sorted(EvenDistributionFilter().keep(to_place(given["bundle"]), given["candidates"], context).kept)
 
 
 def topic_count_filter(given: Document) -> object:
     """The nodes without too many topics."""
-    context = modular_context(LoadView(nodes(given["brokers"])), ())
+    context = modular_context(LeaderLoads(nodes(given["brokers"])), ())
     return sorted(TopicCountFilter(given["max"]).keep(_NO_BUNDLE, given["candidates"], context).kept)
 
 
@@ -113,7 +114,7 @@ def isolation(given: Document) -> object:
     namespace = given["namespace"]
     bundle = BundleToPlace(f"{namespace}/0x00000000_0xffffffff", _UNSEEN, given["non_persistent"])
     rule = ModularPlacement(placement("LeastLongTermMessageRate", given), settings(ModularPlacementSettings, given))
-    kept = rule.allowed(bundle, modular_context(LoadView(view), brokers, rules)).kept
+    kept = rule.allowed(bundle, modular_context(LeaderLoads(view), brokers, rules)).kept
     return {
         "candidates": sorted({*kept, *given.get("existing", ())}),
         "candidates_async": sorted(kept),
@@ -130,7 +131,7 @@ def _spread(given: Document, context: NodeFacts, *, uses_domains: bool) -> tuple
 
 def anti_affinity(given: Document) -> object:
     """The nodes with the fewest namespaces of the group."""
-    context = ModularContext(LoadView({}), (), served_bundles(given["owned"]), placement_rules(given))
+    context = ModularContext(LeaderLoads(), (), served_bundles(given["owned"]), placement_rules(given))
     rule = settings(ModularPlacementSettings, given)
     kept, counts = _spread(given, context, uses_domains=rule.uses_domains)
     unload = {name: allows_unload(counts, name, given["candidates"]) for name in given["candidates"]}
@@ -155,16 +156,15 @@ def assignments(given: Document) -> object:
     rule = ModularPlacement(placement(_STRATEGIES[given["strategy"]], given), settings(ModularPlacementSettings, given))
     view = load_view(given["brokers"], given["bundles"])
     available = sorted(view.nodes.keys() - {*given["unavailable"]})
-    context = ModularContext(view, available, served_bundles(given["owned"]), placement_rules(given))
-    memory, preallocated = rule.first_memory, dict[str, str]()
+    loads = LeaderLoads(view.nodes, view.bundles)
+    context = ModularContext(loads, available, served_bundles(given["owned"]), placement_rules(given))
+    memory = rule.first_memory
     answers = []
     for each in given["assign"]:
         bundle_id, non_persistent = (each, False) if isinstance(each, str) else each
         bundle = BundleToPlace(bundle_id, view.bundles.get(bundle_id, _UNSEEN), non_persistent)
-        assigned = assign(rule, bundle, context, preallocated, memory, (0.0, 0.0))
+        assigned = assign(rule, bundle, context, memory, (0.0, 0.0))
         memory, context = assigned.memory, assigned.context
-        if assigned.preallocated_to is not None:
-            preallocated[bundle_id] = assigned.preallocated_to
         picks = () if assigned.placement is None else assigned.placement.picks
         answers.append(
             {

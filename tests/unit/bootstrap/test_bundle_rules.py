@@ -7,6 +7,7 @@ import pytest
 
 from controlplane.bootstrap.bundle_rules import load_bundle_rules
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.view import BundleHistory
 from controlplane.core.bundles.placement.context import modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace
@@ -42,6 +43,9 @@ class Mine:
         return Shedding((), memory)
 
     def retain(self, memory, active):
+        return memory
+
+    def after_unload(self, memory, choice, outcome, now_ms):
         return memory
 
 class Odd:
@@ -113,7 +117,12 @@ def test_a_users_filter_comes_last_in_the_selection(tmp_path: Path) -> None:
     view = view_of(*(loaded_node(f"n{each}", 1, traffic(0)) for each in (2, 3, 4)), bundles={})
     selection: Any = chosen_rules(compose(CONTROLPLANE, knobs, registry)).selection
     bundle = BundleToPlace("t/n/0", BundleHistory(UNSEEN_BUNDLE))
-    placed = selection.place(bundle, modular_context(view, tuple(view.nodes)), selection.first_memory, (0.0, 0.0))
+    placed = selection.place(
+        bundle,
+        modular_context(LeaderLoads(view.nodes, view.bundles), tuple(view.nodes)),
+        selection.first_memory,
+        (0.0, 0.0),
+    )
     assert (placed.node_id, placed.steps[-1].filter_name) == ("n3", "odd-names")
     extensible = chosen_rules(compose(PULSAR_4_2_EXTENSIBLE, knobs, registry)).selection
     assert isinstance(extensible, ExtensiblePlacement)
@@ -163,6 +172,10 @@ REFUSED = {
         "Mine has no select(bundle, candidates, view, memory), which a placement has to have; Mine has no after_pick",
     ),
     "no memory": (text().replace("first_memory = None", ""), "Mine has no first_memory, which a shedder has to have"),
+    "nothing after an unload": (
+        text().replace("def after_unload", "def before_unload"),
+        "Mine has no after_unload(memory, choice, outcome, now_ms), which a shedder has to have",
+    ),
     "other arguments": (text().replace("shed(self, view, memory)", "shed(self, view)"), "has to take (view, memory)"),
     "no name": (text(name=""), "Mine.name is ''; a name has letters"),
     "a list as a name": (text(name="a,b"), "Mine.name is 'a,b'; a name has letters"),

@@ -13,7 +13,7 @@ from controlplane.core.bundles.profiles.composition import REGISTRY, compose
 from controlplane.core.bundles.profiles.registry import Rule, RuleKind
 from controlplane.core.bundles.profiles.values import PROFILES
 from controlplane.core.bundles.settings.managers import Manager
-from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason
+from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, UnloadOutcome
 from controlplane.testing import check_placement, check_shedder, sample_views
 
 MODULAR = [name for name in PROFILES if compose(name).manager is Manager.MODULAR]
@@ -83,6 +83,15 @@ class Scripted:
             memory["retained"] = 1
         return memory
 
+    def after_unload(
+        self, memory: dict[str, int], choice: ShedChoice, outcome: UnloadOutcome, now_ms: int
+    ) -> dict[str, int]:
+        """The memory."""
+        if self.changes == "end":
+            memory[choice.bundle_id] = now_ms
+        self.calls += 1
+        return {"calls": self.calls} if self.changes == "ends" else memory
+
 
 BROKEN = {
     "node 'n9' is not in the view": Scripted((replace(CHOICE, node_id="n9"),)),
@@ -94,6 +103,9 @@ BROKEN = {
     "it changed its view or its memory": Scripted(changes="memory"),
     "equal inputs, different answers": Scripted(changes="answer"),
     "retain changed the memory": Scripted(changes="retain"),
+    r"memory\['a'\] is a set; use numbers": Scripted(first_memory={"a": {1}}),  # type: ignore[dict-item]
+    "after_unload changed the memory": Scripted(changes="end"),
+    "equal ends of a choice, different memories": Scripted(changes="ends"),
 }
 
 
@@ -129,6 +141,8 @@ class Picks:
 def test_a_placement_that_breaks_a_promise_is_told_which() -> None:
     """A stranger, nobody, somebody twice."""
     check_placement(Picks(None))
+    with pytest.raises(AssertionError, match="Picks: memory is a list"):
+        check_placement(Picks(None, first_memory=[]), ONE_NODE)  # type: ignore[arg-type]  # what is to be found
     for best, promise in ((("x",), "not all candidates"), ((), "0 best of 1"), (("n0", "n0"), "twice among the best")):
         with pytest.raises(AssertionError, match=promise):
             check_placement(Picks(best), ONE_NODE)

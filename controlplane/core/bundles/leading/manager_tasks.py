@@ -120,10 +120,10 @@ class TaskMemory:
     """When the time of each task came last.
 
     Attributes:
-        began_at_ms: by task, the latest multiple of its period since it was started; the caller's clock.
+        began_at_ms: by the task's value, the latest multiple of its period since it was started; the caller's clock.
     """
 
-    began_at_ms: Mapping[Task, int] = field(default_factory=dict)
+    began_at_ms: Mapping[str, int] = field(default_factory=dict)
 
 
 class TaskRound(NamedTuple):
@@ -224,17 +224,17 @@ def due_tasks(settings: TaskSettings, memory: TaskMemory, now_ms: int, facts: Ta
         if row.period_ms is None:
             answers.append(TaskAnswer(row.task, _closed(row, settings, facts), None))
         elif Gate.NOT_LEADER in row.gates and not facts.is_leader:
-            began.pop(row.task, None)
+            began.pop(row.task.value, None)
             answers.append(TaskAnswer(row.task, Gate.NOT_LEADER, None))
         else:
             period_ms = row.period_ms(settings)
-            if row.task not in began:
+            if row.task.value not in began:
                 first_ms = period_ms if row.first_ms is None else row.first_ms(settings)
-                began[row.task] = now_ms + first_ms - period_ms
-            passed = (now_ms - began[row.task]) // period_ms
+                began[row.task.value] = now_ms + first_ms - period_ms
+            passed = (now_ms - began[row.task.value]) // period_ms
             gate = _closed(row, settings, facts) if passed > 0 else Gate.NOT_DUE
-            began[row.task] += max(0, passed) * period_ms
-            answers.append(TaskAnswer(row.task, gate, began[row.task] + period_ms))
+            began[row.task.value] += max(0, passed) * period_ms
+            answers.append(TaskAnswer(row.task, gate, began[row.task.value] + period_ms))
     return TaskRound(tuple(answers), TaskMemory(began))
 
 

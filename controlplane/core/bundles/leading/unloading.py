@@ -17,11 +17,18 @@ from controlplane.core.bundles.placement.context import ModularContext
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.modular import PlacementMemory
 from controlplane.core.bundles.placement.shed_checks import UnloadCheck, UnloadChecks
-from controlplane.core.bundles.shedding.contract import ShedChoice
+from controlplane.core.bundles.shedding.contract import ShedChoice, Shedder, UnloadOutcome
 from controlplane.core.bundles.shedding.recent import RecentlyUnloaded
-from controlplane.core.bundles.shedding.transfer import TransferMemory
 
 M = TypeVar("M")
+V = TypeVar("V")
+
+
+class EndedChoice(NamedTuple):
+    """A bundle that a shedder chose, and what came of it."""
+
+    choice: ShedChoice
+    outcome: UnloadOutcome
 
 
 class CheckedChoice(NamedTuple, Generic[M]):
@@ -58,7 +65,7 @@ def plan_unloads(
 
     The placement decides the destination. A shedder that plans destinations has to be the placement too, and finds its
     plan in ``memory``, whose strategy's part is then the memory that the shedder returned. When the unloads have ended,
-    a plan by the bundles' names is forgotten (``AvgShedderMemory.without_plans_for``).
+    :func:`after_unloads` tells the shedder.
 
     Args:
         choices: the shedder's choices.
@@ -98,19 +105,21 @@ def plan_transfers(
     )
 
 
-def after_transfers(
-    unloaded: Sequence[ShedChoice], recent: RecentlyUnloaded, memory: TransferMemory, now_ms: int
-) -> tuple[RecentlyUnloaded, TransferMemory]:
-    """What the leader of the extensible manager remembers of bundles whose unload ended in time.
-
-    The bundles rest for the grace period, and no cycle runs before their nodes have reported loads without them.
+def after_unloads(
+    shedder: Shedder[V, M], memory: M, recent: RecentlyUnloaded, ended: Iterable[EndedChoice], now_ms: int
+) -> tuple[RecentlyUnloaded, M]:
+    """What the leader remembers of a shedder's choices that have ended: bundles that were unloaded rest for a while.
 
     Args:
-        unloaded: the choices that were unloaded.
+        shedder: the rule.
+        memory: the memory that the shedder returned. If the placement shares it, that which the placement left.
         recent: the bundles that were unloaded before.
-        memory: the memory of the shedder.
+        ended: the choices and what came of them, those included that a check kept.
         now_ms: the leader's clock.
     """
-    for choice in unloaded:
-        memory = memory.with_unloaded(choice.node_id, now_ms)
-    return recent.with_unloaded((choice.bundle_id for choice in unloaded), now_ms), memory
+    unloaded = []
+    for choice, outcome in ended:
+        memory = shedder.after_unload(memory, choice, outcome, now_ms)
+        if outcome is UnloadOutcome.UNLOADED:
+            unloaded.append(choice.bundle_id)
+    return recent.with_unloaded(unloaded, now_ms), memory

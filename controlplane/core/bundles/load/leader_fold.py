@@ -21,13 +21,14 @@ from controlplane.core.bundles.load.load_order import NearTies, by_history
 from controlplane.core.bundles.load.plausible import Implausible, implausible_load
 from controlplane.core.bundles.load.top_bundles import partition_sort
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
+from controlplane.core.values.ordered_map import OrderedMap
 
 
 class PreallocationEnd(Enum):
     """When a bundle that was assigned to a node stops counting as preallocated."""
 
     REPORTED = "reported"
-    """When the node reports it."""
+    """When the node reports it, or when the node is gone. This holds for nodes that have not reported yet, too."""
     REPORTED_OR_NOT_OWNED_BY_LEADER = "reported-or-not-owned-by-leader"
     """Quirk B, Pulsar 3 and 4: also when the leader's own process does not serve it. So the preallocations of all other
     nodes end at the next fold, and each node's bundles leave the map from bundle to node at once."""
@@ -92,7 +93,7 @@ class LeaderLoads:
         nodes: the nodes that have reported, by name, in the order in which they appeared.
         bundles: the known bundles.
         node_of_preallocated: the node to which a bundle was assigned lately, so that a second request for the same
-            bundle gets the same answer (Pulsar's preallocatedBundleToBroker).
+            bundle gets the same answer (Pulsar's preallocatedBundleToBroker). Each ends with a fold.
     """
 
     nodes: Mapping[str, NodeView] = field(default_factory=dict)
@@ -104,12 +105,21 @@ class LeaderLoads:
         return LoadView(self.nodes, self.bundles, recently_unloaded)
 
     def preallocated(self, bundle_id: str, node_id: str, history: BundleHistory) -> "LeaderLoads":
-        """The same after a bundle was assigned to a node. A node that has not reported is only in the map."""
-        nodes = self.nodes
+        """The same after a bundle was assigned to a node. A node that has not reported is only in the map.
+
+        The cost does not grow with what is known. A bundle that was assigned to another node before leaves that one.
+        """
+        nodes, to_nodes = OrderedMap.of(self.nodes), OrderedMap.of(self.node_of_preallocated)
+        former = to_nodes.get(bundle_id)
+        if former is not None and former != node_id and former in nodes:
+            held = OrderedMap.of(nodes[former].preallocated)
+            if bundle_id in held:
+                nodes = nodes.put([(former, replace(nodes[former], preallocated=held.drop([bundle_id])))])
         if node_id in nodes:
             node = nodes[node_id]
-            nodes = {**nodes, node_id: replace(node, preallocated={**node.preallocated, bundle_id: history})}
-        return replace(self, nodes=nodes, node_of_preallocated={**self.node_of_preallocated, bundle_id: node_id})
+            preallocated = OrderedMap.of(node.preallocated).put([(bundle_id, history)])
+            nodes = nodes.put([(node_id, replace(node, preallocated=preallocated))])
+        return replace(self, nodes=nodes, node_of_preallocated=to_nodes.put([(bundle_id, node_id)]))
 
 
 class Folded(NamedTuple):
@@ -135,6 +145,7 @@ def fold(
     settings: FoldSettings,
     seeds: Seeds = NO_SEEDS,
     owned_by_leader: AbstractSet[str] = frozenset(),
+    registered: AbstractSet[str] = frozenset(),
 ) -> Folded:
     """Take in the latest reports.
 
@@ -144,10 +155,14 @@ def fold(
         settings: the settings of the fold.
         seeds: what the averages of unknown bundles start from.
         owned_by_leader: the bundles that the leader's own process serves. Only quirk B asks for them.
+        registered: the living nodes; those with a report need not be named. A preallocation to any other node ends,
+            but not in Pulsar, where that to a node which never reports has no end.
     """
     gone = {node_id: None for node_id in loads.nodes if node_id not in reports}
     known = {node_id: node for node_id, node in loads.nodes.items() if node_id in reports}
     to_nodes = {bundle: node for bundle, node in loads.node_of_preallocated.items() if node not in gone}
+    if settings.preallocation_end is PreallocationEnd.REPORTED:
+        to_nodes = _awaited(to_nodes, reports, registered)
     bundles = dict(loads.bundles)
     nodes: dict[str, NodeView] = {}
     reported: set[str] = set()
@@ -159,8 +174,8 @@ def fold(
             implausible += _sample(bundles, load, settings, seeds)
         preallocated = before.preallocated if before is not None else {}
         kept = _kept(preallocated, load, bundles, owned_by_leader, settings.preallocation_end)
-        for bundle_id in preallocated:
-            if bundle_id not in kept or settings.preallocation_end is not PreallocationEnd.REPORTED:
+        if settings.preallocation_end is not PreallocationEnd.REPORTED:
+            for bundle_id in preallocated:
                 to_nodes.pop(bundle_id, None)
         averages = {each: bundles[each].averages for each in load.stats if each in bundles}
         nodes[node_id] = NodeView(load, node_averages(load.stats, averages), kept)
@@ -186,6 +201,18 @@ def bundles_to_store(loads: LeaderLoads, max_bundles_per_node: int, settings: Fo
     count = max_bundles_per_node * len(loads.nodes)
     order = partition_sort(len(histories), count, by_history(histories, settings.near_ties))
     return tuple(bundle_ids[position] for position in order)
+
+
+def _awaited(
+    to_nodes: Mapping[str, str], reports: Mapping[str, NodeLoad], registered: AbstractSet[str]
+) -> dict[str, str]:
+    """The preallocations without those that their nodes have reported, and without those to nodes that are gone."""
+    serves = {node_id: frozenset(reports[node_id].bundles) for node_id in {*to_nodes.values()} if node_id in reports}
+    return {
+        bundle: node
+        for bundle, node in to_nodes.items()
+        if (bundle not in serves[node] if node in serves else node in registered)
+    }
 
 
 def _is_new(load: NodeLoad, before: NodeLoad) -> bool:
@@ -219,8 +246,9 @@ def _kept(
     if end is PreallocationEnd.ANY_REPORTED:
         any_reported = any(each in serves for each in preallocated)
         ended = {each for each in preallocated if any_reported and each in bundles}
+    elif end is PreallocationEnd.REPORTED:
+        ended = serves & preallocated.keys()
     else:
         ended = {each for each in preallocated if each in serves and each in bundles}
-        if end is PreallocationEnd.REPORTED_OR_NOT_OWNED_BY_LEADER:
-            ended |= preallocated.keys() - owned_by_leader
+        ended |= preallocated.keys() - owned_by_leader
     return {each: history for each, history in preallocated.items() if each not in ended}

@@ -93,7 +93,7 @@ class LoadView:
     Attributes:
         nodes: the living nodes that have reported, by name, in the order of sums and scans.
         bundles: the known bundles, in the same sense.
-        recently_unloaded: ids of bundles that were unloaded within the grace period.
+        recently_unloaded: ids of bundles that were unloaded within the grace period; a placement is not told.
     """
 
     nodes: Mapping[str, NodeView]

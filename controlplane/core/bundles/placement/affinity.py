@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from controlplane.core.bundles.names import range_of
+from controlplane.core.values.ordered_map import OrderedMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Affinities:
 
     def remember(self, bundle_id: str, node_id: str) -> "Affinities":
         """The affinities with one more; it replaces an earlier one of the same key."""
-        return replace(self, nodes={**self.nodes, self._key(bundle_id): node_id})
+        return replace(self, nodes=OrderedMap.of(self.nodes).put([(self._key(bundle_id), node_id)]))
 
     def node_of(self, bundle_id: str) -> str | None:
         """The named node; None if there is none."""
@@ -29,8 +30,8 @@ class Affinities:
 
     def without(self, bundle_id: str) -> "Affinities":
         """The affinities after the bundle's one was used."""
-        key = self._key(bundle_id)
-        return replace(self, nodes={each: node for each, node in self.nodes.items() if each != key})
+        key, nodes = self._key(bundle_id), OrderedMap.of(self.nodes)
+        return replace(self, nodes=nodes.drop([key])) if key in nodes else self
 
     def _key(self, bundle_id: str) -> str:
         return range_of(bundle_id) if self.keyed_by_range_only else bundle_id

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import LoadView
 from controlplane.core.bundles.names import namespace_of
@@ -64,37 +65,42 @@ class ModularContext:
     """The leader's knowledge under the modular load manager.
 
     Attributes:
-        view: loads of nodes and bundles.
+        loads: what the leader knows of nodes and bundles, and which bundles it has assigned lately.
         available: the registered nodes, in the order in which candidates are scanned and ties are broken.
         served: the bundles of each node, preallocated ones included.
         rules: what operators have set.
     """
 
-    view: LoadView
+    loads: LeaderLoads
     available: Sequence[str]
     served: ServedBundles
     rules: PlacementPolicies = field(default_factory=PlacementPolicies)
 
+    @property
+    def view(self) -> LoadView:
+        """The loads as strategies see them."""
+        return self.loads.view()
+
     def topic_count(self, node_id: str) -> int:
         """Topics in the node's report and in its preallocated bundles."""
-        node = self.view.nodes.get(node_id)
+        node = self.loads.nodes.get(node_id)
         if node is None:
             return 0
         return node.load.topic_count + sum(bundle.topic_count for bundle in node.preallocated.values())
 
     def version(self, node_id: str) -> str | None:
         """As in its report."""
-        node = self.view.nodes.get(node_id)
+        node = self.loads.nodes.get(node_id)
         return None if node is None else node.load.version
 
     def manager(self, node_id: str) -> str | None:
         """As in its report."""
-        node = self.view.nodes.get(node_id)
+        node = self.loads.nodes.get(node_id)
         return None if node is None else node.load.manager
 
     def takes(self, node_id: str, *, non_persistent: bool) -> bool:
         """As in its report."""
-        node = self.view.nodes.get(node_id)
+        node = self.loads.nodes.get(node_id)
         if node is None:
             return False
         return node.load.takes_non_persistent_topics if non_persistent else node.load.takes_persistent_topics
@@ -106,18 +112,15 @@ class ModularContext:
 
     def with_preallocated(self, node_id: str, bundle: BundleToPlace) -> "ModularContext":
         """The context after a node was chosen for a bundle: it counts as served there until reports say otherwise."""
-        nodes = self.view.nodes
-        if node_id in nodes:
-            node = nodes[node_id]
-            preallocated = {**node.preallocated, bundle.bundle_id: bundle.history}
-            nodes = {**nodes, node_id: replace(node, preallocated=preallocated)}
-        view = replace(self.view, nodes=nodes)
-        return replace(self, view=view, served=self.served.add(node_id, bundle.bundle_id))
+        loads = self.loads.preallocated(bundle.bundle_id, node_id, bundle.history)
+        return ModularContext(loads, self.available, self.served.add(node_id, bundle.bundle_id), self.rules)
 
 
-def modular_context(view: LoadView, available: Sequence[str], rules: PlacementPolicies | None = None) -> ModularContext:
-    """The context of a view; a node serves what it has reported and what is preallocated to it."""
-    return ModularContext(view, available, reported_and_preallocated(view), rules or PlacementPolicies())
+def modular_context(
+    loads: LeaderLoads, available: Sequence[str], rules: PlacementPolicies | None = None
+) -> ModularContext:
+    """The context of loads; a node serves what it has reported and what is preallocated to it."""
+    return ModularContext(loads, available, reported_and_preallocated(loads.nodes), rules or PlacementPolicies())
 
 
 class RegisteredNode(NamedTuple):

@@ -7,7 +7,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from controlplane.core.bundles.load.view import BundleHistory
 from controlplane.core.bundles.names import namespace_of
-from controlplane.errors import InvalidInputError, InvariantViolationError
+from controlplane.core.values.draws import drawn
+from controlplane.errors import InvalidInputError
 
 M = TypeVar("M")
 View_contra = TypeVar("View_contra", contravariant=True)
@@ -69,10 +70,8 @@ class Selection(Generic[M]):
         Raises:
             InvariantViolationError: the number is outside that range.
         """
-        if not 0 <= draw < 1:
-            message = f"a node is picked with a number from 0 to below 1, not {draw}"
-            raise InvariantViolationError(message)
-        return self.best[int(draw * len(self.best))] if self.best else None
+        position = drawn(draw, len(self.best))
+        return self.best[position] if self.best else None
 
 
 class PlacementStrategy(Protocol[View_contra, M]):

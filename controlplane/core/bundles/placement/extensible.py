@@ -4,6 +4,7 @@ There is neither an even distribution nor a preallocation. A filter that fails i
 the candidates that it left.
 """
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -88,14 +89,20 @@ class ExtensiblePlacement(Generic[M]):
         if read_only:
             return ExtensiblePlacementResult(None, (), None, memory)
         candidates = tuple(node_id for node_id in context.registered if node_id not in excluded)
-        steps = []
+        steps = self.filtered(bundle, candidates, context)
+        if not steps[-1].kept:
+            return ExtensiblePlacementResult(None, steps, None, memory)
+        pick, memory = picked(self.strategy, bundle, steps[-1].kept, context, draw, memory)
+        return ExtensiblePlacementResult(pick.node_id, steps, pick, memory)
+
+    def filtered(
+        self, bundle: BundleToPlace, candidates: Sequence[str], context: ExtensibleContext
+    ) -> tuple[Filtering, ...]:
+        """Each filter's answer, in order; each is asked about the nodes that the one before it left."""
+        steps: list[Filtering] = []
         for each in self._filters():
-            steps.append(each.keep(bundle, candidates, context))
-            candidates = steps[-1].kept
-        if not candidates:
-            return ExtensiblePlacementResult(None, tuple(steps), None, memory)
-        pick, memory = picked(self.strategy, bundle, candidates, context, draw, memory)
-        return ExtensiblePlacementResult(pick.node_id, tuple(steps), pick, memory)
+            steps.append(each.keep(bundle, steps[-1].kept if steps else candidates, context))
+        return tuple(steps)
 
     def _filters(self) -> tuple[NodeFilter[ExtensibleContext], ...]:
         settings = self.settings

@@ -56,6 +56,8 @@ class ModularPlacementSettings:
         skips_names_without_port: as in :class:`IsolationFilter`.
         shares_named_nodes_by_range: quirk E: bundles of different namespaces with the same range share the node that an
             operator named for one of them.
+        follows_preallocation_to_missing_node: a quirk: a bundle that was chosen for a node before goes there although
+            the node is not registered any more. Off, it is placed anew.
     """
 
     max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)
@@ -71,6 +73,7 @@ class ModularPlacementSettings:
     checks_loads: bool = True
     skips_names_without_port: bool = False
     shares_named_nodes_by_range: bool = False
+    follows_preallocation_to_missing_node: bool = False
 
 
 class Pick(NamedTuple):
@@ -222,7 +225,7 @@ class ModularPlacement(Generic[M]):
     def _overload(self, node_id: str | None, context: ModularContext) -> float | None:
         if node_id is None:
             return None
-        node = context.view.nodes.get(node_id)
+        node = context.loads.nodes.get(node_id)
         if node is None:
             if self.settings.checks_loads:
                 return None
@@ -251,7 +254,8 @@ class Assignment(Generic[M]):
         source: why this node.
         placement: the selection, if there was one.
         memory: the memory after the request.
-        context: the knowledge after the request; a node that was chosen now has the bundle preallocated.
+        context: the knowledge after the request; a node that was chosen now has the bundle preallocated. Its loads are
+            those with which the next fold begins.
     """
 
     node_id: str | None
@@ -260,17 +264,11 @@ class Assignment(Generic[M]):
     memory: PlacementMemory[M]
     context: ModularContext
 
-    @property
-    def preallocated_to(self) -> str | None:
-        """The node to which the bundle is preallocated from now on; None if nothing is to be remembered."""
-        return self.node_id if self.source is Source.PLACED else None
-
 
 def assign(
     rule: ModularPlacement[M],
     bundle: BundleToPlace,
     context: ModularContext,
-    preallocated: Mapping[str, str],
     memory: PlacementMemory[M],
     draws: tuple[float, float],
 ) -> Assignment[M]:
@@ -280,8 +278,6 @@ def assign(
         rule: the selection.
         bundle: the bundle.
         context: the leader's knowledge.
-        preallocated: the bundles that nodes were chosen for and that no fold of reports has cleared; the caller adds
-            the bundle if the answer has a :attr:`Assignment.preallocated_to`.
         memory: the memory after the previous request.
         draws: as in :meth:`ModularPlacement.place`.
     """
@@ -289,8 +285,9 @@ def assign(
     if named is not None:
         memory = replace(memory, affinities=memory.affinities.without(bundle.bundle_id))
         return Assignment(named, Source.AFFINITY, None, memory, context)
-    if bundle.bundle_id in preallocated:
-        return Assignment(preallocated[bundle.bundle_id], Source.PREALLOCATED, None, memory, context)
+    former = context.loads.node_of_preallocated.get(bundle.bundle_id)
+    if former is not None and (rule.settings.follows_preallocation_to_missing_node or former in context.available):
+        return Assignment(former, Source.PREALLOCATED, None, memory, context)
     placement = rule.place(bundle, context, memory, draws)
     if placement.node_id is not None:
         context = context.with_preallocated(placement.node_id, bundle)

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from controlplane.core.bundles.load.view import LoadView
+from controlplane.core.bundles.load.view import NodeView
 from controlplane.core.bundles.names import namespace_of, range_of
+from controlplane.core.values.ordered_map import OrderedMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,8 @@ class ServedBundles:
         of_node = self.ranges.get(node_id, {})
         namespace = namespace_of(bundle_id)
         ranges = of_node.get(namespace, frozenset()) | {range_of(bundle_id)}
-        return ServedBundles({**self.ranges, node_id: {**of_node, namespace: ranges}})
+        namespaces = OrderedMap.of(of_node).put([(namespace, ranges)])
+        return ServedBundles(OrderedMap.of(self.ranges).put([(node_id, namespaces)]))
 
 
 def served_bundles(bundles_by_node: Mapping[str, Iterable[str]]) -> ServedBundles:
@@ -48,6 +50,6 @@ def served_bundles(bundles_by_node: Mapping[str, Iterable[str]]) -> ServedBundle
     )
 
 
-def reported_and_preallocated(view: LoadView) -> ServedBundles:
-    """The index of what a view knows: the bundles in the latest reports, and those that nodes have not reported yet."""
-    return served_bundles({node_id: (*node.load.stats, *node.preallocated) for node_id, node in view.nodes.items()})
+def reported_and_preallocated(nodes: Mapping[str, NodeView]) -> ServedBundles:
+    """The index of what is known: the bundles in the latest reports, and those that nodes have not reported yet."""
+    return served_bundles({node_id: (*node.load.stats, *node.preallocated) for node_id, node in nodes.items()})

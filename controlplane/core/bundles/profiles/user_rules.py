@@ -13,7 +13,12 @@ from controlplane.core.bundles.settings.managers import Manager
 from controlplane.errors import ConfigurationError
 
 MEMBERS: Final[Mapping[RuleKind, Mapping[str, tuple[str, ...] | None]]] = {
-    RuleKind.SHEDDER: {"first_memory": None, "shed": ("view", "memory"), "retain": ("memory", "active")},
+    RuleKind.SHEDDER: {
+        "first_memory": None,
+        "shed": ("view", "memory"),
+        "retain": ("memory", "active"),
+        "after_unload": ("memory", "choice", "outcome", "now_ms"),
+    },
     RuleKind.PLACEMENT: {
         "first_memory": None,
         "select": ("bundle", "candidates", "view", "memory"),

@@ -171,6 +171,7 @@ PARTS: Final = (
                 "checks_loads": False,
                 "skips_names_without_port": True,
                 "shares_named_nodes_by_range": True,
+                "follows_preallocation_to_missing_node": True,
             },
             PULSAR_2_MODULAR: {"compares_unweighted_usage": True, "drops_other_managers": False},
         },

@@ -12,14 +12,23 @@ from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.shedding.avg_shedder_plan import (
     AvgShedderMemory,
-    PlanKey,
     PlannedNode,
     findable,
+    plan_key,
     planned_node,
     remember,
 )
-from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
+from controlplane.core.bundles.shedding.contract import (
+    Evidence,
+    ShedChoice,
+    Shedding,
+    ShedReason,
+    Skip,
+    SkipReason,
+    UnloadOutcome,
+)
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, message_rate, throughput
+from controlplane.core.values.ordered_map import OrderedMap
 from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "AvgShedder"
@@ -129,6 +138,13 @@ class AvgShedder:
         del active
         return memory
 
+    def after_unload(
+        self, memory: AvgShedderMemory, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int
+    ) -> AvgShedderMemory:
+        """A plan by name ends with its attempt, whatever came of it; one by averages stays, as in 4.2.4."""
+        del outcome, now_ms
+        return memory if self.settings.plans_by_averages else memory.without_plan_for(choice.bundle_id)
+
     def scores(self, view: LoadView) -> dict[str, float]:
         """The score of each node, in the order of the view: its weighted usage in percent."""
         return {name: weighted_usage(node.load, self.settings.weights) * 100 for name, node in view.nodes.items()}
@@ -156,8 +172,8 @@ class AvgShedder:
             choices += chosen
             skips += skipped
             for choice in chosen:
-                key = self._key(choice.bundle_id, view.bundles[choice.bundle_id])
-                remember(plan, choice.bundle_id, key, pair.idle)
+                averages = self._averages(choice.bundle_id, view)
+                plan = remember(plan, choice.bundle_id, averages, pair.idle)
         return Shedding(tuple(choices), AvgShedderMemory(hits.high, hits.low, plan), tuple(skips))
 
     def best(
@@ -184,24 +200,23 @@ class AvgShedder:
 
     def planned(self, bundle_id: str, view: LoadView, memory: AvgShedderMemory) -> PlannedNode | None:
         """The plan for a bundle; None if there is none, or if it can no longer be found."""
-        return planned_node(memory.plan, self._key_of(bundle_id, view), view.bundles)
+        return planned_node(memory.plan, bundle_id, self._averages(bundle_id, view), view.bundles)
 
     def after_pick(self, bundle_id: str, node_id: str, view: LoadView, memory: AvgShedderMemory) -> AvgShedderMemory:
         """The memory after a node was picked for a bundle: by averages the pick is a plan, by id it is not."""
         if not self.settings.plans_by_averages:
             return memory
-        key = self._key_of(bundle_id, view)
-        plan: dict[PlanKey, PlannedNode] = dict(memory.plan)
-        if planned_node(plan, key, view.bundles) is None:
-            plan.pop(key, None)  # an entry that can no longer be found is not one to be overwritten
-        remember(plan, bundle_id, key, node_id)
-        return replace(memory, plan=plan)
+        averages, plan = self._averages(bundle_id, view), OrderedMap.of(memory.plan)
+        key = plan_key(bundle_id, averages)
+        if key in plan and planned_node(plan, bundle_id, averages, view.bundles) is None:
+            plan = plan.drop([key])  # an entry that can no longer be found is not one to be overwritten
+        return replace(memory, plan=remember(plan, bundle_id, averages, node_id))
 
-    def _key_of(self, bundle_id: str, view: LoadView) -> PlanKey:
-        return self._key(bundle_id, view.bundles.get(bundle_id, BundleHistory(UNSEEN_BUNDLE)))
-
-    def _key(self, bundle_id: str, history: BundleHistory) -> PlanKey:
-        return history if self.settings.plans_by_averages else bundle_id
+    def _averages(self, bundle_id: str, view: LoadView) -> BundleHistory | None:
+        """What a plan by averages keeps the bundle under; None in a plan by name."""
+        if not self.settings.plans_by_averages:
+            return None
+        return view.bundles.get(bundle_id, BundleHistory(UNSEEN_BUNDLE))
 
     def _pairs(self, scores: Mapping[str, float], hits: _Hits) -> list[_Pair]:
         """The pairs whose scores differ enough; counts the hits of all."""

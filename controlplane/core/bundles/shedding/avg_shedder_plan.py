@@ -4,21 +4,31 @@ A bundle that is shed has a planned node. The placement asks for it when the bun
 rule has to have both roles.
 """
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from controlplane.core.bundles.load.view import BundleHistory
-
-PlanKey: TypeAlias = str | BundleHistory
-"""A bundle's id, or its averages and topics where bundles with equal ones share an entry."""
+from controlplane.core.values.ordered_map import OrderedMap
 
 
 class PlannedNode(NamedTuple):
-    """The node that should take a bundle, and the bundle for which the entry was first made."""
+    """The node that should take a bundle.
+
+    Attributes:
+        node_id: the node.
+        bundle_id: the bundle for which the entry was first made.
+        averages: in a plan by averages, those of that bundle then; None in a plan by name.
+    """
 
     node_id: str
     bundle_id: str
+    averages: BundleHistory | None = None
+
+
+Plan: TypeAlias = Mapping[str, PlannedNode]
+"""Planned nodes by the bundle's id, or by a text of its averages where bundles with equal ones share an entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,38 +43,61 @@ class AvgShedderMemory:
 
     high_hits: Mapping[str, int] = field(default_factory=dict)
     low_hits: Mapping[str, int] = field(default_factory=dict)
-    plan: Mapping[PlanKey, PlannedNode] = field(default_factory=dict)
+    plan: Plan = field(default_factory=dict)
 
-    def without_plans_for(self, bundle_ids: Iterable[str]) -> "AvgShedderMemory":
-        """The memory after an attempt to unload these bundles has ended, whatever came of it."""
-        ended = set(bundle_ids)
-        return replace(self, plan={key: each for key, each in self.plan.items() if each.bundle_id not in ended})
+    def without_plan_for(self, bundle_id: str) -> "AvgShedderMemory":
+        """The memory after an attempt to unload a bundle with a plan by its name has ended."""
+        plan = OrderedMap.of(self.plan)
+        return replace(self, plan=plan.drop([bundle_id])) if bundle_id in plan else self
 
 
-def remember(plan: dict[PlanKey, PlannedNode], bundle_id: str, key: PlanKey, node_id: str) -> None:
-    """Write an entry. The bundle for which an existing one was first made stays."""
+def averages_key(history: BundleHistory) -> str:
+    """The key of averages and topics, as a text: equal ones have equal keys."""
+    averages = history.averages
+    terms = ((each.max_samples, each.sample_count, *each.load) for each in (averages.short_term, averages.long_term))
+    # The sum with 0 makes -0.0 and 0.0, which are equal, the same text.
+    return " ".join(repr(number + 0.0) for number in (*itertools.chain(*terms), history.topic_count))
+
+
+def remember(plan: Plan, bundle_id: str, averages: BundleHistory | None, node_id: str) -> Plan:
+    """The plan with an entry. The bundle for which an existing one was first made stays.
+
+    Args:
+        plan: the plan.
+        bundle_id: the bundle.
+        averages: the bundle's averages in a plan by averages, else None.
+        node_id: the node that should take it.
+    """
+    key = plan_key(bundle_id, averages)
     former = plan.get(key)
-    plan[key] = PlannedNode(node_id, bundle_id if former is None else former.bundle_id)
+    entry = PlannedNode(node_id, bundle_id, averages) if former is None else former._replace(node_id=node_id)
+    return OrderedMap.of(plan).put([(key, entry)])
+
+
+def plan_key(bundle_id: str, averages: BundleHistory | None) -> str:
+    """The key of a bundle's entry."""
+    return bundle_id if averages is None else averages_key(averages)
 
 
 def planned_node(
-    plan: Mapping[PlanKey, PlannedNode], key: PlanKey, bundles: Mapping[str, BundleHistory]
+    plan: Plan, bundle_id: str, averages: BundleHistory | None, bundles: Mapping[str, BundleHistory]
 ) -> PlannedNode | None:
-    """The entry of a key, if there is one that can be found.
+    """The entry of a bundle, if there is one that can be found.
 
     An entry under averages is lost as soon as the bundle for which it was first made has others: Pulsar's map has that
     bundle's changeable averages as its key, so that a new sample hides the entry.
     """
-    planned = plan.get(key)
-    if planned is None or isinstance(key, str) or bundles.get(planned.bundle_id, key) == key:
-        return planned
-    return None
+    planned = plan.get(plan_key(bundle_id, averages))
+    return planned if planned is not None and _can_be_found(planned, bundles) else None
 
 
-def findable(plan: Mapping[PlanKey, PlannedNode], bundles: Mapping[str, BundleHistory]) -> dict[PlanKey, PlannedNode]:
+def findable(plan: Plan, bundles: Mapping[str, BundleHistory]) -> Plan:
     """The entries that can still be found, without those of bundles that are no longer known."""
-    return {
-        key: planned
-        for key, planned in plan.items()
-        if planned.bundle_id in bundles and planned_node(plan, key, bundles) is not None
-    }
+    lost = [
+        key for key, planned in plan.items() if planned.bundle_id not in bundles or not _can_be_found(planned, bundles)
+    ]
+    return OrderedMap.of(plan).drop(lost) if lost else plan
+
+
+def _can_be_found(planned: PlannedNode, bundles: Mapping[str, BundleHistory]) -> bool:
+    return planned.averages is None or bundles.get(planned.bundle_id, planned.averages) == planned.averages

@@ -50,6 +50,17 @@ class SkipReason(Enum):
     """A figure of the node or of the bundle cannot be true. It takes no part in the cycle."""
 
 
+class UnloadOutcome(Enum):
+    """What came of a choice."""
+
+    UNLOADED = "unloaded"
+    """The bundle left its node in time."""
+    FAILED = "failed"
+    """Its node was told to unload it, and that failed or took too long."""
+    KEPT = "kept"
+    """A check kept it where it is before its node was told."""
+
+
 class Evidence(NamedTuple):
     """A measured value and the limit that it was held against. The name holds the unit; shares are of 1, not of 100."""
 
@@ -143,4 +154,15 @@ class Shedder(Protocol[View_contra, M]):
 
     def retain(self, memory: M, active: AbstractSet[str]) -> M:
         """The memory after the active nodes have changed (Pulsar's onActiveBrokersChange)."""
+        ...
+
+    def after_unload(self, memory: M, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int) -> M:
+        """The memory after one of the choices has ended; it is asked once for each, and before the next cycle.
+
+        Args:
+            memory: the memory that the cycle returned, or that the former choice's end left.
+            choice: the choice.
+            outcome: what came of it.
+            now_ms: the leader's clock.
+        """
         ...

@@ -8,7 +8,15 @@ from typing import Final
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.view import LoadView, NodeLoad
 from controlplane.core.bundles.settings.knobs import knob
-from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
+from controlplane.core.bundles.shedding.contract import (
+    Evidence,
+    ShedChoice,
+    Shedding,
+    ShedReason,
+    Skip,
+    SkipReason,
+    UnloadOutcome,
+)
 from controlplane.core.bundles.shedding.sheddable import (
     SheddableBundles,
     TrafficBundle,
@@ -72,6 +80,9 @@ class OverloadShedder:
         return
 
     def retain(self, memory: None, active: AbstractSet[str]) -> None:
+        """The rule remembers nothing."""
+
+    def after_unload(self, memory: None, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int) -> None:
         """The rule remembers nothing."""
 
     def usage(self, node: NodeLoad) -> float:

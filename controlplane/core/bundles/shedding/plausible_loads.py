@@ -7,7 +7,15 @@ from typing import Generic, TypeVar
 
 from controlplane.core.bundles.load.plausible import Implausible, plausible
 from controlplane.core.bundles.load.view import LoadView
-from controlplane.core.bundles.shedding.contract import Evidence, Shedder, Shedding, Skip, SkipReason
+from controlplane.core.bundles.shedding.contract import (
+    Evidence,
+    ShedChoice,
+    Shedder,
+    Shedding,
+    Skip,
+    SkipReason,
+    UnloadOutcome,
+)
 from controlplane.core.bundles.shedding.transfer_view import TransferView, plausible_transfers
 
 V = TypeVar("V")
@@ -45,6 +53,10 @@ class PlausibleLoads(Generic[V, M]):
     def retain(self, memory: M, active: AbstractSet[str]) -> M:
         """As the rule does."""
         return self.shedder.retain(memory, active)
+
+    def after_unload(self, memory: M, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int) -> M:
+        """As the rule does."""
+        return self.shedder.after_unload(memory, choice, outcome, now_ms)
 
 
 def modular(shedder: Shedder[LoadView, M]) -> PlausibleLoads[LoadView, M]:

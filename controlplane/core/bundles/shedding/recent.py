@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from controlplane.core.values.ordered_map import OrderedMap
+
 _MS_PER_MIN: Final = 60_000
 
 
@@ -31,4 +33,4 @@ class RecentlyUnloaded:
 
     def with_unloaded(self, bundle_ids: Iterable[str], now_ms: int) -> "RecentlyUnloaded":
         """With bundles that were unloaded now. One whose unload failed does not count, and may be shed again."""
-        return RecentlyUnloaded({**self.at_ms, **dict.fromkeys(bundle_ids, now_ms)})
+        return RecentlyUnloaded(OrderedMap.of(self.at_ms).put((each, now_ms) for each in bundle_ids))

@@ -13,7 +13,15 @@ from typing import Final
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB, ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.view import LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.settings.knobs import knob
-from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
+from controlplane.core.bundles.shedding.contract import (
+    Evidence,
+    ShedChoice,
+    Shedding,
+    ShedReason,
+    Skip,
+    SkipReason,
+    UnloadOutcome,
+)
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
 from controlplane.errors import ConfigurationError
 
@@ -86,6 +94,13 @@ class ThresholdShedder:
     def retain(self, memory: ThresholdMemory, active: AbstractSet[str]) -> ThresholdMemory:
         """Only active nodes keep their history; one that comes back starts with its usage."""
         return ThresholdMemory({name: usage for name, usage in memory.smoothed_usages.items() if name in active})
+
+    def after_unload(
+        self, memory: ThresholdMemory, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int
+    ) -> ThresholdMemory:
+        """The memory as it is: usages do not depend on what came of a choice."""
+        del choice, outcome, now_ms
+        return memory
 
     def shed(self, view: LoadView, memory: ThresholdMemory) -> Shedding[ThresholdMemory]:
         """The result of one cycle. Sums and choices have the order of the nodes in the view."""

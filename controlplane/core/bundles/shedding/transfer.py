@@ -7,8 +7,16 @@ from typing import Final
 
 from controlplane.core.bundles.load.ieee import divide
 from controlplane.core.bundles.settings.knobs import knob
-from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
-from controlplane.core.bundles.shedding.transfer_pair import NodePair, PairOffload, PairRules
+from controlplane.core.bundles.shedding.contract import (
+    Evidence,
+    ShedChoice,
+    Shedding,
+    ShedReason,
+    Skip,
+    SkipReason,
+    UnloadOutcome,
+)
+from controlplane.core.bundles.shedding.transfer_pair import NodePair, PairOffload, PairRules, distinct
 from controlplane.core.bundles.shedding.transfer_spread import (
     Spread,
     measure,
@@ -16,6 +24,7 @@ from controlplane.core.bundles.shedding.transfer_spread import (
     underload,
 )
 from controlplane.core.bundles.shedding.transfer_view import TransferView
+from controlplane.core.values.ordered_map import OrderedMap
 from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "TransferShedder"
@@ -97,7 +106,7 @@ class TransferMemory:
 
     def with_unloaded(self, node_id: str, at_ms: int) -> "TransferMemory":
         """The memory after a bundle was unloaded from a node."""
-        return TransferMemory(self.condition_hits, {**self.unloaded_at_ms, node_id: at_ms})
+        return TransferMemory(self.condition_hits, OrderedMap.of(self.unloaded_at_ms).put([(node_id, at_ms)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,12 @@ class TransferShedder:
         """The memory as it is: the cool-down of a node ends with its next load."""
         del active
         return memory
+
+    def after_unload(
+        self, memory: TransferMemory, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int
+    ) -> TransferMemory:
+        """A node that shed cools down: no cycle runs before it has reported a load without the bundle."""
+        return memory.with_unloaded(choice.node_id, now_ms) if outcome is UnloadOutcome.UNLOADED else memory
 
     def shed(self, view: TransferView, memory: TransferMemory) -> Shedding[TransferMemory]:
         """The result of one cycle.
@@ -149,7 +164,7 @@ class TransferShedder:
         cycle.run()
         figures[DEVIATION_AFTER] = cycle.spread.deviation
         if cycle.choices:
-            return Shedding(tuple(cycle.choices), TransferMemory(0, unloaded), tuple(cycle.skips), figures)
+            return Shedding(tuple(cycle.choices.values()), TransferMemory(0, unloaded), tuple(cycle.skips), figures)
         return Shedding((), TransferMemory(hits, unloaded), (*cycle.skips, Skip(cycle.main_skip())), figures)
 
 
@@ -160,7 +175,7 @@ class _Cycle:
         self, settings: TransferSettings, view: TransferView, by_load: tuple[str, ...], spread: Spread
     ) -> None:
         self.spread = spread
-        self.choices: dict[ShedChoice, None] = {}
+        self.choices: dict[str, ShedChoice] = {}
         self.skips: list[Skip] = []
         self._settings = settings
         self._view = view
@@ -188,12 +203,12 @@ class _Cycle:
                 return
             busy, idle = self._by_load[self._most], self._by_load[self._least]
             self._most -= 1
-            reported = len(self._view.top_bundles.get(busy, ()))
+            reported = len(distinct(self._view.top_bundles.get(busy, ())))
             if reported <= 1:
                 reason = SkipReason.SOLE_BUNDLE if reported else SkipReason.NO_LOAD
                 self.skips.append(Skip(reason, busy, evidence=why[1:]))
                 continue
-            offload = NodePair(self._view, self._settings.pair_rules, busy, idle).offload()
+            offload = NodePair(self._view, self._settings.pair_rules, busy, idle, self.choices.keys()).offload()
             self._choose(offload, *why)
             if offload.marked > 0:
                 self._account(offload, busy, idle)
@@ -218,7 +233,7 @@ class _Cycle:
                 (evidence, Evidence("target_bytes_per_s", offload.marked - offload.gained, offload.target)),
                 move.destination if self._settings.transfers else None,
             )
-            self.choices[choice] = None
+            self.choices[choice.bundle_id] = choice
 
     def _account(self, offload: PairOffload, busy: str, idle: str) -> None:
         most, least = self._view.loads[busy], self._view.loads[idle]

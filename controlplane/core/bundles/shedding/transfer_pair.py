@@ -3,7 +3,7 @@
 It is the inner part of Pulsar's TransferShedder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -40,6 +40,14 @@ class PairOffload(NamedTuple):
     gained: float
 
 
+def distinct(bundles: Iterable[ReportedBundle], *others: AbstractSet[str]) -> tuple[ReportedBundle, ...]:
+    """The bundles, each where it is named first, without others. A node that works reports each once."""
+    by_id: dict[str, ReportedBundle] = {}
+    for bundle in bundles:
+        by_id.setdefault(bundle.bundle_id, bundle)
+    return tuple(bundle for bundle_id, bundle in by_id.items() if not any(bundle_id in each for each in others))
+
+
 @dataclass(frozen=True, slots=True)
 class PairRules:
     """The settings that the exchange of two nodes needs; see ``TransferSettings`` for their meanings."""
@@ -53,12 +61,16 @@ class PairRules:
 
 @dataclass(frozen=True, slots=True)
 class NodePair:
-    """Two nodes of a view: ``busy`` gives bundles to ``idle``, and may take bundles of it in exchange."""
+    """Two nodes of a view: ``busy`` gives bundles to ``idle``, and may take bundles of it in exchange.
+
+    ``chosen`` has the bundles that move already. A bundle that is named twice moves once.
+    """
 
     view: TransferView
     rules: PairRules
     busy: str
     idle: str
+    chosen: AbstractSet[str] = frozenset()
 
     def offload(self) -> PairOffload:
         """Choose bundles, the least loaded first, until the next one would exceed the target.
@@ -67,8 +79,9 @@ class NodePair:
         """
         busy, idle = self.view.loads[self.busy], self.view.loads[self.idle]
         target = offload_target(busy, idle)
-        bundles = self.view.top_bundles[self.busy]
-        in_exchange = iter(self.view.top_bundles.get(self.idle, ()))
+        bundles = distinct(self.view.top_bundles[self.busy], self.chosen)
+        of_both = {bundle.bundle_id for bundle in bundles}
+        in_exchange = iter(distinct(self.view.top_bundles.get(self.idle, ()), self.chosen, of_both))
         moves: list[Move] = []
         marked = gained = 0.0
         remaining = len(bundles)

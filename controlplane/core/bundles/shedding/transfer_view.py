@@ -50,18 +50,18 @@ class TransferView:
     Attributes:
         loads: the stored load of each node, outdated ones included, in the order of sums and ties.
         registered: the living nodes.
-        top_bundles: each node's busiest bundles, the least loaded first, as they are reported.
         now_ms: the present time, to be compared with ``updated_at_ms``.
-        recently_unloaded: ids of bundles that were unloaded within the grace period.
         checks: owners, policies and filters; None means that every bundle may go to every node.
+        top_bundles: each node's busiest bundles, the least loaded first, as they are reported.
+        recently_unloaded: ids of bundles that were unloaded within the grace period.
     """
 
     loads: Mapping[str, StoredLoad]
     registered: AbstractSet[str]
+    now_ms: int
+    checks: TransferChecks | None
     top_bundles: Mapping[str, tuple[ReportedBundle, ...]] = field(default_factory=dict)
-    now_ms: int = 0
     recently_unloaded: AbstractSet[str] = frozenset()
-    checks: TransferChecks | None = None
 
 
 def plausible_transfers(view: TransferView) -> tuple[TransferView, tuple[Implausible, ...]]:

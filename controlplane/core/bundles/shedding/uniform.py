@@ -10,7 +10,15 @@ from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.ieee import GREATEST_INT32, divide, to_int32, wrap_int32
 from controlplane.core.bundles.load.view import LoadView
 from controlplane.core.bundles.settings.knobs import knob
-from controlplane.core.bundles.shedding.contract import Evidence, ShedChoice, Shedding, ShedReason, Skip, SkipReason
+from controlplane.core.bundles.shedding.contract import (
+    Evidence,
+    ShedChoice,
+    Shedding,
+    ShedReason,
+    Skip,
+    SkipReason,
+    UnloadOutcome,
+)
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, message_rate, throughput
 from controlplane.errors import ConfigurationError
 
@@ -94,6 +102,9 @@ class UniformLoadShedder:
         return
 
     def retain(self, memory: None, active: AbstractSet[str]) -> None:
+        """The rule remembers nothing."""
+
+    def after_unload(self, memory: None, choice: ShedChoice, outcome: UnloadOutcome, now_ms: int) -> None:
         """The rule remembers nothing."""
 
     def shed(self, view: LoadView, memory: None) -> Shedding[None]:

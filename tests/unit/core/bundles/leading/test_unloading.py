@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from controlplane.core.bundles.leading.unloading import after_transfers, plan_transfers, plan_unloads
+from controlplane.core.bundles.leading.unloading import EndedChoice, after_unloads, plan_transfers, plan_unloads
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.ownership_channel.record import OwnershipRecord
 from controlplane.core.bundles.ownership_channel.states import OwnershipState
 from controlplane.core.bundles.ownership_channel.table import OwnershipTable, Written
@@ -15,10 +16,12 @@ from controlplane.core.bundles.placement.least_message_rate import LeastMessageR
 from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings
 from controlplane.core.bundles.placement.round_robin import RoundRobin
 from controlplane.core.bundles.placement.shed_checks import ShedCheckSettings, UnloadChecks, UnloadRefusal
+from controlplane.core.bundles.shedding.avg_shedder import AvgShedder
 from controlplane.core.bundles.shedding.avg_shedder_plan import AvgShedderMemory, PlannedNode
-from controlplane.core.bundles.shedding.contract import ShedChoice, ShedReason
+from controlplane.core.bundles.shedding.contract import ShedChoice, ShedReason, UnloadOutcome
+from controlplane.core.bundles.shedding.plausible_loads import modular
 from controlplane.core.bundles.shedding.recent import RecentlyUnloaded
-from controlplane.core.bundles.shedding.transfer import TransferMemory
+from controlplane.core.bundles.shedding.transfer import TransferMemory, TransferShedder
 from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
 
 NOW, MINUTE = 10_000_000, 60_000
@@ -39,7 +42,7 @@ def context(rules: PlacementPolicies | None = None) -> ModularContext:
         loaded_node("spare:1", 10, traffic(0)),
         bundles=bundles,
     )
-    return modular_context(view, tuple(view.nodes), rules)
+    return modular_context(LeaderLoads(view.nodes, view.bundles), tuple(view.nodes), rules)
 
 
 def test_each_chosen_bundle_is_checked_and_gets_a_destination() -> None:
@@ -94,7 +97,9 @@ def test_the_plan_of_a_shedder_names_the_destination() -> None:
     )
     chosen = [choice("t/n/1", destination="spare:1")]
     for draw in (0.0, 0.5, 0.9):
-        found = plan_unloads(chosen, checks, modular_context(view, names), first, [(draw, draw)])
+        found = plan_unloads(
+            chosen, checks, modular_context(LeaderLoads(view.nodes, view.bundles), names), first, [(draw, draw)]
+        )
         assert [each.check.destination for each in found.unloads] == ["spare:1"]
 
 
@@ -127,10 +132,27 @@ def test_the_extensible_leader_publishes_its_unloads() -> None:
 
 
 def test_the_extensible_leader_remembers_bundles_and_nodes() -> None:
-    """A cycle before the node's next report would shed the same load again."""
-    former = RecentlyUnloaded({"t/n/0": NOW - 1})
-    chosen = [choice("t/n/1"), choice("t/n/2", "idle:1")]
-    recent, memory = after_transfers(chosen, former, TransferMemory(3, {"old:1": 5}), NOW)
+    """A cycle before the node's next report would shed the same load again; a bundle that stayed changes nothing."""
+    former, shedder = RecentlyUnloaded({"t/n/0": NOW - 1}), TransferShedder()
+    ended = [
+        EndedChoice(choice("t/n/1"), UnloadOutcome.UNLOADED),
+        EndedChoice(choice("t/n/2", "idle:1"), UnloadOutcome.UNLOADED),
+        EndedChoice(choice("t/n/3", "spare:1"), UnloadOutcome.FAILED),
+        EndedChoice(choice("t/n/4", "spare:1"), UnloadOutcome.KEPT),
+    ]
+    recent, memory = after_unloads(shedder, TransferMemory(3, {"old:1": 5}), former, ended, NOW)
     assert recent == RecentlyUnloaded({"t/n/0": NOW - 1, "t/n/1": NOW, "t/n/2": NOW})
     assert memory == TransferMemory(3, {"old:1": 5, "busy:1": NOW, "idle:1": NOW})
-    assert after_transfers([], former, TransferMemory(3), NOW) == (former, TransferMemory(3))
+    assert after_unloads(shedder, TransferMemory(3), former, [], NOW) == (former, TransferMemory(3))
+
+
+def test_the_modular_leader_ends_the_plans_of_bundles_that_left_and_that_stayed() -> None:
+    """Else the next request for a bundle would be answered by a plan for a load of long ago."""
+    memory = AvgShedderMemory(plan={name: PlannedNode("idle:1", name) for name in ("t/n/1", "t/n/2", "t/n/3")})
+    ended = [
+        EndedChoice(choice("t/n/1"), UnloadOutcome.UNLOADED),
+        EndedChoice(choice("t/n/2"), UnloadOutcome.KEPT),
+    ]
+    recent, memory = after_unloads(modular(AvgShedder()), memory, RecentlyUnloaded(), ended, NOW)
+    assert memory.plan.keys() == {"t/n/3"}
+    assert recent.bundle_ids == {"t/n/1"}

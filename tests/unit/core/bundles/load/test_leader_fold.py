@@ -80,7 +80,8 @@ def test_dead_node_is_forgotten_with_its_preallocations() -> None:
     loads = loads.preallocated("new", "b", HISTORY).preallocated("other", "a", HISTORY).preallocated("z", "c", HISTORY)
     folded = fold(loads, reports(report("a", "x")), OURS)
     assert folded.dropped_nodes == ("b",)
-    assert folded.loads.node_of_preallocated == {"other": "a", "z": "c"}
+    assert folded.loads.node_of_preallocated == {"other": "a"}
+    assert fold(loads, reports(report("a", "x")), PULSAR_4).loads.node_of_preallocated == {"z": "c"}
     assert tuple(folded.loads.nodes) == ("a",)
     assert folded.dropped_bundles == ("y",)
 
@@ -94,6 +95,27 @@ def test_preallocation_ends_when_the_node_reports_the_bundle() -> None:
     ended = fold(loads, reports(report("a", "x", "new", at_ms=2)), OURS).loads
     assert ended.nodes["a"].preallocated.keys() == {"late"}
     assert ended.node_of_preallocated == {"late": "a"}
+
+
+def test_preallocation_to_a_node_without_a_report_ends_like_any_other() -> None:
+    """When the node reports the bundle, and when it dies before it has reported anything; Pulsar's has no end then."""
+    loads = LeaderLoads().preallocated("new", "late", HISTORY)
+    for settings, kept in ((OURS, {}), (PULSAR_4, {"new": "late"})):
+        assert fold(loads, reports(report("a")), settings).loads.node_of_preallocated == kept
+    waiting = fold(loads, reports(report("a")), OURS, registered=frozenset({"a", "late"})).loads
+    assert waiting.node_of_preallocated == {"new": "late"}
+    assert fold(waiting, reports(report("late")), OURS).loads.node_of_preallocated == {"new": "late"}
+    reported = fold(waiting, reports(report("late", "new")), OURS).loads
+    assert reported.node_of_preallocated == {}
+    assert fold(reported, reports(report("late", at_ms=2)), OURS).loads.node_of_preallocated == {}
+
+
+def test_preallocation_of_a_bundle_with_impossible_figures_ends() -> None:
+    """The node serves the bundle, although no average of it is known."""
+    loads = fold(LeaderLoads(), reports(report("a")), OURS).loads.preallocated("new", "a", HISTORY)
+    bad = replace(measured(NodeLoad("a"), Resources(), [sample("new", math.nan)]), updated_at_ms=2)
+    folded = fold(loads, reports(bad), OURS).loads
+    assert (folded.nodes["a"].preallocated, folded.node_of_preallocated, folded.bundles) == ({}, {}, {})
 
 
 def test_preallocations_of_others_vanish_in_pulsar_4() -> None:

@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 
 from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.stored_load import StoredLoad
-from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
+from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, NodeView
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload, group_of
 from controlplane.core.bundles.placement.context import (
     ExtensibleContext,
@@ -74,13 +75,13 @@ def test_preallocated_topics_count() -> None:
         "a": NodeView(NodeLoad("a", topic_count=8), preallocated=coming),
         "b": NodeView(NodeLoad("b", topic_count=8)),
     }
-    assert TopicCountFilter(10).keep(BUNDLE, ("a", "b"), modular_context(LoadView(nodes), ())).kept == ("b",)
+    assert TopicCountFilter(10).keep(BUNDLE, ("a", "b"), modular_context(LeaderLoads(nodes), ())).kept == ("b",)
 
 
 def test_load_manager_of_an_unknown_node_is_no_reason_to_drop_it() -> None:
     """The modular filter walks over loads, so a node without one stays; a registered node without a name goes."""
     nodes = {"a": NodeView(NodeLoad("a", manager="x")), "b": NodeView(NodeLoad("b", manager="y"))}
-    found = ManagerFilter("x").keep(BUNDLE, ("a", "b", "c"), modular_context(LoadView(nodes), ()))
+    found = ManagerFilter("x").keep(BUNDLE, ("a", "b", "c"), modular_context(LeaderLoads(nodes), ()))
     assert found.kept == ("a", "c")
     assert found.dropped == (Dropped("b", "y", "x"),)
     registered = ExtensibleContext({"a": RegisteredNode("1.0.0", ""), "b": RegisteredNode("1.0.0", "x")})
@@ -126,7 +127,7 @@ def test_version_of_an_unknown_node_and_of_nobody_fails_the_filter() -> None:
 def test_even_distribution_keeps_the_least_of_this_namespace() -> None:
     """Bundles of other namespaces do not count, and the evidence names both counts."""
     served = served_bundles({"a": ["t/n/1", "t/n/2"], "b": ["t/n/3"], "c": ["t/m/1", "t/n/4", "t/m/2"]})
-    context = ModularContext(LoadView({}), (), served)
+    context = ModularContext(LeaderLoads(), (), served)
     found = EvenDistributionFilter().keep(BUNDLE, ("a", "b", "c"), context)
     assert found.kept == ("b", "c")
     assert found.dropped == (Dropped("a", 2, 1),)
@@ -137,7 +138,7 @@ def test_managers_count_groups_differently() -> None:
     """A namespace with two bundles counts once for the modular manager and twice for the extensible one."""
     rules = PlacementPolicies(groups={"t/n": "g", "t/m": "G", "t/k": "g"})
     modular = ModularContext(
-        LoadView({}), (), served_bundles({"a": ["t/m/1", "t/m/2"], "b": ["t/m/3", "t/k/1"]}), rules
+        LeaderLoads(), (), served_bundles({"a": ["t/m/1", "t/m/2"], "b": ["t/m/3", "t/k/1"]}), rules
     )
     assert AntiAffinityFilter().keep(BUNDLE, ("a", "b"), modular).kept == ("a",)
     owners = {"t/m/1": "a", "t/m/2": "a", "t/m/4": "a", "t/m/3": "b", "t/k/1": "b"}
@@ -148,7 +149,7 @@ def test_managers_count_groups_differently() -> None:
 def test_domains_are_compared_before_nodes_and_only_if_asked() -> None:
     """The idle node of a busy domain loses against the node of an idle domain; nodes without a domain share one."""
     rules = PlacementPolicies(groups={"t/n": "g", "t/m": "g", "t/k": "g"}, domains={"a": "east", "b": "east"})
-    context = ModularContext(LoadView({}), (), served_bundles({"a": ["t/m/1", "t/k/1"], "c": ["t/m/2"]}), rules)
+    context = ModularContext(LeaderLoads(), (), served_bundles({"a": ["t/m/1", "t/k/1"], "c": ["t/m/2"]}), rules)
     assert AntiAffinityFilter().keep(BUNDLE, ("a", "b", "c"), context).kept == ("b",)
     found = AntiAffinityFilter(uses_domains=True).keep(BUNDLE, ("a", "b", "c"), context)
     assert found.kept == ("c",)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, NodeAverages
-from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
+from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, NodeView
 from controlplane.core.bundles.placement.context import ModularContext, PlacementPolicies, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace, Filtering, MissingLoadError
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
@@ -42,7 +43,7 @@ def node(rate: float = 0.0, cpu_percent: float = 10.0, bundles: Sequence[str] = 
 def context(rules: PlacementPolicies | None = None, /, **nodes: NodeView) -> ModularContext:
     """Registered nodes with a port each: ``a`` is ``a:1``."""
     named = {f"{name}:1": each for name, each in nodes.items()}
-    return modular_context(LoadView(named), tuple(named), rules)
+    return modular_context(LeaderLoads(named), tuple(named), rules)
 
 
 def placed(settings: ModularPlacementSettings, seen: ModularContext, bundle_id: str = "t/n/1") -> str | None:
@@ -167,15 +168,28 @@ def test_nobody_is_chosen_if_policies_allow_nobody() -> None:
 def test_request_preallocates_and_the_next_one_gets_the_same_node() -> None:
     """Until a fold of reports clears it; the load of the bundle counts at once."""
     rule = ModularPlacement(LeastMessageRate(), UNEVEN)
-    first = assign(rule, bundle(), context(a=node(), b=node(50)), {}, rule.first_memory, DRAWS)
+    first = assign(rule, bundle(), context(a=node(), b=node(50)), rule.first_memory, DRAWS)
     assert (first.node_id, first.source) == ("a:1", Source.PLACED)
     assert first.context.view.nodes["a:1"].preallocated == {"t/n/1": bundle().history}
     assert first.context.served.count("a:1", "t/n") == 1
-    again = assign(rule, bundle(), first.context, {"t/n/1": "a:1"}, first.memory, DRAWS)
+    again = assign(rule, bundle(), first.context, first.memory, DRAWS)
     assert (again.node_id, again.source, again.placement) == ("a:1", Source.PREALLOCATED, None)
     assert again.context is first.context
     # 100 messages per second of the first bundle are assumed on node a, so node b is the lesser one.
-    assert assign(rule, bundle("t/n/2"), first.context, {}, first.memory, DRAWS).node_id == "b:1"
+    assert assign(rule, bundle("t/n/2"), first.context, first.memory, DRAWS).node_id == "b:1"
+
+
+def test_preallocation_to_a_missing_node_is_followed_only_in_pulsar() -> None:
+    """The node has died, and the next fold of reports has not come yet."""
+    quirk = replace(UNEVEN, follows_preallocation_to_missing_node=True)
+    for settings, found in ((UNEVEN, ("a:1", Source.PLACED)), (quirk, ("dead:1", Source.PREALLOCATED))):
+        rule = ModularPlacement(LeastMessageRate(), settings)
+        seen = context(a=node(), dead=node()).with_preallocated("dead:1", bundle())
+        seen = replace(seen, available=("a:1",))
+        assigned = assign(rule, bundle(), seen, rule.first_memory, DRAWS)
+        assert (assigned.node_id, assigned.source) == found
+        holders = [name for name, each in assigned.context.view.nodes.items() if each.preallocated]
+        assert holders == [*assigned.context.loads.node_of_preallocated.values()] == [found[0]]
 
 
 @pytest.mark.parametrize("by_range", [True, False])
@@ -184,12 +198,12 @@ def test_named_destination_is_used_once_before_any_selection(by_range: bool) -> 
     rule = ModularPlacement(LeastMessageRate(), replace(UNEVEN, shares_named_nodes_by_range=by_range))
     affinities = rule.first_memory.affinities.remember("t/n/1", "z:1")
     memory, seen = replace(rule.first_memory, affinities=affinities), context(a=node())
-    other = assign(rule, bundle("t/other/1"), seen, {}, memory, DRAWS)
+    other = assign(rule, bundle("t/other/1"), seen, memory, DRAWS)
     assert other.node_id == ("z:1" if by_range else "a:1")
-    named = assign(rule, bundle(), seen, {"t/n/1": "a:1"}, memory, DRAWS)
+    named = assign(rule, bundle(), seen, memory, DRAWS)
     assert (named.node_id, named.source, named.context) == ("z:1", Source.AFFINITY, seen)
-    assert assign(rule, bundle(), seen, {}, named.memory, DRAWS).node_id == "a:1"
-    assert assign(rule, bundle(), seen, {}, other.memory, DRAWS).node_id == ("a:1" if by_range else "z:1")
+    assert assign(rule, bundle(), seen, named.memory, DRAWS).node_id == "a:1"
+    assert assign(rule, bundle(), seen, other.memory, DRAWS).node_id == ("a:1" if by_range else "z:1")
 
 
 def checked(

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.placement.context import modular_context
 from controlplane.core.bundles.placement.served import ServedBundles, served_bundles
 from controlplane.core.bundles.reports import BundleLoad
-from tests.helpers.load_views import bundle_history, loaded_node, traffic, view_of
+from tests.helpers.load_views import bundle_history, loaded_node, traffic
 
 
 def test_a_bundle_that_is_added_is_one_more() -> None:
@@ -29,5 +30,5 @@ def test_a_node_serves_what_it_reports_and_what_it_has_not_reported_yet() -> Non
     sample = BundleLoad("t/n/0x00_0x10", 0, 0, 0, 0, 0, 0, 0, 0)
     load = replace(node.load, stats={sample.bundle_id: sample})
     node = replace(node, load=load, preallocated={"t/n/0x10_0x20": bundle_history(1)})
-    served = modular_context(view_of(node, bundles={}), ("a",)).served
+    served = modular_context(LeaderLoads({"a": node}), ("a",)).served
     assert served.count("a", "t/n") == 2

@@ -66,7 +66,7 @@ def test_the_same_under_the_extensible_manager() -> None:
     )
     own = chosen_rules(composition).shedder
     loads = {"a": StoredLoad(0.5), "b": StoredLoad(math.nan)}
-    shedding = own.shed(TransferView(loads, frozenset(loads)), own.first_memory)
+    shedding = own.shed(TransferView(loads, frozenset(loads), 0, None), own.first_memory)
     assert [skip.reason for skip in shedding.skips] == [SkipReason.IMPLAUSIBLE_LOAD, SkipReason.NO_LOAD]
 
 

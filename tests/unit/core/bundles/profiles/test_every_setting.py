@@ -17,7 +17,7 @@ from tests.conformance.recorded import recorded
 UNIT_TESTS: Final = Path(__file__).parents[1]
 KNOBS: Final = [(part.settings, knob, name) for part in REGISTRY.parts for knob, name in knobs_of(part.settings)]
 SAME_EVERYWHERE: Final = {
-    "OwnershipSettings.leaves_assigned_at_start": "of Pulsar before #25379; no version with a profile is known to have it",
+    "OwnershipSettings.leaves_assigned_at_start": "of Pulsar before #25379, which no profile is known to be",
     "OwnerSplitSettings.limits_sessions_below_one": "of the leader's limits, which the owner's extend",
     "OwnerSplitSettings.min_topics": "likewise",
 }

@@ -83,7 +83,8 @@ def test_usage_in_placement_and_in_reports_is_the_greatest_too() -> None:
     for profile in (OLD, NEW):
         strategy: Any = profile.make(profile.placement_rule)
         rule = ModularPlacement(strategy, profile.settings(ModularPlacementSettings))
-        nodes.append(rule.place(bundle, modular_context(view, ("a:1", "b:1")), rule.first_memory, DRAWS).node_id)
+        seen = modular_context(LeaderLoads(view.nodes, view.bundles), ("a:1", "b:1"))
+        nodes.append(rule.place(bundle, seen, rule.first_memory, DRAWS).node_id)
         needs.append(need_report(idle.load, full.load, 0, profile.settings(ReportSettings)).changes.usage)
     assert nodes == ["b:1", "a:1"]
     assert needs == [pytest.approx(85), 0.0]
@@ -108,7 +109,7 @@ def test_no_destination_is_named_and_isolation_is_not_asked() -> None:
     """A bundle whose policy allows no other node is unloaded all the same, and comes back."""
     rules = PlacementPolicies(IsolationPolicies((IsolationPolicy("p", ("t/n",), ("a",)),)))
     view = view_of(loaded_node("a:1", 50, traffic(9)), loaded_node("b:1", 5, traffic(1)), bundles={})
-    context = modular_context(view, ("a:1", "b:1"), rules)
+    context = modular_context(LeaderLoads(view.nodes, view.bundles), ("a:1", "b:1"), rules)
     bundle = BundleToPlace("t/n/0x00000000_0xffffffff", BundleHistory(UNSEEN_BUNDLE))
     leaves = []
     for profile in (OLD, NEW):

@@ -12,8 +12,8 @@ from controlplane.core.bundles.placement.avg_shedder import PlannedNodePlacement
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.modular import picked
 from controlplane.core.bundles.shedding.avg_shedder import AvgShedder, AvgShedderSettings
-from controlplane.core.bundles.shedding.avg_shedder_plan import AvgShedderMemory, PlannedNode
-from controlplane.core.bundles.shedding.contract import ShedReason, SkipReason
+from controlplane.core.bundles.shedding.avg_shedder_plan import AvgShedderMemory, PlannedNode, averages_key
+from controlplane.core.bundles.shedding.contract import ShedChoice, ShedReason, SkipReason, UnloadOutcome
 from controlplane.errors import ConfigurationError
 from tests.helpers.load_views import bundle_history, loaded_node, view_of
 
@@ -87,6 +87,11 @@ def test_a_sole_bundle_that_fits_goes() -> None:
     assert shedder.shed(view, shedder.first_memory).bundles_by_node() == {"busy": ["t/n/b"]}
 
 
+def shared_plan(node_id: str, bundle_id: str, averages: BundleHistory) -> dict[str, PlannedNode]:
+    """A plan by averages."""
+    return {averages_key(averages): PlannedNode(node_id, bundle_id, averages)}
+
+
 class Placed(NamedTuple):
     """A bundle's node, the nodes that it was drawn from, and the memory after it."""
 
@@ -136,15 +141,26 @@ def test_a_plan_by_name_avoids_an_overloaded_node() -> None:
     assert place(shedder, "t/n/b", ["c", "b", "a"], view, memory).node_id == "b"
     assert shedder.best("t/n/b", ["c", "a"], view, memory) == ("a", "c")
     quirk = AvgShedder(AvgShedderSettings(plans_by_averages=True))
-    shared = AvgShedderMemory(plan={BUNDLES["t/n/b"]: PlannedNode("a", "t/n/b")})
+    shared = AvgShedderMemory(plan=shared_plan("a", "t/n/b", BUNDLES["t/n/b"]))
     assert quirk.best("t/n/b", ["c", "b", "a"], view, shared) == ("a",)
 
 
 def test_a_plan_by_name_ends_with_its_attempt() -> None:
     """Afterwards the bundle is placed like any other."""
     memory = AvgShedderMemory({"a": 1}, {"a": 2}, {"t/n/b": PlannedNode("idle", "t/n/b")})
-    assert memory.without_plans_for(["t/n/b"]) == AvgShedderMemory({"a": 1}, {"a": 2})
-    assert memory.without_plans_for(["t/n/c"]) == memory
+    choice = ShedChoice("busy", "t/n/b", ShedReason.UNEVEN_MESSAGE_RATE, 1.0, 1.0, (), "idle")
+    by_averages = AvgShedder(AvgShedderSettings(plans_by_averages=True))
+    for outcome in UnloadOutcome:
+        assert AvgShedder().after_unload(memory, choice, outcome, 0) == AvgShedderMemory({"a": 1}, {"a": 2})
+        assert AvgShedder().after_unload(memory, replace(choice, bundle_id="t/n/c"), outcome, 0) == memory
+        assert by_averages.after_unload(memory, choice, outcome, 0) == memory
+
+
+def test_equal_averages_have_equal_keys() -> None:
+    """Whatever their sign of zero and their kind of number; any other figure makes another key."""
+    key = averages_key(bundle_history(0, 1_500))
+    assert key == averages_key(bundle_history(-0.0, 1_500.0))
+    assert len({key, averages_key(bundle_history(1, 1_500)), averages_key(replace(EQUAL["t/n/b"], topic_count=7))}) == 3
 
 
 EQUAL = {"t/n/b": bundle_history(0, 1_500), "t/n/twin": bundle_history(0, 1_500)}
@@ -182,7 +198,7 @@ def test_4_2_4_loses_a_plan_when_the_bundle_has_a_new_sample() -> None:
     sampled = replace(view, bundles={**EQUAL, "t/n/b": bundle_history(0, 1_501)})
     found = place(shedder, "t/n/twin", ["busy"], sampled, memory)
     assert found.best == ("busy",)
-    assert found.memory.plan == {EQUAL["t/n/twin"]: PlannedNode("busy", "t/n/twin")}
+    assert found.memory.plan == shared_plan("busy", "t/n/twin", EQUAL["t/n/twin"])
     assert shedder.shed(sampled, memory).memory.plan == {}
 
 
@@ -192,9 +208,9 @@ def test_4_2_4_keeps_the_first_writer_of_a_shared_plan() -> None:
     view = view_of(*two_nodes(12).nodes.values(), bundles=EQUAL)
     memory = shedder.after_pick("t/n/b", "idle", view, AvgShedderMemory())
     memory = shedder.after_pick("t/n/twin", "busy", view, memory)
-    assert memory.plan == {EQUAL["t/n/b"]: PlannedNode("busy", "t/n/b")}
+    assert memory.plan == shared_plan("busy", "t/n/b", EQUAL["t/n/b"])
     of_twin = replace(view, bundles={**EQUAL, "t/n/twin": bundle_history(0, 1_501)})
-    assert shedder.planned("t/n/b", of_twin, memory) == PlannedNode("busy", "t/n/b")
+    assert shedder.planned("t/n/b", of_twin, memory) == PlannedNode("busy", "t/n/b", EQUAL["t/n/b"])
     of_first = replace(view, bundles={**EQUAL, "t/n/b": bundle_history(0, 1_501)})
     assert shedder.planned("t/n/twin", of_first, memory) is None
 

@@ -38,6 +38,7 @@ def view_of(nodes: Mapping[str, tuple[float, float, tuple[float, ...]]], namespa
             for name, (_, _, bundles) in nodes.items()
         },
         now_ms=NOW_MS,
+        checks=None,
     )
 
 
@@ -110,6 +111,22 @@ def test_one_reported_bundle_stays() -> None:
 def test_bundles_without_traffic_stay() -> None:
     """Moving them changes nothing."""
     assert moves(view_of({"idle": (0.0, 0, ()), "busy": (0.9, 90, (0, 0, 10))})) == ["t/n/busy-2: busy > idle"]
+
+
+def test_a_bundle_that_is_named_twice_moves_once() -> None:
+    """By one node twice, by both nodes of a pair, by nodes of two pairs; its traffic counts once."""
+    twice = view_of({"idle": (0.1, 10, ()), "busy": (0.9, 90, (10, 20, 30, 30))})
+    named = twice.top_bundles["busy"]
+    assert moves(replace(twice, top_bundles={"busy": (named[0], *named)})) == moves(twice)
+    assert cycle_skip(replace(twice, top_bundles={"busy": (named[0], named[0])})) is SkipReason.NO_BUNDLES
+    swapped = view_of({"idle": (0.1, 20, (8, 9)), "busy": (0.9, 90, (10, 42, 43))})
+    assert moves(swapped)[1:] == ["t/n/idle-0: idle > busy", "t/n/idle-1: idle > busy", "t/n/busy-1: busy > idle"]
+    both = {**swapped.top_bundles, "idle": (swapped.top_bundles["busy"][0], *swapped.top_bundles["idle"])}
+    assert moves(replace(swapped, top_bundles=both)) == moves(swapped)
+    loads = {"a": (0.0, 0, ()), "b": (0.1, 10, ()), "c": (0.8, 80, ()), "d": (0.9, 90, ())}
+    shared = (ReportedBundle("t/n/x", 10), ReportedBundle("t/n/y", 60))
+    pairs = replace(view_of(loads), top_bundles={"c": shared, "d": shared})
+    assert moves(pairs, replace(AT_ONCE, target_deviation=0.01)) == ["t/n/x: d > a"]
 
 
 def test_every_pair_is_used_once_up_to_the_limit() -> None:

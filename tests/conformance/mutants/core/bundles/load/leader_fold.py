@@ -4,7 +4,8 @@ from typing import Final
 
 from tests.conformance.mutants.mutant import Bug
 
-_TESTS: Final = ("unit/core/bundles/load/test_leader_fold.py",)
+_LEADER_FOLD_TESTS: Final = ("unit/core/bundles/load/test_leader_fold.py",)
+_MODULAR_TESTS: Final = ("unit/core/bundles/placement/test_modular.py",)
 
 BUGS: Final = (
     Bug(
@@ -24,7 +25,28 @@ BUGS: Final = (
         "ended = {each for each in preallocated if each in serves and each in bundles}",
         "ended = {each for each in preallocated if each in bundles}",
         ("fold",),
-        _TESTS,
+        _LEADER_FOLD_TESTS,
+    ),
+    Bug(
+        "a preallocation to a node without a report never ends",
+        "if node in serves else node in registered)",
+        "if node in serves else True)",
+        (),
+        _LEADER_FOLD_TESTS,
+    ),
+    Bug(
+        "a preallocation stays in the map of bundles when its node has reported it",
+        "if (bundle not in serves[node] if",
+        "if (True if",
+        (),
+        _LEADER_FOLD_TESTS,
+    ),
+    Bug(
+        "a bundle that is assigned to another node stays preallocated to the former one",
+        "if bundle_id in held:",
+        "if False:",
+        (),
+        _MODULAR_TESTS,
     ),
     Bug(
         "bundles that nobody reports stay known",
@@ -37,20 +59,20 @@ BUGS: Final = (
         "loads.node_of_preallocated.items() if node not in gone}",
         "loads.node_of_preallocated.items()}",
         ("fold",),
-        _TESTS,
+        _LEADER_FOLD_TESTS,
     ),
     Bug(
         "a quota counts more than a stored history",
         "if bundle_id in self.histories:",
         "if bundle_id in self.histories and bundle_id not in self.quotas:",
         ("fold",),
-        _TESTS,
+        _LEADER_FOLD_TESTS,
     ),
     Bug(
         "as many histories are stored for all nodes as for one",
         "count = max_bundles_per_node * len(loads.nodes)",
         "count = max_bundles_per_node",
         ("fold",),
-        _TESTS,
+        _LEADER_FOLD_TESTS,
     ),
 )

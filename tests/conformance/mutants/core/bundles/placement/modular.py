@@ -42,9 +42,16 @@ BUGS: Final = (
     ),
     Bug(
         "assign: a preallocated bundle is placed again",
-        "if bundle.bundle_id in preallocated:",
-        "if False:",
+        "if former is not None and (",
+        "if False and (",
         ("assign",),
+    ),
+    Bug(
+        "assign: a preallocation to a missing node is followed",
+        "(rule.settings.follows_preallocation_to_missing_node or former in context.available)",
+        "(True)",
+        (),
+        _TESTS,
     ),
     Bug(
         "assign: a chosen node's preallocation does not count",

@@ -16,8 +16,8 @@ BUGS: Final = (
     ),
     Bug(
         "a namespace that a node gets hides the others that it has",
-        "node_id: {**of_node, namespace: ranges}}",
-        "node_id: {namespace: ranges}}",
+        "OrderedMap.of(of_node).put(",
+        "OrderedMap.of({}).put(",
         ("assign",),
     ),
     Bug(

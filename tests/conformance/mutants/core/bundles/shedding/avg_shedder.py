@@ -55,8 +55,8 @@ BUGS: Final = (
     ),
     Bug(
         "avg: 4.2.4 plans by the bundle's name",
-        "return history if self.settings.plans_by_averages else bundle_id",
-        "return bundle_id",
+        "return view.bundles.get(bundle_id, BundleHistory(UNSEEN_BUNDLE))",
+        "return None",
         ("avg_shed",),
         _TESTS,
     ),

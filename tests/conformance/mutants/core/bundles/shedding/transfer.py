@@ -4,7 +4,8 @@ from typing import Final
 
 from tests.conformance.mutants.mutant import Bug
 
-_TESTS: Final = ("unit/core/bundles/shedding/test_transfer.py",)
+_TRANSFER_TESTS: Final = ("unit/core/bundles/shedding/test_transfer.py",)
+_UNLOADING_TESTS: Final = ("unit/core/bundles/leading/test_unloading.py",)
 
 BUGS: Final = (
     Bug(
@@ -18,14 +19,14 @@ BUGS: Final = (
         "if self.spread.deviation > target:",
         "if self.spread.deviation >= target:",
         ("transfer_shed",),
-        _TESTS,
+        _TRANSFER_TESTS,
     ),
     Bug(
         "transfer: a sole reported bundle may go",
         "if reported <= 1:",
         "if reported < 1:",
         ("transfer_shed",),
-        _TESTS,
+        _TRANSFER_TESTS,
     ),
     Bug(
         "transfer: one pair more than the greatest number",
@@ -38,6 +39,13 @@ BUGS: Final = (
         "TransferMemory(0, unloaded)",
         "TransferMemory(hits, unloaded)",
         ("transfer_shed",),
+    ),
+    Bug(
+        "transfer: a node cools down after an unload that failed",
+        "if outcome is UnloadOutcome.UNLOADED else memory",
+        "if outcome else memory",
+        (),
+        _UNLOADING_TESTS,
     ),
     Bug(
         "transfer: the least loaded node takes from every other",

@@ -20,6 +20,20 @@ BUGS: Final = (
         ("transfer_shed",),
     ),
     Bug(
+        "transfer: a bundle that two nodes name moves twice",
+        "self.view.top_bundles[self.busy], self.chosen)",
+        "self.view.top_bundles[self.busy])",
+        (),
+        _TESTS,
+    ),
+    Bug(
+        "transfer: a bundle that moves comes back in the same swap",
+        "self.chosen, of_both))",
+        "self.chosen))",
+        (),
+        _TESTS,
+    ),
+    Bug(
         "transfer: a bundle that reaches the target exactly needs a swap",
         "bundle.bytes_per_s > target:",
         "bundle.bytes_per_s >= target:",
