@@ -51,7 +51,6 @@ ROWS: Final[Mapping[str, Idle]] = {
                 "load.leader_fold",
                 "load.load_order",
                 "load.measured_node",
-                "load.plausible",
                 "load.report_rule",
                 "load.smoothed_node",
                 "load.stored_load",
@@ -80,7 +79,6 @@ ROWS: Final[Mapping[str, Idle]] = {
                 "placement.affinity.remember",
                 "placement.fixed_owner.fixed_owner",
                 "placement.modular.assign",
-                "placement.modular.preallocated_to",
                 "placement.unload_scope.namespaces_to_unload",
             }
         ),
@@ -88,6 +86,8 @@ ROWS: Final[Mapping[str, Idle]] = {
     "the other shedders, and the checks before an unload": Idle(
         frozenset(
             {
+                "placement.shed_checks",
+                "placement.transfer_checks",
                 "shedding.avg_shedder",
                 "shedding.avg_shedder_plan",
                 "shedding.overload",
@@ -100,7 +100,7 @@ ROWS: Final[Mapping[str, Idle]] = {
                 "shedding.uniform",
             }
         ),
-        frozenset({"shedding.avg_shedder_plan.without_plans_for", "shedding.recent.within"}),
+        frozenset({"placement.transfer_checks.PlacementChecks", "shedding.recent.within"}),
     ),
     "split algorithms, split execution, the extensible manager's split task": Idle(
         frozenset(
@@ -156,7 +156,7 @@ ROWS: Final[Mapping[str, Idle]] = {
             {
                 "leading.manager_tasks.due",
                 "leading.manager_tasks.due_tasks",
-                "leading.unloading.after_transfers",
+                "leading.unloading.after_unloads",
                 "leading.unloading.plan_transfers",
                 "leading.unloading.plan_unloads",
             }

@@ -19,7 +19,10 @@ def same(found: Any, expected: Any) -> bool:  # noqa: ANN401 - anything that JSO
 
 def first_difference(found: Any, expected: Any, place: str = "answer") -> str | None:  # noqa: ANN401 - as above
     """Where an answer first differs, with what was expected there and what was found; None if it does not."""
-    if isinstance(expected, Mapping) and isinstance(found, Mapping) and expected.keys() == found.keys():
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        if expected.keys() != found.keys():
+            lacking, extra = sorted(expected.keys() - found.keys()), sorted(found.keys() - expected.keys())
+            return f"{place}: expected {lacking or 'nothing'} besides, got {extra or 'nothing'} besides"
         pairs = [(f"{place}[{key!r}]", found[key], expected[key]) for key in expected]
     elif _is_list(expected) and _is_list(found) and len(expected) == len(found):
         pairs = [(f"{place}[{at}]", *both) for at, both in enumerate(zip(found, expected, strict=True))]

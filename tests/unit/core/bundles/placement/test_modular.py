@@ -8,7 +8,6 @@ import pytest
 from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, NodeAverages
 from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, NodeView
-from controlplane.core.bundles.placement.affinity import Affinities
 from controlplane.core.bundles.placement.context import ModularContext, PlacementPolicies, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace, Filtering, MissingLoadError
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
@@ -196,8 +195,8 @@ def test_preallocation_to_a_missing_node_is_followed_only_in_pulsar() -> None:
 @pytest.mark.parametrize("by_range", [True, False])
 def test_named_destination_is_used_once_before_any_selection(by_range: bool) -> None:
     """Quirk E: the key is the range alone, so another namespace's bundle can take it."""
-    rule = ModularPlacement(LeastMessageRate(), UNEVEN)
-    affinities = Affinities(keyed_by_range_only=by_range).remember("t/n/1", "z:1")
+    rule = ModularPlacement(LeastMessageRate(), replace(UNEVEN, shares_named_nodes_by_range=by_range))
+    affinities = rule.first_memory.affinities.remember("t/n/1", "z:1")
     memory, seen = replace(rule.first_memory, affinities=affinities), context(a=node())
     other = assign(rule, bundle("t/other/1"), seen, memory, DRAWS)
     assert other.node_id == ("z:1" if by_range else "a:1")

@@ -74,6 +74,17 @@ def test_the_condition_has_to_hold_more_often_than_the_count() -> None:
     assert shedder.shed(even, memory).memory.condition_hits == 0
 
 
+def test_a_node_rests_after_an_unload_and_its_load_grows_old() -> None:
+    """The load has to be sampled so long after the unload, and so lately, to the millisecond."""
+    settings = replace(AT_ONCE, cool_down_s=10, load_lifetime_s=20)
+    assert cycle_skip(UNEVEN, settings, unloaded_at_ms={"busy": NOW_MS - 9_999}) is SkipReason.COOL_DOWN
+    rested = TransferMemory(unloaded_at_ms={"busy": NOW_MS - 10_000})
+    assert TransferShedder(settings).shed(UNEVEN, rested).choices
+    for age_ms, counts in ((20_000, True), (20_001, False)):
+        view = replace(UNEVEN, loads={**UNEVEN.loads, "busy": smoothed(0.9, 90, age_ms)})
+        assert bool(moves(view, settings)) is counts
+
+
 def test_bundles_go_until_the_target() -> None:
     """Half the difference of the loads is to be moved, 40 of 90: the least loaded bundles first, none beyond it."""
     shedding = TransferShedder(AT_ONCE).shed(UNEVEN, TransferMemory())

@@ -16,8 +16,8 @@ BUGS: Final = (
     ),
     Bug(
         "a namespace that a node gets hides the others that it has",
-        "OrderedMap.of(of_node).put([(namespace, ranges)])",
-        "OrderedMap.of({}).put([(namespace, ranges)])",
+        "OrderedMap.of(of_node).put(",
+        "OrderedMap.of({}).put(",
         ("assign",),
     ),
     Bug(

@@ -4,7 +4,7 @@ from typing import Final
 
 from tests.conformance.mutants.mutant import Bug
 
-_TRANSFER_SHEDDER_TESTS: Final = ("unit/core/bundles/shedding/test_transfer.py",)
+_TRANSFER_TESTS: Final = ("unit/core/bundles/shedding/test_transfer.py",)
 _UNLOADING_TESTS: Final = ("unit/core/bundles/leading/test_unloading.py",)
 
 BUGS: Final = (
@@ -19,14 +19,14 @@ BUGS: Final = (
         "if self.spread.deviation > target:",
         "if self.spread.deviation >= target:",
         ("transfer_shed",),
-        _TRANSFER_SHEDDER_TESTS,
+        _TRANSFER_TESTS,
     ),
     Bug(
         "transfer: a sole reported bundle may go",
         "if reported <= 1:",
         "if reported < 1:",
         ("transfer_shed",),
-        _TRANSFER_SHEDDER_TESTS,
+        _TRANSFER_TESTS,
     ),
     Bug(
         "transfer: one pair more than the greatest number",
