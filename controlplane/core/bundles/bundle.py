@@ -61,7 +61,7 @@ def equal_bundles(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
 
 
 def bundles_at_level_1(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
-    """The same at the bounds that a release of feature level 1 can read: their widths differ by 1, and the last is 2^32.
+    """The same at bounds that releases of feature level 1 can read: widths differ by 1 at most, the last bound is 2^32.
 
     To such a release a namespace whose last bound is 2^32 - 1 has no bundle for that hash.
     """

@@ -50,7 +50,7 @@ def test_a_wrong_number_of_bundles_is_refused(wrong: str) -> None:
 
 
 def test_released_records_have_the_bounds_of_level_1() -> None:
-    """A bundle as a release of feature level 1 wrote it; a release that cannot read other bounds leads at that level."""
+    """A bundle as a release of feature level 1 wrote it."""
     (frozen,) = (each["value"] for each in read_json(RECORDS / "Bundle.v1.json") if each["name"] == "without an owner")
     last = bundles_at_level_1("kv", 2)[-1]
     assert (frozen["namespace"], frozen["lower"], frozen["upper"]) == (last.namespace, last.lower, last.upper)
