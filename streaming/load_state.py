@@ -18,7 +18,9 @@ from controlplane.core.bundles.load.averages import (
     message_load,
     node_averages,
 )
+from controlplane.core.bundles.load.plausible import Beyond, Implausible, implausible_load, implausible_node
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
+from controlplane.core.bundles.load.view import NodeLoad
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 
 
@@ -103,7 +105,7 @@ class NodeState(NamedTuple):
         position: its newest report's place.
         newest: that report; its bundles ascend by their ids.
         weighted_usage: of that report, 1.0 for 100 percent.
-        reported: that report's figures, summed over its bundles.
+        reported: that report's figures, summed over its bundles with figures that can be true.
         smoothed_usage: smoothed over evaluations; None before the first.
         smoothed_at_ms: log time of the last evaluation that smoothed it.
     """
@@ -138,19 +140,37 @@ class LoadState:
         """The state in rows of ``bundle_load`` and ``broker_load``."""
         return cls(map(_bundle_of_row, bundle_rows), map(_node_of_row, node_rows))
 
-    def fold(self, reports: Iterable[PlacedReport], weights: ResourceWeights) -> None:
+    def fold(self, reports: Iterable[PlacedReport], weights: ResourceWeights) -> tuple[Implausible, ...]:
         """Fold reports in. A report that was folded before changes nothing, in whichever batch it comes again.
 
-        A report of an older incarnation than the newest one of its node does not count.
+        A report of an older incarnation than the newest one of its node does not count. Figures that cannot be true, by
+        the bounds of the controller's own policy, are passed over: a bundle's sample as if the bundle had not been in
+        the report, and a node's resources as if the node had not reported. The rest of the report counts.
+
+        Returns:
+            What was passed over. A report that is folded again says it again.
         """
+        found: list[Implausible] = []
         for report in sorted(reports, key=lambda each: each.position):
             known = self.nodes.get(report.node_id)
             if known is not None and report.incarnation < known.incarnation:
                 continue
-            for load in report.bundles:
-                self._fold_bundle(load, report)
+            counted: list[BundleLoad] = []
+            for load in sorted(report.bundles):
+                wrong = implausible_load(message_load(load))
+                if wrong is None:
+                    counted.append(load)
+                    self._fold_bundle(load, report)
+                else:
+                    found.append(Implausible(report.node_id, load.bundle_id, *wrong))
             if known is None or report.position > known.position:
-                self.nodes[report.node_id] = _node_after(known, report, weights)
+                node = _node_after(known, report, counted, weights)
+                wrong = implausible_report(node)
+                if wrong is None:
+                    self.nodes[report.node_id] = node
+                else:
+                    found.append(Implausible(report.node_id, "", *wrong))
+        return tuple(found)
 
     def keep_smoothed(self, usages: Mapping[str, float], evaluated_ms: int) -> None:
         """Keep the smoothed usages of an evaluation at this log time."""
@@ -196,10 +216,17 @@ class LoadState:
         )
 
 
-def _node_after(known: NodeState | None, report: PlacedReport, weights: ResourceWeights) -> NodeState:
-    bundles = sorted(report.bundles)
+def implausible_report(node: NodeState) -> Beyond | None:
+    """The first figure of a node's newest report that cannot be true."""
+    return implausible_node(NodeLoad(node.node_id, *node.resources, traffic=node.reported))
+
+
+def _node_after(
+    known: NodeState | None, report: PlacedReport, counted: Sequence[BundleLoad], weights: ResourceWeights
+) -> NodeState:
+    """The node with a report, of whose bundles those count; they ascend by their ids."""
     reported = NO_LOAD
-    for bundle in bundles:
+    for bundle in counted:
         reported = reported.plus(message_load(bundle))
     return NodeState(
         report.node_id,
@@ -208,7 +235,7 @@ def _node_after(known: NodeState | None, report: PlacedReport, weights: Resource
         report.resources,
         report.version,
         weighted_usage(report.resources, weights),
-        tuple(bundle.bundle_id for bundle in bundles),
+        tuple(sorted(bundle.bundle_id for bundle in report.bundles)),
         reported,
         None if known is None else known.smoothed_usage,
         None if known is None else known.smoothed_at_ms,

@@ -54,6 +54,12 @@ class PipelineMetrics:
             ["stream"],
             registry=registry,
         )
+        self.implausible_figures = Counter(
+            "controlplane_pipeline_implausible_figures",
+            "Figures of load reports and of stored loads that cannot be true and were passed over, by figure",
+            ["figure"],
+            registry=registry,
+        )
         self.candidates = Counter(
             "controlplane_pipeline_candidates", "Candidates produced, by action", ["action"], registry=registry
         )
