@@ -14,13 +14,14 @@ from controlplane.core.bundles.load.smoothed_node import NO_MEASUREMENT, Smoothi
 from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.top_bundles import TopBundlesSettings, top_bundles
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad
+from controlplane.core.bundles.placement.assignment import assign
 from controlplane.core.bundles.placement.context import ExtensibleContext, RegisteredNode, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace, PlacementStrategy
 from controlplane.core.bundles.placement.extensible import ExtensiblePlacement
 from controlplane.core.bundles.placement.extensible import ExtensiblePlacementSettings as ExtensibleSettings
 from controlplane.core.bundles.placement.least_message_rate import LeastMessageRate
 from controlplane.core.bundles.placement.least_resource_usage import LeastResourceUsage, LeastStoredUsage
-from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings, assign
+from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings
 from controlplane.core.bundles.placement.round_robin import RoundRobin
 from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
 from controlplane.core.bundles.profiles.composition import compose

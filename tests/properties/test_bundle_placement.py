@@ -10,13 +10,14 @@ from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, Mess
 from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload
+from controlplane.core.bundles.placement.assignment import assign
 from controlplane.core.bundles.placement.context import PlacementPolicies, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace
 from controlplane.core.bundles.placement.filters import EvenDistributionFilter, TopicCountFilter
 from controlplane.core.bundles.placement.isolation import IsolationFilter, IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.placement.least_message_rate import LeastMessageRate, LeastMessageRateSettings
 from controlplane.core.bundles.placement.least_resource_usage import LeastResourceUsage, LeastResourceUsageSettings
-from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings, assign
+from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings
 from controlplane.core.bundles.placement.round_robin import RoundRobin
 from controlplane.core.bundles.placement.version import VersionFilter
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage

@@ -225,5 +225,5 @@ def test_published_split_defaults() -> None:
 
 def test_negative_split_limit_is_refused() -> None:
     """A negative limit would split everything."""
-    with pytest.raises(ConfigurationError, match="split limits"):
+    with pytest.raises(ConfigurationError, match="MaxTopics is -1, allowed is 0 or greater"):
         SplitSettings(max_topics=-1)

@@ -207,11 +207,16 @@ def test_published_threshold_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"threshold_percent": -1}, {"history_weight": 1.5}, {"min_throughput_mib_per_s": -1}]
+    ("wrong", "knob"),
+    [
+        ({"threshold_percent": -1}, "loadBalancerBrokerThresholdShedderPercentage"),
+        ({"history_weight": 1.5}, "loadBalancerHistoryResourcePercentage"),
+        ({"min_throughput_mib_per_s": -1}, "loadBalancerBundleUnloadMinThroughputThreshold"),
+    ],
 )
-def test_impossible_threshold_settings_are_refused(wrong: dict[str, Any]) -> None:
+def test_impossible_threshold_settings_are_refused(wrong: dict[str, Any], knob: str) -> None:
     """Settings that would turn the rule upside down must not start."""
-    with pytest.raises(ConfigurationError, match="history_weight"):
+    with pytest.raises(ConfigurationError, match=f"{knob} is .*, allowed is"):
         ThresholdSettings(**wrong)
 
 

@@ -9,6 +9,7 @@ from controlplane.core.bundles.load.stored_load import StoredLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.ownership_channel.states import OwnershipState
 from controlplane.core.bundles.placement.anti_affinity import AntiAffinityFilter, allows_unload, anti_affinity_counts
+from controlplane.core.bundles.placement.assignment import assign
 from controlplane.core.bundles.placement.context import (
     ExtensibleContext,
     ModularContext,
@@ -19,7 +20,7 @@ from controlplane.core.bundles.placement.context import (
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError
 from controlplane.core.bundles.placement.extensible import ExtensiblePlacementSettings
 from controlplane.core.bundles.placement.filters import EvenDistributionFilter, TopicCountFilter
-from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings, assign
+from controlplane.core.bundles.placement.modular import ModularPlacement, ModularPlacementSettings
 from controlplane.core.bundles.placement.round_robin import RoundRobinMemory
 from controlplane.core.bundles.placement.served import served_bundles
 from tests.conformance.pulsar.numbers import number

@@ -102,7 +102,7 @@ def test_every_kind_of_rule_is_chosen_by_name(tmp_path: Path) -> None:
     rules: Any = chosen_rules(composition)
     assert (rules.shedder.settings.limit, rules.shedder.settings.weights.cpu) == (3.0, 0.5)
     assert rules.shedder.settings.weights.keeps_infinite_usage
-    assert [each.name for each in rules.selection.own_filters] == ["odd-names"]
+    assert [each.name for each in rules.selection.user_filters] == ["odd-names"]
     assert rules.split_algorithms.executed("").name == "acme.halves"
     assert set(rules.split_algorithms.by_name) == {"halves", "range_equally_divide"}
 
@@ -126,7 +126,7 @@ def test_a_users_filter_comes_last_in_the_selection(tmp_path: Path) -> None:
     assert (placed.node_id, placed.steps[-1].filter_name) == ("n3", "odd-names")
     extensible = chosen_rules(compose(PULSAR_4_2_EXTENSIBLE, knobs, registry)).selection
     assert isinstance(extensible, ExtensiblePlacement)
-    assert [each.name for each in extensible.own_filters] == ["odd-names"]
+    assert [each.name for each in extensible.user_filters] == ["odd-names"]
 
 
 def test_a_rule_of_one_manager_is_refused_by_the_other(tmp_path: Path) -> None:

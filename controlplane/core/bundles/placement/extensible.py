@@ -14,7 +14,7 @@ from controlplane.core.bundles.placement.context import ExtensibleContext
 from controlplane.core.bundles.placement.contract import BundleToPlace, Filtering, NodeFilter, PlacementStrategy
 from controlplane.core.bundles.placement.filters import ManagerFilter, TopicCountFilter
 from controlplane.core.bundles.placement.isolation import IsolationFilter
-from controlplane.core.bundles.placement.modular import Pick, picked
+from controlplane.core.bundles.placement.picks import Pick, picked
 from controlplane.core.bundles.placement.version import VersionFilter
 from controlplane.core.bundles.settings.allowed import ONE_OR_MORE
 from controlplane.core.bundles.settings.knobs import knob
@@ -65,7 +65,7 @@ class ExtensiblePlacement(Generic[M]):
 
     strategy: PlacementStrategy[ExtensibleContext, M]
     settings: ExtensiblePlacementSettings = field(default_factory=ExtensiblePlacementSettings)
-    own_filters: tuple[NodeFilter[ExtensibleContext], ...] = ()
+    user_filters: tuple[NodeFilter[ExtensibleContext], ...] = ()
 
     def place(
         self,
@@ -113,5 +113,5 @@ class ExtensiblePlacement(Generic[M]):
             *((VersionFilter(),) if settings.prefers_later_versions else ()),
             AntiAffinityFilter(settings.uses_domains),
             IsolationFilter(settings.skips_names_without_port),
-            *self.own_filters,
+            *self.user_filters,
         )

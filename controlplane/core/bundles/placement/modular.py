@@ -5,10 +5,9 @@ manager, version, filters of users), then the strategy. A pipeline that fails or
 If the chosen node is overloaded, the strategy chooses again among all nodes that the isolation policies allow.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.view import LoadView
@@ -25,6 +24,7 @@ from controlplane.core.bundles.placement.contract import (
 )
 from controlplane.core.bundles.placement.filters import EvenDistributionFilter, ManagerFilter, TopicCountFilter
 from controlplane.core.bundles.placement.isolation import IsolationFilter
+from controlplane.core.bundles.placement.picks import Pick, picked
 from controlplane.core.bundles.placement.round_robin import RoundRobin, RoundRobinMemory
 from controlplane.core.bundles.placement.version import VersionFilter
 from controlplane.core.bundles.settings.allowed import ONE_OR_MORE, THRESHOLD_PERCENT
@@ -32,7 +32,6 @@ from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.settings.managers import MODULAR_MANAGER
 
 M = TypeVar("M")
-V = TypeVar("V")
 RESTORED: Final = "restored"
 """Names the step that brings back every node which the isolation policies allow."""
 _ROUND_ROBIN: Final = RoundRobin()
@@ -77,42 +76,6 @@ class ModularPlacementSettings:
     follows_preallocation_to_missing_node: bool = False
 
 
-class Pick(NamedTuple):
-    """One choice of a strategy.
-
-    Attributes:
-        strategy: its name.
-        candidates: the nodes that it chose from.
-        best: the nodes that the random number chose from.
-        scores: by node, the compared figure.
-        limit: the greatest score that is good; None as in a strategy's selection.
-        node_id: the chosen node; None if there was none.
-    """
-
-    strategy: str
-    candidates: tuple[str, ...]
-    best: tuple[str, ...]
-    scores: Mapping[str, float]
-    limit: float | None
-    node_id: str | None
-
-
-def picked(
-    strategy: PlacementStrategy[V, M],
-    bundle: BundleToPlace,
-    candidates: Sequence[str],
-    view: V,
-    draw: float,
-    memory: M,
-) -> tuple[Pick, M]:
-    """The choice that a strategy and a random number make among the candidates, and the strategy's memory after it."""
-    selection = strategy.select(bundle, candidates, view, memory)
-    node_id, memory = selection.pick(draw), selection.memory
-    if node_id is not None:
-        memory = strategy.after_pick(bundle, node_id, view, memory)
-    return Pick(strategy.name, tuple(candidates), selection.best, selection.scores, selection.limit, node_id), memory
-
-
 @dataclass(frozen=True, slots=True)
 class PlacementMemory(Generic[M]):
     """What the modular selection remembers: the strategy's memory, the turn of excluded namespaces, affinities."""
@@ -147,7 +110,7 @@ class ModularPlacement(Generic[M]):
 
     strategy: PlacementStrategy[LoadView, M]
     settings: ModularPlacementSettings = field(default_factory=ModularPlacementSettings)
-    own_filters: tuple[NodeFilter[ModularContext], ...] = ()
+    user_filters: tuple[NodeFilter[ModularContext], ...] = ()
 
     @property
     def first_memory(self) -> PlacementMemory[M]:
@@ -221,7 +184,7 @@ class ModularPlacement(Generic[M]):
     def _pipeline(self) -> tuple[NodeFilter[ModularContext], ...]:
         settings = self.settings
         managers = (ManagerFilter(settings.manager),) if settings.drops_other_managers else ()
-        return (*managers, *((VersionFilter(),) if settings.prefers_later_versions else ()), *self.own_filters)
+        return (*managers, *((VersionFilter(),) if settings.prefers_later_versions else ()), *self.user_filters)
 
     def _overload(self, node_id: str | None, context: ModularContext) -> float | None:
         if node_id is None:
@@ -233,63 +196,3 @@ class ModularPlacement(Generic[M]):
             raise MissingLoadError(node_id)
         usage = measured_usage(node.load, self.settings.weights, unweighted=self.settings.compares_unweighted_usage)
         return usage if usage > self.settings.overloaded_percent / 100.0 else None
-
-
-class Source(Enum):
-    """Why a bundle is assigned to a node."""
-
-    AFFINITY = "affinity"
-    """An operator named the node when the bundle was unloaded."""
-    PREALLOCATED = "preallocated"
-    """It was chosen before, and no report has confirmed it yet."""
-    PLACED = "placed"
-    """It was chosen now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment(Generic[M]):
-    """The answer to a request for a bundle's node.
-
-    Attributes:
-        node_id: the node; None if no node may take the bundle.
-        source: why this node.
-        placement: the selection, if there was one.
-        memory: the memory after the request.
-        context: the knowledge after the request; a node that was chosen now has the bundle preallocated. Its loads are
-            those with which the next fold begins.
-    """
-
-    node_id: str | None
-    source: Source
-    placement: Placement[M] | None
-    memory: PlacementMemory[M]
-    context: ModularContext
-
-
-def assign(
-    rule: ModularPlacement[M],
-    bundle: BundleToPlace,
-    context: ModularContext,
-    memory: PlacementMemory[M],
-    draws: tuple[float, float],
-) -> Assignment[M]:
-    """The node of a bundle without an owner (Pulsar's getLeastLoaded and selectBrokerForAssignment).
-
-    Args:
-        rule: the selection.
-        bundle: the bundle.
-        context: the leader's knowledge.
-        memory: the memory after the previous request.
-        draws: as in :meth:`ModularPlacement.place`.
-    """
-    named = memory.affinities.node_of(bundle.bundle_id)
-    if named is not None:
-        memory = replace(memory, affinities=memory.affinities.without(bundle.bundle_id))
-        return Assignment(named, Source.AFFINITY, None, memory, context)
-    former = context.loads.node_of_preallocated.get(bundle.bundle_id)
-    if former is not None and (rule.settings.follows_preallocation_to_missing_node or former in context.available):
-        return Assignment(former, Source.PREALLOCATED, None, memory, context)
-    placement = rule.place(bundle, context, memory, draws)
-    if placement.node_id is not None:
-        context = context.with_preallocated(placement.node_id, bundle)
-    return Assignment(placement.node_id, Source.PLACED, placement, placement.memory, context)

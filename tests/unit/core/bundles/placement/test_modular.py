@@ -8,18 +8,13 @@ import pytest
 from controlplane.core.bundles.load.averages import NO_LOAD, UNSEEN_BUNDLE, MessageLoad, NodeAverages
 from controlplane.core.bundles.load.leader_fold import LeaderLoads
 from controlplane.core.bundles.load.view import BundleHistory, NodeLoad, NodeView
+from controlplane.core.bundles.placement.assignment import Source, assign
 from controlplane.core.bundles.placement.context import ModularContext, PlacementPolicies, modular_context
 from controlplane.core.bundles.placement.contract import BundleToPlace, Filtering, MissingLoadError
 from controlplane.core.bundles.placement.isolation import IsolationPolicies, IsolationPolicy
 from controlplane.core.bundles.placement.least_message_rate import LeastMessageRate
 from controlplane.core.bundles.placement.least_resource_usage import LeastResourceUsage
-from controlplane.core.bundles.placement.modular import (
-    RESTORED,
-    ModularPlacement,
-    ModularPlacementSettings,
-    Source,
-    assign,
-)
+from controlplane.core.bundles.placement.modular import RESTORED, ModularPlacement, ModularPlacementSettings
 from controlplane.core.bundles.placement.shed_checks import ShedCheckSettings, UnloadChecks, UnloadRefusal
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 
@@ -94,7 +89,7 @@ def test_filter_of_a_user_stands_last_in_the_pipeline() -> None:
         def keep(self, bundle: BundleToPlace, candidates: Sequence[str], context: ModularContext) -> Filtering:
             return Filtering(self.name, tuple(each for each in candidates if each == self.node_id))
 
-    rule = ModularPlacement(LeastMessageRate(), own_filters=(Only("b:1"),))
+    rule = ModularPlacement(LeastMessageRate(), user_filters=(Only("b:1"),))
     found = rule.place(bundle(), context(a=node(), b=node(9)), rule.first_memory, DRAWS)
     assert found.node_id == "b:1"
     assert found.steps[-1].filter_name == "only"

@@ -10,7 +10,7 @@ from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE, MessageLoad
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
 from controlplane.core.bundles.placement.avg_shedder import PlannedNodePlacement
 from controlplane.core.bundles.placement.contract import BundleToPlace
-from controlplane.core.bundles.placement.modular import picked
+from controlplane.core.bundles.placement.picks import picked
 from controlplane.core.bundles.shedding.avg_shedder import AvgShedder, AvgShedderSettings
 from controlplane.core.bundles.shedding.avg_shedder_plan import AvgShedderMemory, PlannedNode, averages_key
 from controlplane.core.bundles.shedding.contract import ShedChoice, ShedReason, SkipReason, UnloadOutcome

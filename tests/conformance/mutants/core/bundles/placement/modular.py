@@ -41,25 +41,6 @@ BUGS: Final = (
         _TESTS,
     ),
     Bug(
-        "assign: a preallocated bundle is placed again",
-        "if former is not None and (",
-        "if False and (",
-        ("assign",),
-    ),
-    Bug(
-        "assign: a preallocation to a missing node is followed",
-        "(rule.settings.follows_preallocation_to_missing_node or former in context.available)",
-        "(True)",
-        (),
-        _TESTS,
-    ),
-    Bug(
-        "assign: a chosen node's preallocation does not count",
-        "context = context.with_preallocated(placement.node_id, bundle)",
-        "pass",
-        ("assign",),
-    ),
-    Bug(
         "assign: excluded namespaces are placed by the strategy",
         "if bundle.namespace in self.settings.excluded_namespaces:",
         "if False:",
