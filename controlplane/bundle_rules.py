@@ -44,6 +44,7 @@ from controlplane.core.bundles.profiles.registry import Registry, RuleKind
 from controlplane.core.bundles.profiles.user_rules import BundleRule
 from controlplane.core.bundles.ranges import HashRange
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
+from controlplane.core.bundles.settings.allowed import Allowed
 from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.settings.managers import Manager
 from controlplane.core.bundles.shedding.contract import (
@@ -61,6 +62,7 @@ from controlplane.core.bundles.splitting.contract import SplitAlgorithm, SplitPo
 
 __all__ = [
     "UNSEEN_BUNDLE",
+    "Allowed",
     "BundleAverages",
     "BundleHistory",
     "BundleLoad",

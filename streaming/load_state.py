@@ -4,7 +4,7 @@ The stream of load reports keeps one such state in its driver and writes it whol
 ``broker_load``: docs/decisions/0007-load-state-in-the-driver.md says why.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import Row
@@ -18,15 +18,9 @@ from controlplane.core.bundles.load.averages import (
     message_load,
     node_averages,
 )
-from controlplane.core.bundles.load.plausible import (
-    GREATEST_USAGE,
-    Implausible,
-    implausible_history,
-    implausible_load,
-    implausible_node,
-)
+from controlplane.core.bundles.load.plausible import Beyond, Implausible, implausible_load, implausible_node
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
-from controlplane.core.bundles.load.view import BundleHistory, NodeLoad
+from controlplane.core.bundles.load.view import NodeLoad
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 
 
@@ -111,7 +105,7 @@ class NodeState(NamedTuple):
         position: its newest report's place.
         newest: that report; its bundles ascend by their ids.
         weighted_usage: of that report, 1.0 for 100 percent.
-        reported: that report's figures, summed over its bundles.
+        reported: that report's figures, summed over its bundles with figures that can be true.
         smoothed_usage: smoothed over evaluations; None before the first.
         smoothed_at_ms: log time of the last evaluation that smoothed it.
     """
@@ -126,10 +120,6 @@ class NodeState(NamedTuple):
     reported: MessageLoad
     smoothed_usage: float | None
     smoothed_at_ms: int | None
-
-    def load(self, bundle_ids: Sequence[str]) -> NodeLoad:
-        """The newest report as the rules take it, with these of its bundles."""
-        return NodeLoad(self.node_id, *self.resources, traffic=self.reported, bundles=tuple(bundle_ids))
 
 
 class LoadState:
@@ -153,28 +143,34 @@ class LoadState:
     def fold(self, reports: Iterable[PlacedReport], weights: ResourceWeights) -> tuple[Implausible, ...]:
         """Fold reports in. A report that was folded before changes nothing, in whichever batch it comes again.
 
-        A report of an older incarnation than the newest one of its node does not count. A sample of a bundle that no
-        working node reports is passed over (:mod:`controlplane.core.bundles.load.plausible`): it would stay in the
-        averages. A node whose newest report has such figures is kept as it was reported, and no rule sees it.
+        A report of an older incarnation than the newest one of its node does not count. Figures that cannot be true, by
+        the bounds of the controller's own policy, are passed over: a bundle's sample as if the bundle had not been in
+        the report, and a node's resources as if the node had not reported. The rest of the report counts.
 
         Returns:
-            The figures that cannot be true: those of bundles, and the first one of each node whose newest report they
-            are in.
+            What was passed over. A report that is folded again says it again.
         """
-        implausible: list[Implausible] = []
+        found: list[Implausible] = []
         for report in sorted(reports, key=lambda each: each.position):
             known = self.nodes.get(report.node_id)
             if known is not None and report.incarnation < known.incarnation:
                 continue
-            for load in report.bundles:
-                implausible += self._fold_bundle(load, report)
+            counted: list[BundleLoad] = []
+            for load in sorted(report.bundles):
+                wrong = implausible_load(message_load(load))
+                if wrong is None:
+                    counted.append(load)
+                    self._fold_bundle(load, report)
+                else:
+                    found.append(Implausible(report.node_id, load.bundle_id, *wrong))
             if known is None or report.position > known.position:
-                node = _node_after(known, report, weights)
-                self.nodes[report.node_id] = node
-                wrong = implausible_node(node.load(()))
-                if wrong is not None:
-                    implausible.append(Implausible(node.node_id, "", *wrong))
-        return tuple(implausible)
+                node = _node_after(known, report, counted, weights)
+                wrong = implausible_report(node)
+                if wrong is None:
+                    self.nodes[report.node_id] = node
+                else:
+                    found.append(Implausible(report.node_id, "", *wrong))
+        return tuple(found)
 
     def keep_smoothed(self, usages: Mapping[str, float], evaluated_ms: int) -> None:
         """Keep the smoothed usages of an evaluation at this log time."""
@@ -197,13 +193,8 @@ class LoadState:
         averages = {bundle_id: bundle.averages for bundle_id, bundle in self.bundles.items()}
         return [_node_row(node, averages) for node in self.nodes.values()]
 
-    def _fold_bundle(self, load: BundleLoad, report: PlacedReport) -> Iterator[Implausible]:
-        """Fold a bundle's figures in, and give out the first one for which the sample is passed over.
-
-        The bundle is where it was reported, whatever the figures are. A bundle that is not known yet stays unknown.
-        """
+    def _fold_bundle(self, load: BundleLoad, report: PlacedReport) -> None:
         known = self.bundles.get(load.bundle_id)
-        sample = message_load(load)
         time_ms, partition, offset = report.position
         folded: Mapping[int, int] = {}
         if known is None:
@@ -213,27 +204,29 @@ class LoadState:
         else:
             first_ms, before, folded = known.first_report_time_ms, known.averages, known.folded_offsets
             moved_ms = known.moved_at_ms if known.node_id == report.node_id else time_ms
-        wrong = implausible_load(sample)
-        if wrong is not None:
-            yield Implausible(report.node_id, load.bundle_id, *wrong)
-            if known is None:
-                return
         self.bundles[load.bundle_id] = BundleState(
             load.bundle_id,
             report.node_id,
             report.position,
             first_ms,
             moved_ms,
-            load if known is None or wrong is None else known.newest,
-            before.add(sample) if wrong is None else before,
+            load,
+            before.add(message_load(load)),
             {**folded, partition: offset},
         )
 
 
-def _node_after(known: NodeState | None, report: PlacedReport, weights: ResourceWeights) -> NodeState:
-    bundles = sorted(report.bundles)
+def implausible_report(node: NodeState) -> Beyond | None:
+    """The first figure of a node's newest report that cannot be true."""
+    return implausible_node(NodeLoad(node.node_id, *node.resources, traffic=node.reported))
+
+
+def _node_after(
+    known: NodeState | None, report: PlacedReport, counted: Sequence[BundleLoad], weights: ResourceWeights
+) -> NodeState:
+    """The node with a report, of whose bundles those count; they ascend by their ids."""
     reported = NO_LOAD
-    for bundle in bundles:
+    for bundle in counted:
         reported = reported.plus(message_load(bundle))
     return NodeState(
         report.node_id,
@@ -242,7 +235,7 @@ def _node_after(known: NodeState | None, report: PlacedReport, weights: Resource
         report.resources,
         report.version,
         weighted_usage(report.resources, weights),
-        tuple(bundle.bundle_id for bundle in bundles),
+        tuple(sorted(bundle.bundle_id for bundle in report.bundles)),
         reported,
         None if known is None else known.smoothed_usage,
         None if known is None else known.smoothed_at_ms,
@@ -269,12 +262,6 @@ def _node_row(node: NodeState, averages: Mapping[str, BundleAverages]) -> tuple[
 
 
 def _bundle_of_row(row: Row) -> BundleState:
-    """The state in a row. Averages that cannot be true, which earlier versions stored, begin anew."""
-    averages = BundleAverages(
-        _average_of_row(UNSEEN_BUNDLE.short_term, row["short_term"]),
-        _average_of_row(UNSEEN_BUNDLE.long_term, row["long_term"]),
-    )
-    is_plausible = implausible_history(BundleHistory(averages)) is None
     return BundleState(
         row["bundle_id"],
         row["node_id"],
@@ -282,7 +269,10 @@ def _bundle_of_row(row: Row) -> BundleState:
         row["first_report_time_ms"],
         row["moved_at_ms"],
         BundleLoad(*(row[name] for name in BundleLoad._fields)),
-        averages if is_plausible else UNSEEN_BUNDLE,
+        BundleAverages(
+            _average_of_row(UNSEEN_BUNDLE.short_term, row["short_term"]),
+            _average_of_row(UNSEEN_BUNDLE.long_term, row["long_term"]),
+        ),
         dict(row["folded_offsets"]),
     )
 
@@ -293,8 +283,6 @@ def _average_of_row(rule: TimeAverage, row: Row) -> TimeAverage:
 
 
 def _node_of_row(row: Row) -> NodeState:
-    """The state in a row. A smoothed usage that cannot be true, which earlier versions stored, begins anew."""
-    smoothed = row["smoothed_usage"]
     return NodeState(
         row["node_id"],
         _position_of_row(row),
@@ -304,7 +292,7 @@ def _node_of_row(row: Row) -> NodeState:
         row["weighted_usage"],
         tuple(row["bundle_ids"]),
         MessageLoad(*row["reported"]),
-        smoothed if smoothed is not None and 0 <= smoothed <= GREATEST_USAGE else None,
+        row["smoothed_usage"],
         row["smoothed_at_ms"],
     )
 

@@ -48,16 +48,16 @@ class PipelineMetrics:
         self.dead_letters = Counter(
             "controlplane_pipeline_dead_letters", "Load reports refused, by reason", ["reason"], registry=registry
         )
-        self.implausible_figures = Counter(
-            "controlplane_pipeline_implausible_figures",
-            "Figures of load reports that cannot be true and did not count, by what they are of",
-            ["subject"],
-            registry=registry,
-        )
         self.passed_over = Counter(
             "controlplane_pipeline_passed_over_records",
             "Unusable and foreign records, by stream: they stand in dead_letters alone, those of decisions in no table",
             ["stream"],
+            registry=registry,
+        )
+        self.implausible_figures = Counter(
+            "controlplane_pipeline_implausible_figures",
+            "Figures of load reports and of stored loads that cannot be true and were passed over, by figure",
+            ["figure"],
             registry=registry,
         )
         self.candidates = Counter(

@@ -219,7 +219,8 @@ _LATEST_SAMPLE: Final = tuple(
 BUNDLE_LOAD_TABLE: Final = TableContract(
     name="bundle_load",
     row="A bundle that was reported at least once, with its newest figures and its averages.",
-    written="Replaced once for each batch of load reports; each report counts as one sample, once.",
+    written="Replaced once for each batch of load reports; each report counts as one sample, once. Samples "
+    "that cannot be true do not count.",
     key=("bundle_id",),
     fields=(
         column("bundle_id", StringType(), "Namespace and bounds, for example `kv/0x00000000_0x40000000`."),
@@ -250,7 +251,8 @@ BUNDLE_LOAD_TABLE: Final = TableContract(
 BROKER_LOAD_TABLE: Final = TableContract(
     name="broker_load",
     row="A node that reported its load at least once, with its newest figures and the sums of its bundles' averages.",
-    written="Replaced once for each batch of load reports; usages are smoothed once for each evaluation of the rules.",
+    written="Replaced once for each batch of load reports; usages are smoothed once for each evaluation of the rules. "
+    "Reports with resources that cannot be true do not count.",
     key=("node_id",),
     fields=(
         column("node_id", StringType(), "The node (Pulsar's broker)."),

@@ -1,5 +1,6 @@
 """Profiles of the rules for bundles, as plain data: their rules, and every knob and switch with its value."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
@@ -9,7 +10,7 @@ from typing import Final, TypeVar
 from controlplane.core.bundles.profiles.composition import Composition, compose
 from controlplane.core.bundles.profiles.registry import Registry, Rule, RuleKind
 from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, UNREAD_KNOBS
-from controlplane.core.bundles.settings.knobs import knobs_of, values_of_knobs
+from controlplane.core.bundles.settings.knobs import knobs_of, ranges_of_knobs, values_of_knobs
 from controlplane.core.bundles.settings.manager_settings import NamespaceSettings
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import ConfigurationError
@@ -20,6 +21,7 @@ NO_EFFECT: Final = "no effect here"
 NOT_CHOSEN: Final = "of a rule that is not chosen"
 ASSUMED: Final = "assumed"
 GIVEN: Final = "set"
+EXECUTED_BY: Final = "nothing that runs today"
 
 
 def profile_rows() -> list[Record]:
@@ -35,7 +37,8 @@ def profile_record(composition: Composition, registry: Registry, given: Iterable
 
     ``knobs`` and ``switches`` have a record for each: its name, its value, ``base_value``, which is that of the profile
     that this one is based on (without one: the default of our own policy), whether the two differ, and notes. A switch
-    is a field that is no knob of Pulsar; its name is that of the settings class and of the field.
+    is a field that is no knob of Pulsar; its name is that of the settings class and of the field. Both are sorted by
+    name.
 
     Args:
         composition: a profile, possibly with overridden knobs.
@@ -50,10 +53,12 @@ def profile_record(composition: Composition, registry: Registry, given: Iterable
         NO_EFFECT: KNOBS_WITHOUT_EFFECT.keys() | UNREAD_KNOBS,
         NOT_CHOSEN: idle,
         GIVEN: overridden,
+        **_outside(composition, registry),
     }
     return {
         "profile": profile.name,
         "description": profile.description,
+        "executed_by": EXECUTED_BY,
         "based_on": profile.based_on,
         **_rules(composition),
         "knobs": list(_compared(composition.knobs(), before[0], notes)),
@@ -96,7 +101,7 @@ def _switches(by_class: Mapping[type, object]) -> dict[str, object]:
 def _compared(
     values: Mapping[str, object], before: Mapping[str, object], notes: Mapping[str, Iterable[str]]
 ) -> Iterable[Record]:
-    for name, value in values.items():
+    for name, value in sorted(values.items(), key=lambda each: each[0].lower()):
         yield {
             "name": name,
             "value": _plain(value),
@@ -104,6 +109,16 @@ def _compared(
             "differs": value != before[name],
             "notes": [note for note, names in notes.items() if name in names],
         }
+
+
+def _outside(composition: Composition, registry: Registry) -> dict[str, set[str]]:
+    """By a note on a range, the knobs with values that our own policy would refuse."""
+    notes, values = defaultdict[str, set[str]](set), composition.knobs()
+    for part in registry.parts:
+        for name, allowed, _ in ranges_of_knobs(part.settings):
+            if allowed is not None and not allowed.has(values[name]):
+                notes[f"outside of {allowed}"].add(name)
+    return dict(notes)
 
 
 def _idle_knobs(composition: Composition, registry: Registry) -> frozenset[str]:

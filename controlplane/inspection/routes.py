@@ -1,12 +1,17 @@
 """The steps from a key to its owner, with all intermediate numbers, to check a client in another language."""
 
+from typing import Final
+
+from controlplane.core.bundles.names import tenant_of
 from controlplane.core.bundles.ranges import bundle_hash
 from controlplane.core.cluster.policy import HashFunction
 from controlplane.core.routing.hashing import slot_hash
 from controlplane.core.routing.replica import RoutingTable
-from controlplane.core.values.canonical import CanonicalValue
-from controlplane.core.values.identifiers import NamespaceName, NodeId
+from controlplane.core.values.identifiers import NamespaceName
 from controlplane.inspection.records import Record, Records
+from controlplane.inspection.tables import addresses_of
+
+_TOPIC_DOMAINS: Final = ("persistent", "non-persistent")
 
 
 def slot_route(table: RoutingTable, key: str) -> Record:
@@ -26,7 +31,7 @@ def slot_route(table: RoutingTable, key: str) -> Record:
         "slot_count": settings.slot_count,
         "slot": slot.slot_id,
         "leader": slot.leader,
-        "addresses": _addresses(table, slot.leader),
+        "addresses": addresses_of(table, slot.leader),
         "followers": list(slot.followers),
         "leader_epoch": slot.leader_epoch,
     }
@@ -47,8 +52,28 @@ def bundle_route(table: RoutingTable, namespace: NamespaceName, key: str) -> Rec
         "hash": bundle_hash(key),
         "bundle": bundle.bundle_id,
         "owner": bundle.owner,
-        "addresses": _addresses(table, bundle.owner),
+        "addresses": addresses_of(table, bundle.owner),
     }
+
+
+def topic_hint(namespace: NamespaceName, key: str) -> str:
+    """What to write for a key that looks like a short or a foreign name of a topic of Pulsar; empty for any other.
+
+    A key is hashed as it is given. Pulsar hashes a topic's full name, and completes short names first. Only namespaces
+    with a tenant are Pulsar's.
+    """
+    domain, separator, rest = key.partition("://")
+    if tenant_of(namespace) is None:
+        return ""
+    if not separator:
+        name = key.removeprefix(f"{namespace}/")
+        return (
+            f"{key!r} is hashed as it is; if it is a topic of Pulsar, write its full name: "
+            f"persistent://{namespace}/{name} (or non-persistent://...)"
+        )
+    if domain in _TOPIC_DOMAINS and not rest.startswith(f"{namespace}/"):
+        return f"{key!r} is a topic of another namespace than {namespace!r}"
+    return ""
 
 
 def route_rows(route: Record) -> Records:
@@ -74,8 +99,3 @@ def _start(table: RoutingTable, key: str) -> Record:
         "term": table.term,
         "epoch": table.epoch,
     }
-
-
-def _addresses(table: RoutingTable, node_id: NodeId | None) -> list[CanonicalValue]:
-    row = None if node_id is None else table.nodes.get(node_id)
-    return [f"{each.name}={each.host}:{each.port}" for each in row.addresses] if row else []

@@ -1,16 +1,19 @@
 """The routing table as rows and as a document."""
 
+from controlplane.core.bundles.ranges import LAST_HASH
 from controlplane.core.log.state import State
 from controlplane.core.operations.slot_numbers import slot_ranges
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.slots.table import NodeSlots, by_node
 from controlplane.core.values.canonical import CanonicalValue, to_canonical
+from controlplane.core.values.identifiers import NamespaceName, NodeId
 from controlplane.inspection.orders import order_text, slot_order_rows, slot_orders
 from controlplane.inspection.records import Record, Records
 
 SLOT_FIELDS = ("slot", "leader", "followers", "leader_epoch", "orders")
 BUNDLE_FIELDS = ("bundle", "owner")
 NAMESPACE_FIELDS = ("namespace", "bundles", "owners")
+BUNDLE_OF_NAMESPACE_FIELDS = ("bundle", "lower", "upper", "owner", "status", "addresses")
 NODE_FIELDS = ("node", "status", "orders", "leads", "follows", "bundles", "leads_slots", "follows_slots")
 
 
@@ -43,6 +46,35 @@ def namespace_rows(table: RoutingTable) -> list[Record]:
         )
         rows.append({"namespace": name, "bundles": len(bundles), "owners": [bundle.owner for bundle in bundles]})
     return rows
+
+
+def bundles_of_namespace(table: RoutingTable, name: NamespaceName) -> list[Record]:
+    """A row for each bundle of a namespace, ascending: its bounds, its owner, and that node's status and addresses.
+
+    ``lower`` is the first hash and ``upper`` the one after the last, except that of the last bundle, 0xffffffff, which
+    it holds.
+    """
+    rows: list[Record] = []
+    bundles = (bundle for bundle in table.bundles.values() if bundle.namespace == name)
+    for bundle in sorted(bundles, key=lambda each: each.lower):
+        node = None if bundle.owner is None else table.nodes.get(bundle.owner)
+        rows.append(
+            {
+                "bundle": bundle.bundle_id,
+                "lower": f"{bundle.lower:#010x}",
+                "upper": f"{min(bundle.upper, LAST_HASH):#010x}",
+                "owner": bundle.owner,
+                "status": None if node is None else node.status.value,
+                "addresses": addresses_of(table, bundle.owner),
+            }
+        )
+    return rows
+
+
+def addresses_of(table: RoutingTable, node_id: NodeId | None) -> list[CanonicalValue]:
+    """The addresses of a node as ``name=host:port``; none for a node that is not in the table."""
+    row = None if node_id is None else table.nodes.get(node_id)
+    return [f"{each.name}={each.host}:{each.port}" for each in row.addresses] if row else []
 
 
 def node_rows(table: RoutingTable, state: State) -> Records:

@@ -7,6 +7,7 @@ from controlplane.core.routing.replica import RoutingTable
 from controlplane.core.slots.ring.member_rings import MemberRings
 from controlplane.core.values.addresses import Address
 from controlplane.core.values.identifiers import Epoch, NodeId, Term
+from controlplane.errors import ConfigurationError
 from controlplane.routing.route import address_named, addresses_of
 
 
@@ -87,8 +88,11 @@ class TableRing:
 
         Raises:
             NoRouteError: there is no data node.
-            TypeError: the key is not a text. Clients in other languages hash texts, too: decode bytes first.
+            TypeError: the key is not a text, or the count no whole number. Clients in other languages hash texts, too:
+                decode bytes first.
+            ConfigurationError: the count is negative.
         """
+        _check_count(count)
         count = self.table.settings.replica_count - 1 if count is None else count
         owner = self._rings.responsible(key)
         return RingRoute(
@@ -103,3 +107,12 @@ class TableRing:
     def owner(self, key: str) -> NodeId:
         """The responsible node of a key; see :meth:`route` for the errors."""
         return self._rings.responsible(key)
+
+
+def _check_count(count: object) -> None:
+    if count is None:
+        return
+    if not isinstance(count, int) or isinstance(count, bool):
+        raise TypeError(f"count is {count!r:.80}, expected a whole number of copies, or None")
+    if count < 0:
+        raise ConfigurationError(f"count is {count}, expected 0 or more copies beside that of the responsible node")

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from controlplane.core.bundles.load.averages import BundleAverages, MessageLoad, NodeAverages, TimeAverage
 from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
-from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, PlacementStrategy
+from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, PlacementStrategy, Selection
 from controlplane.core.bundles.reports import ResourceUsage
-from controlplane.core.bundles.shedding.contract import ShedChoice, Shedder, UnloadOutcome
+from controlplane.core.bundles.shedding.contract import ShedChoice, Shedder, Shedding, UnloadOutcome
 from controlplane.core.values.encodable import unencodable
 
 _BAD: Final = (math.nan, math.inf, -math.inf, -1.0, 1e308, 0.0)
@@ -56,6 +56,9 @@ def check_shedder(shedder: Shedder[LoadView, Any], views: Iterable[LoadView] | N
             _check_memory(shedder.name, memory)
             before = repr((view, memory))
             answer = shedder.shed(view, memory)
+            _hold_type(answer, Shedding, f"{shedder.name}.shed")
+            for choice in answer.choices:
+                _hold_type(choice, ShedChoice, f"{shedder.name}: a choice")
             _hold(repr(answer) == repr(shedder.shed(view, memory)), f"{shedder.name}: equal inputs, different answers")
             _hold(repr((view, memory)) == before, f"{shedder.name}: it changed its view or its memory")
             _check_choices(shedder.name, view, answer.choices)
@@ -135,6 +138,7 @@ def _check_selection(
     """The memory after the selection and the pick of the first of the best nodes."""
     name, before = strategy.name, repr((view, memory))
     found = strategy.select(bundle, candidates, view, memory)
+    _hold_type(found, Selection, f"{name}.select")
     again = strategy.select(bundle, candidates, view, memory)
     _hold(repr(found) == repr(again), f"{name}: equal inputs, different answers")
     _hold({*found.best} <= {*candidates}, f"{name}: {found.best} are not all candidates")
@@ -184,6 +188,10 @@ def _view(drawn: random.Random, *, is_bad: bool) -> LoadView:
 
 def _history(load: MessageLoad) -> BundleHistory:
     return BundleHistory(BundleAverages(TimeAverage(10, 1, load), TimeAverage(1_000, 1, load)))
+
+
+def _hold_type(value: object, kind: type, what: str) -> None:
+    _hold(isinstance(value, kind), f"{what} is {value!r:.80}, expected a {kind.__name__}")
 
 
 def _hold(holds: bool, promise: str) -> None:  # noqa: FBT001 - a condition, as in an assertion

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = Path(__file__).with_name("pulsar-knobs.md")
 sys.path.insert(0, str(ROOT))
 
+from controlplane.core.bundles.load.resource_usage import ResourceWeights  # noqa: E402 - the checkout is on the path
 from controlplane.core.bundles.profiles.composition import REGISTRY, compose  # noqa: E402 - as above
 from controlplane.core.bundles.profiles.values import (  # noqa: E402 - as above
     CONTROLPLANE,
@@ -24,7 +25,9 @@ from controlplane.core.bundles.profiles.values import (  # noqa: E402 - as above
     PROFILES,
     UNREAD_KNOBS,
 )
-from controlplane.core.bundles.settings.knobs import knobs_of  # noqa: E402 - the checkout is on the path only now
+from controlplane.core.bundles.settings.knobs import knobs_of, ranges_of_knobs  # noqa: E402 - as above
+from controlplane.core.bundles.shedding.threshold import ThresholdSettings  # noqa: E402 - as above
+from controlplane.core.bundles.splitting.limits import SplitSettings  # noqa: E402 - as above
 from docs.reference.pulsar_settings import Use, Values, composed, knob_uses, use_of  # noqa: E402 - as above
 
 _SIMPLE: Final = "Of the simple load manager, which is not offered."
@@ -37,6 +40,13 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "loadBalancerBrokerComfortLoadLevelPercentage": _SIMPLE,
     "loadBalancerOverrideBrokerNics": _NETWORK,
     "loadBalancerOverrideBrokerNicSpeedGbps": _NETWORK,
+    "zooKeeperSessionTimeoutMillis": "Pulsar 2's name of `metadataStoreSessionTimeoutMillis`. There is no ZooKeeper.",
+    "zooKeeperOperationTimeoutSeconds": (
+        "Pulsar 2's name of `metadataStoreOperationTimeoutSeconds`. There is no ZooKeeper."
+    ),
+    "zookeeperSessionExpiredPolicy": (
+        "There is no session with a store. A node that is fenced stops serving and joins again."
+    ),
 }
 """Why each of ``KNOBS_WITHOUT_EFFECT`` has no effect."""
 
@@ -62,14 +72,19 @@ UNREAD: Final[Mapping[str, str]] = {
 }
 """Why no rule reads each of ``UNREAD_KNOBS``."""
 
-NOT_HERE: Final[Mapping[str, str]] = {
-    "zooKeeperSessionTimeoutMillis": "Pulsar 2's name of `metadataStoreSessionTimeoutMillis`.",
-    "zooKeeperOperationTimeoutSeconds": "Pulsar 2's name of `metadataStoreOperationTimeoutSeconds`.",
-    "zookeeperSessionExpiredPolicy": (
-        "There is no session with a store. A node that is fenced stops serving and joins again."
-    ),
+PIPELINE: Final[Mapping[str, str]] = {
+    "loadBalancerSheddingIntervalMinutes": "evaluation_interval_ms",
+    "loadBalancerSplitIntervalMinutes": "evaluation_interval_ms",
+    "loadBalancerSheddingGracePeriodMinutes": "grace_period_ms",
+    "loadBalancerBrokerLoadDataTTLInSeconds": "report_lifetime_ms",
+    **{
+        knob: f"{part}.{field}"
+        for part, kind in (("split", SplitSettings), ("shed", ThresholdSettings), ("shed.weights", ResourceWeights))
+        for knob, field in knobs_of(kind)
+        if knob != "loadBalancerAutoBundleSplitEnabled"
+    },
 }
-"""Knobs of Pulsar that are refused as unknown, and why."""
+"""By knob, the setting of the pipeline that has its meaning. The pipeline always looks for splits."""
 
 _HEAD: Final = """\
 # Pulsar's knobs
@@ -91,12 +106,19 @@ written without their packages; both forms can be given. A node is a broker of P
 _KNOBS: Final = """
 ## Knobs
 
-The third column says which rule reads the knob. A file is one of `controlplane/core/bundles/`, with a rule that a
-configuration of Pulsar cannot name. Few of these rules are executed yet: see [what runs and what only
+*Allowed* is what our own policy accepts; it refuses other values by name. A profile of Pulsar accepts them where a rule
+can calculate with them, as Pulsar does, and `controlplane profiles show` marks them.
+
+*Read by* names the rules that read the knob. A file is one of `controlplane/core/bundles/`, with a rule that a
+configuration of Pulsar cannot name.
+
+*Executed today by* says whether anything that runs decides by it. Nothing that runs reads a profile or a file of knobs.
+The pipeline has settings of its own, named there, with the numbers of Pulsar 4.2: `controlplane pipeline run --rule
+NAME=VALUE`. It only writes candidates, on which nothing acts: see [what runs and what only
 decides](../how-to/come-from-pulsar.md#what-runs-and-what-only-decides).
 
-| knob | value | read by | meaning |
-|---|---|---|---|
+| knob | value | allowed | read by | executed today by | meaning |
+|---|---|---|---|---|---|
 """
 _SWITCHES: Final = """
 ## Switches
@@ -118,18 +140,11 @@ They are accepted and checked, and appear above. No decision depends on them.
 _WITHOUT_EFFECT: Final = """
 ## Knobs without effect
 
-They are accepted with any value.
+They are accepted with any value. Every other name of a `broker.conf` is no knob of these rules: `controlplane profiles
+show --set FILE` skips its line and names it, and `--set NAME=VALUE` refuses it.
 
 | knob | Pulsar's default | reason |
 |---|---|---|
-"""
-_NOT_HERE: Final = """
-## Not here
-
-They are refused as unknown, like every other name that this page does not show.
-
-| knob | reason |
-|---|---|
 """
 
 
@@ -148,8 +163,6 @@ def page() -> str:
             *(f"| `{knob}` | {UNREAD[knob]} |\n" for knob in sorted(UNREAD_KNOBS)),
             _WITHOUT_EFFECT,
             *(f"| `{knob}` | {_shown(KNOBS_WITHOUT_EFFECT[knob])} | {why} |\n" for knob, why in WITHOUT_EFFECT.items()),
-            _NOT_HERE,
-            *(f"| `{knob}` | {reason} |\n" for knob, reason in NOT_HERE.items()),
         )
     )
 
@@ -163,7 +176,7 @@ def _profile_rows() -> Iterator[str]:
     for profile in PROFILES.values():
         if profile.assumed:
             knobs = ", ".join(f"`{knob}`" for knob in profile.assumed)
-            text = f"The numbers of `{profile.name}` for {knobs} are assumed, because Pulsar's are not published."
+            text = f"The numbers of `{profile.name}` for {knobs} are assumed: {profile.assumption}"
             yield f"\n{textwrap.fill(text, 120, break_on_hyphens=False)}\n"
 
 
@@ -179,7 +192,34 @@ def _knob_row(knob: str, uses: list[Use]) -> str:
         meaning = next(iter(lines))
     else:
         meaning = "<br>".join(f"{_code(names)}: {meaning}" for meaning, names in lines.items())
-    return f"| `{knob}` | {_by_profile(first)} | {_code(readers) or 'nothing yet'} | {meaning} |\n"
+    cells = (
+        f"`{knob}`",
+        _by_profile(first),
+        _allowed(uses[0]),
+        _code(readers) or "nothing yet",
+        _executed(knob),
+        meaning,
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _allowed(use: Use) -> str:
+    """What our own policy accepts for the knob of a field; the fields of a knob have the same range."""
+    allowed = {name: range_ for name, range_, _ in ranges_of_knobs(use.settings)}[dict(_names(use.settings))[use.field]]
+    if allowed is not None:
+        return str(allowed)
+    value = use.values[CONTROLPLANE]
+    if isinstance(value, bool):
+        return "`true`, `false`"
+    return "a name" if isinstance(value, str) else "names"
+
+
+def _names(settings: type) -> Iterator[tuple[str, str]]:
+    return ((field, knob) for knob, field in knobs_of(settings))
+
+
+def _executed(knob: str) -> str:
+    return f"pipeline, as `{PIPELINE[knob]}`" if knob in PIPELINE else "nothing"
 
 
 def _switch_rows() -> Iterator[str]:

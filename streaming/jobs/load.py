@@ -17,6 +17,7 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from controlplane.codec.outputs import encode_candidate
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
+from controlplane.core.bundles.load.plausible import Implausible
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming import tables
 from streaming.config import PipelineConfig
@@ -25,6 +26,7 @@ from streaming.load_state import LoadState, PlacedReport, Position, Resources
 from streaming.metrics import PipelineMetrics
 from streaming.sinks import BatchWriter, produce
 from streaming.sources import read_stream
+from streaming.stored_repair import repaired
 from streaming.table_contracts import (
     BROKER_LOAD_TABLE,
     BUNDLE_LOAD_TABLE,
@@ -39,6 +41,8 @@ from streaming.transforms.raw_rows import history_rows
 _log = structlog.get_logger(__name__)
 
 _RECORD_TYPE: Final = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
+_TOLD_FIGURES: Final = 10
+"""How many figures that cannot be true one line of the log names."""
 _COUNTED: Final = ("node_id", "incarnation", *Resources._fields, "version", "bundles")
 """The columns of a report that count."""
 
@@ -74,7 +78,8 @@ class LoadStream:
             tables.read(session, config.warehouse_dir, table).collect()
             for table in (BUNDLE_LOAD_TABLE, BROKER_LOAD_TABLE)
         )
-        self._state = LoadState.of_rows(bundles, nodes)
+        self._state, wrong = repaired(LoadState.of_rows(bundles, nodes))
+        self._tell(wrong, "stored loads begin again: figures that cannot be true")
         self._proposed = {
             table.name: _last_proposals(session, config, table)
             for table in (SPLIT_CANDIDATES_TABLE, SHED_CANDIDATES_TABLE)
@@ -105,12 +110,18 @@ class LoadStream:
             _log.info("load reports refused", reason=reason, count=count)
 
     def _fold(self, reports: Sequence[PlacedReport], writer: BatchWriter) -> None:
-        for wrong in self._state.fold(reports, self._config.rules.shed.weights):
-            self._metrics.implausible_figures.labels("bundle" if wrong.bundle_id else "node").inc()
-            _log.warning("load figure cannot be true and does not count", **wrong._asdict())
+        wrong = self._state.fold(reports, self._config.rules.shed.weights)
+        self._tell(wrong, "figures of load reports passed over: they cannot be true")
         self._replace(BUNDLE_LOAD_TABLE, self._state.bundle_rows(), writer)
         self._evaluate(max(report.position.append_time_ms for report in reports), writer)
         self._replace(BROKER_LOAD_TABLE, self._state.node_rows(), writer)
+
+    def _tell(self, wrong: Sequence[Implausible], sentence: str) -> None:
+        """Count and log figures that cannot be true. Their records are usable, and so are in the history."""
+        for figure in wrong:
+            self._metrics.implausible_figures.labels(figure.name).inc()
+        if wrong:
+            _log.warning(sentence, count=len(wrong), first=[figure._asdict() for figure in wrong[:_TOLD_FIGURES]])
 
     def _replace(self, table: TableContract, rows: list[tuple[object, ...]], writer: BatchWriter) -> None:
         writer.replace(writer.session.createDataFrame(rows, table.schema, verifySchema=False).coalesce(1), table)

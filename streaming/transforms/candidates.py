@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from controlplane.config import LOAD_REPORTS
 from controlplane.core.bundles.candidate import Candidate
-from controlplane.core.bundles.load.plausible import implausible_node
-from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeView
+from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad, NodeView
 from controlplane.core.bundles.shedding.contract import ShedChoice
 from controlplane.core.bundles.shedding.threshold import MEAN_USAGE, SMOOTHED_USAGE, ThresholdMemory, ThresholdShedder
 from controlplane.core.bundles.splitting import limits
@@ -79,11 +78,10 @@ def due_evaluation(now_ms: int, last_evaluated_ms: int | None, interval_ms: int)
 
 
 def evaluate(state: LoadState, evaluated_ms: int, now_ms: int, rules: LoadRuleConfig) -> Evaluation:
-    """Apply both rules to the nodes whose newest report is not too old and can be true.
+    """Apply both rules to the nodes whose newest report is not too old.
 
-    A node whose report has a figure that no working node reports is left out, as if it had not reported. A bundle
-    counts for the node that reported it last. Nodes are ordered by name and bundles by id, so that ties have one
-    result.
+    A bundle counts for the node that reported it last. Nodes are ordered by name and bundles by id, so that ties have
+    one result.
 
     Args:
         state: every node and bundle that was reported.
@@ -94,7 +92,7 @@ def evaluate(state: LoadState, evaluated_ms: int, now_ms: int, rules: LoadRuleCo
     alive = [
         node
         for node in sorted(state.nodes.values())
-        if now_ms - node.position.append_time_ms < rules.report_lifetime_ms and implausible_node(node.load(())) is None
+        if now_ms - node.position.append_time_ms < rules.report_lifetime_ms
     ]
     known = state.bundles
     owned = {node.node_id: _owned(node, known) for node in alive}
@@ -146,7 +144,15 @@ def _view(
     """The nodes without bundles that another node has reported since."""
     nodes = {
         node.node_id: NodeView(
-            node.load([each for each in node.bundle_ids if each not in known or known[each].node_id == node.node_id])
+            NodeLoad(
+                node.node_id,
+                traffic=node.reported,
+                bundles=tuple(
+                    bundle_id
+                    for bundle_id in node.bundle_ids
+                    if bundle_id not in known or known[bundle_id].node_id == node.node_id
+                ),
+            )
         )
         for node in alive
     }

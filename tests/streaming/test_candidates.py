@@ -145,13 +145,3 @@ def test_order_of_rows_does_not_matter(nodes: list[NodeState], bundles: list[Bun
     """Tables have no order: the same rows give the same candidates, or a repeated batch could propose others."""
     expected = evaluate(LoadState(sorted(bundles), sorted(nodes)), NOW_MS, NOW_MS, RULES)
     assert evaluate(LoadState(bundles, nodes), NOW_MS, NOW_MS, RULES) == expected
-
-
-def test_a_node_whose_report_cannot_be_true_counts_like_a_missing_one() -> None:
-    """Neither the mean of all nodes nor the usage of another one contains its figure."""
-    resources = Resources(ResourceUsage(1e300, 100.0), *(ResourceUsage(-1.0, -1.0),) * 4)
-    bad = node("bad", 1e298, "kv/c", resources=resources)
-    with_it = evaluate(LoadState([*BUNDLES, bundle("kv/c", "bad", 500.0)], [BUSY, IDLE, bad]), 1, NOW_MS, RULES)
-    without = evaluate(LoadState(BUNDLES, [BUSY, IDLE]), 1, NOW_MS, RULES)
-    assert without.sheds
-    assert with_it == without

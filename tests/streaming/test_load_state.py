@@ -1,8 +1,10 @@
 """Load reports folded into bundles and nodes: once each, in log order, whatever the batches. No Spark runs."""
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
@@ -15,6 +17,7 @@ from controlplane.core.bundles.load.averages import (
     message_load,
     node_averages,
 )
+from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT, Implausible
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.reports import BundleLoad, ResourceUsage
 from streaming.load_state import LoadState, PlacedReport, Position, Resources
@@ -193,38 +196,39 @@ def test_report_that_is_read_late_does_not_hide_a_newer_one() -> None:
     assert state.nodes["n1"].position == Position(105, 0, 5)
 
 
-IMPOSSIBLE = 1e308
-"""A number that a report may hold, and that no node moves in a second."""
-
-
-@given(logs())
-def test_a_sample_that_cannot_be_true_leaves_the_averages_alone(log: list[PlacedReport]) -> None:
-    """The averages are those of the other samples, and the figure is named."""
-    usable = bundle_load("kv/y", 7.0)
+def test_sample_that_cannot_be_true_is_passed_over_alone() -> None:
+    """Neighbours in the same report and later samples count as if it had not been sent, and it is told."""
+    bad, good = BUNDLE_IDS[:2]
+    before = [bundle_load(bad, 10.0), bundle_load(good, 20.0)]
     state = LoadState()
-    wrong = state.fold([*log, report("bad", 40, [bundle_load("kv/x", IMPOSSIBLE), usable])], WEIGHTS)
-    without = folded([*log, report("bad", 40, [usable])])
-    assert {each.bundle_id: each.averages for each in state.bundles.values()} == {
-        each.bundle_id: each.averages for each in without.bundles.values()
-    }
-    assert [(each.node_id, each.bundle_id) for each in wrong] == [("bad", "kv/x"), ("bad", "")]
+    assert state.fold([report("n1", 0, before)], WEIGHTS) == ()
+    worse = bundle_load(bad)._replace(throughput_in_bytes_per_s=1e308)
+    found = state.fold([report("n1", 1, [worse, bundle_load(good, 40.0)])], WEIGHTS)
+    assert found == (Implausible("n1", bad, "throughput_in_bytes_per_s", 1e308, GREATEST_AMOUNT),)
+    assert state.bundles[bad].position.offset == 0
+    assert state.bundles[good].averages == folded([report("n1", 0, before)]).bundles[good].averages.add(
+        message_load(bundle_load(good, 40.0))
+    )
+    node = state.nodes["n1"]
+    assert (node.position.offset, node.bundle_ids) == (1, (bad, good))
+    assert node.reported == message_load(bundle_load(good, 40.0))
+    state.fold([report("n1", 2, before)], WEIGHTS)
+    averages = UNSEEN_BUNDLE.add(message_load(before[0])).add(message_load(before[0]))
+    assert state.bundles[bad].averages == averages
 
 
-def test_a_bundle_moves_with_a_report_whose_figures_cannot_be_true() -> None:
-    """The node that reports a bundle has it. The figures that counted before remain."""
-    state = folded([report("n1", 1, [bundle_load("kv/a", 5.0)]), report("n2", 2, [bundle_load("kv/a", IMPOSSIBLE)])])
-    bundle = state.bundles["kv/a"]
-    assert (bundle.node_id, bundle.moved_at_ms, bundle.position.offset) == ("n2", 102, 2)
-    assert (bundle.newest, bundle.averages.short_term.sample_count) == (bundle_load("kv/a", 5.0), 1)
-    assert not state.fold([report("n2", 2, [bundle_load("kv/a", IMPOSSIBLE)])], WEIGHTS)
-
-
-def test_stored_figures_that_cannot_be_true_begin_anew() -> None:
-    """Tables that an earlier version filled with such figures do not keep them."""
-    state = folded([report("n1", 1, [bundle_load("kv/a", 5.0)])])
-    ruined = state.bundles["kv/a"]
-    state.bundles["kv/a"] = ruined._replace(averages=ruined.averages.add(message_load(bundle_load("kv/a", IMPOSSIBLE))))
-    state.keep_smoothed({"n1": IMPOSSIBLE}, 60_000)
-    read = LoadState.of_rows(*as_rows(state))
-    assert read.bundles["kv/a"].averages == UNSEEN_BUNDLE
-    assert (read.nodes["n1"].smoothed_usage, read.evaluated_ms) == (None, 60_000)
+@pytest.mark.parametrize("used", [1e300, 10_000.5, math.nan, math.inf, -1.0])
+def test_node_with_resources_that_cannot_be_true_stays_as_it_was(used: float) -> None:
+    """Its bundles' samples count; the node is judged by its former report until that is too old."""
+    bundle = bundle_load(BUNDLE_IDS[0], 10.0)
+    wrong = report("n1", 1, [bundle])
+    wrong = wrong._replace(resources=wrong.resources._replace(cpu=ResourceUsage(used, 100.0)))
+    state = folded([report("n1", 0, [bundle])])
+    former = state.nodes["n1"]
+    (found,) = state.fold([wrong], WEIGHTS)
+    assert found[:3] == ("n1", "", "cpu")
+    assert repr(found.value) == repr(used)
+    assert state.nodes == {"n1": former}
+    assert state.bundles[bundle.bundle_id].averages.long_term.sample_count == 2
+    state.fold([report("n1", 2, [bundle])], WEIGHTS)
+    assert state.nodes["n1"].position.offset == 2

@@ -6,13 +6,14 @@ from pyspark.sql import SparkSession
 from controlplane.codec.inputs import encode_input
 from controlplane.codec.outputs import decode_candidate, decode_dead_letter
 from controlplane.config import CANDIDATES, DEAD_LETTERS, LOAD_REPORTS
-from controlplane.core.bundles.load.plausible import GREATEST_AMOUNT
+from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.shedding.threshold import ThresholdSettings
 from controlplane.core.bundles.splitting.limits import SplitSettings
 from streaming.config import LoadRuleConfig
 from streaming.jobs.history import start_history
 from streaming.jobs.load import start_load
+from streaming.load_state import LoadState
 from streaming.metrics import PipelineMetrics
 from streaming.table_contracts import (
     BROKER_LOAD_TABLE,
@@ -114,31 +115,6 @@ def test_batches_fold_and_candidates_appear_once(spark: SparkSession, world: Pip
     assert one["bundle_ids"] == [hot, warm]
 
 
-def test_a_report_that_cannot_be_true_changes_no_average_and_no_candidate(
-    spark: SparkSession, world: PipelineWorld
-) -> None:
-    """Its figures pass every check of a record's form. They are counted, and the others decide as without them."""
-    hot, other, last = (f"kv/0x{index}0000000_0x{index + 4}0000000" for index in (0, 4, 8))
-    busy = [bundle_load(hot, 10.0, 40.0 * MIB), bundle_load(other, 10.0, 20.0 * MIB)]
-    registry = CollectorRegistry()
-    world.report(
-        load_report("node-1", busy, cpu_percent=90),
-        load_report("node-2", [], cpu_percent=10),
-        load_report("node-3", [bundle_load(last, 10.0, 1e308)], cpu_percent=1e300),
-    )
-    read_all(lambda: start_load(spark, world.config(rules=EAGER), PipelineMetrics(registry)))
-    (shed,) = world.rows(spark, SHED_CANDIDATES_TABLE)
-    assert (shed["node_id"], shed["mean_usage"]) == ("node-1", (usage(90) + usage(10)) / 2)
-    assert all(
-        row["long_term"]["throughput_in_bytes_per_s"] < GREATEST_AMOUNT for row in world.rows(spark, BUNDLE_LOAD_TABLE)
-    )
-    counted = [
-        registry.get_sample_value("controlplane_pipeline_implausible_figures_total", {"subject": subject})
-        for subject in ("bundle", "node")
-    ]
-    assert counted == [1, 1]
-
-
 def test_published_thresholds_find_nothing_in_small_traffic(spark: SparkSession, world: PipelineWorld) -> None:
     """With the defaults a small cluster's traffic is no reason to split or shed anything."""
     busy = [bundle_load("kv/0x00000000_0x40000000", 20_000.0, 40.0 * MIB), bundle_load("kv/0x40000000_0x80000000")]
@@ -147,3 +123,40 @@ def test_published_thresholds_find_nothing_in_small_traffic(spark: SparkSession,
     assert world.rows(spark, SPLIT_CANDIDATES_TABLE) == []
     assert world.rows(spark, SHED_CANDIDATES_TABLE) == []
     assert [row["smoothed_usage"] for row in world.rows(spark, BROKER_LOAD_TABLE)] == [usage(15), usage(10)]
+
+
+def test_figures_that_cannot_be_true_are_passed_over_and_told(spark: SparkSession, world: PipelineWorld) -> None:
+    """Such reports pass the codec and stay in the history; their neighbours' averages and candidates are as without."""
+    one, two, wild = (f"kv/0x{index}0000000_0x{index + 4}0000000" for index in (0, 4, 8))
+    busy = [bundle_load(one, 10.0, 40.0 * MIB), bundle_load(two, 10.0, 20.0 * MIB)]
+    world.report(
+        load_report("node-1", busy, cpu_percent=90),
+        load_report("node-2", [bundle_load(wild)], cpu_percent=10),
+        load_report("node-2", [bundle_load(wild, bytes_per_s=1e308)], cpu_percent=1e300, number=1),
+    )
+    registry = CollectorRegistry()
+    metrics = PipelineMetrics(registry)
+    read_all(lambda: start_load(spark, world.config(rules=EAGER), metrics))
+    assert len(world.rows(spark, LOAD_REPORTS_TABLE)) == 3
+    rows = world.rows(spark, BUNDLE_LOAD_TABLE)
+    assert [row["long_term"]["sample_count"] for row in rows] == [1, 1, 1]
+    assert [row["weighted_usage"] for row in world.rows(spark, BROKER_LOAD_TABLE)] == [usage(90), usage(10)]
+    (shed,) = world.rows(spark, SHED_CANDIDATES_TABLE)
+    assert (shed["bundle_id"], shed["mean_usage"]) == (one, (usage(90) + usage(10)) / 2)
+    name = "controlplane_pipeline_implausible_figures_total"
+    assert registry.get_sample_value(name, {"figure": "cpu"}) == 1
+    assert registry.get_sample_value(name, {"figure": "throughput_in_bytes_per_s"}) == 1
+
+    # Averages and a smoothed usage that a release without this filter has stored begin again at the next start.
+    state = LoadState.of_rows(world.rows(spark, BUNDLE_LOAD_TABLE), world.rows(spark, BROKER_LOAD_TABLE))
+    broken = state.bundles[one].averages.add(MessageLoad(1e308, 1e308, 0.0, 0.0))
+    state.bundles[one] = state.bundles[one]._replace(averages=broken)
+    state.keep_smoothed({"node-2": 1e297}, state.evaluated_ms or 0)
+    for table, stored in ((BUNDLE_LOAD_TABLE, state.bundle_rows()), (BROKER_LOAD_TABLE, state.node_rows())):
+        frame = spark.createDataFrame(stored, table.schema, verifySchema=False)
+        frame.write.format("delta").mode("overwrite").save(str(world.warehouse_dir / table.name))
+    world.report(load_report("node-2", [bundle_load(wild)], cpu_percent=10, number=2))
+    read_all(lambda: start_load(spark, world.config(rules=EAGER), metrics))
+    assert [row["long_term"]["sample_count"] for row in world.rows(spark, BUNDLE_LOAD_TABLE)] == [1, 1, 2]
+    assert world.rows(spark, BROKER_LOAD_TABLE)[1]["smoothed_usage"] == usage(10)
+    assert registry.get_sample_value(name, {"figure": "smoothed_usage"}) == 1

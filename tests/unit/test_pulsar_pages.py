@@ -8,6 +8,7 @@ from controlplane.core.bundles.profiles.composition import REGISTRY, compose
 from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES, PULSAR_4_2_MODULAR, UNREAD_KNOBS
 from controlplane.core.bundles.settings.knobs import knobs_of
 from docs.reference.pulsar_settings import knob_uses, settings_of, use_of
+from streaming.config import LoadRuleConfig
 from tests.conformance.pulsar import loads
 from tests.conformance.recorded import recorded
 from tests.helpers.readme import ROOT
@@ -15,7 +16,7 @@ from tests.helpers.readme import ROOT
 REFERENCE = ROOT / "docs" / "reference"
 DRAWN = runpy.run_path(str(REFERENCE / "generate_pulsar_knobs.py"))
 KNOBS = (REFERENCE / "pulsar-knobs.md").read_text(encoding="utf-8")
-PAGE = ROOT / "docs" / "how-to" / "come-from-pulsar.md"
+PAGES = tuple(ROOT / "docs" / "how-to" / name for name in ("come-from-pulsar.md", "choose-a-profile.md"))
 DEVIATIONS: dict[str, str] = {}
 """By knob, why its value under the profile of 4.2 is not the recorded one."""
 
@@ -26,6 +27,11 @@ HANDED_ON = {
 """Switches that nothing reads, because the caller of a rule hands their value on."""
 
 
+def text_of_pages() -> str:
+    """The how-to pages for operators of Pulsar."""
+    return "".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+
 def recorded_defaults() -> dict[str, object]:
     """The defaults of Pulsar 4.2's configuration."""
     (case,) = recorded("pulsar")["defaults"]
@@ -34,13 +40,11 @@ def recorded_defaults() -> dict[str, object]:
 
 
 def test_every_knob_has_its_row() -> None:
-    """Those that Pulsar has, those that a profile accepts, and those that are refused."""
+    """Those that Pulsar has and those that a profile accepts."""
     known = recorded_defaults().keys() | compose(PULSAR_4_2_MODULAR).knobs().keys()
     _, tables = KNOBS.split("\n## Knobs\n")
     rows = set(re.findall(r"^\| `(\w+)` \|", tables, re.MULTILINE))
-    assert known <= rows
-    assert rows - known == DRAWN["NOT_HERE"].keys()
-    assert not known & DRAWN["NOT_HERE"].keys()
+    assert rows == known
 
 
 def test_values_are_pulsars() -> None:
@@ -64,17 +68,17 @@ def test_every_rule_that_is_made_from_settings_reads_some() -> None:
 
 def test_names_of_the_how_to_page_are_there() -> None:
     """Profiles, rules and knobs."""
-    text = PAGE.read_text(encoding="utf-8")
+    text = text_of_pages()
     assert all(f"`{name}`" in text for name in PROFILES)
     assert all(f"`{rule.short_name}`" in text for rule in REGISTRY.rules)
-    known = compose(PULSAR_4_2_MODULAR).knobs().keys() | DRAWN["NOT_HERE"].keys()
+    known = compose(PULSAR_4_2_MODULAR).knobs().keys()
     assert set(re.findall(r"`((?:loadB|default[NS]|minUn|maxUn|metadataSt)\w+)`", text)) <= known
 
 
 def test_switches_of_the_how_to_page_are_there() -> None:
     """A switch is named with its class."""
     known = {part.settings.__name__: {each.name for each in fields(part.settings)} for part in REGISTRY.parts}
-    named = re.findall(r"`(\w+Settings)\.(\w+)`", PAGE.read_text(encoding="utf-8"))
+    named = re.findall(r"`(\w+Settings)\.(\w+)`", text_of_pages())
     assert named
     assert [f"{kind}.{name}" for kind, name in named if name not in known[kind]] == []
 
@@ -97,3 +101,30 @@ def test_every_switch_is_read() -> None:
     }
     unread = {f"{kind.__name__}.{name}" for kind, name in switches if not use_of(kind, name).readers}
     assert unread == HANDED_ON.keys()
+
+
+def test_no_reason_is_given_for_a_knob_that_is_read() -> None:
+    """It would be untrue, and the page would not show it."""
+    assert DRAWN["UNREAD"].keys() == UNREAD_KNOBS
+
+
+def test_the_pipelines_settings_are_there_and_have_pulsars_numbers() -> None:
+    """A time may be in another unit; every other number is the knob's value under the profile of 4.2."""
+    knobs = compose(PULSAR_4_2_MODULAR).knobs()
+    per_unit = {"Minutes": 60_000, "Seconds": 1_000}
+    for knob, path in DRAWN["PIPELINE"].items():
+        value: object = LoadRuleConfig()
+        for name in path.split("."):
+            value = getattr(value, name)
+        factor = next((ms for unit, ms in per_unit.items() if knob.endswith(unit)), 1)
+        assert knobs[knob] * factor == value, knob  # type: ignore[operator]  # a number
+    assert "| `loadBalancerTransferEnabled` | `true` | `true`, `false` | `TransferShedder` | nothing |" in KNOBS
+    assert "| 0 to 100 | `ThresholdShedder` | pipeline, as `shed.threshold_percent` |" in KNOBS
+
+
+def test_pages_name_the_node_or_program_that_they_mean() -> None:
+    """Instead of a word for any person."""
+    words = re.compile(r"\b(?:nobody|anybody|whoever)\b", re.IGNORECASE)
+    folders = ("how-to", "reference", "explanation")
+    pages = [ROOT / "README.md", *(page for folder in folders for page in (ROOT / "docs" / folder).glob("*.md"))]
+    assert [page.name for page in pages if words.search(page.read_text(encoding="utf-8"))] == []

@@ -6,11 +6,19 @@ from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
 from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.common.suggestions import did_you_mean
 from controlplane.cli.intent_commands.sending import ask, wait_option
+from controlplane.core.bundles.names import tenant_of
 from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.intents.intent import IntentKind
+from controlplane.core.operations.slot_numbers import counted
 from controlplane.inspection import readers
-from controlplane.inspection.tables import NAMESPACE_FIELDS, namespace_rows
+from controlplane.inspection.tables import (
+    BUNDLE_OF_NAMESPACE_FIELDS,
+    NAMESPACE_FIELDS,
+    bundles_of_namespace,
+    namespace_rows,
+)
 
 
 @click.group()
@@ -35,6 +43,35 @@ def create(
     """Ask the leader for a namespace and wait for its answer."""
     arguments = {"namespace": name} if bundles is None else {"namespace": name, "bundles": str(bundles)}
     return ask(invocation, IntentKind.CREATE_NAMESPACE, arguments, wait_s, output_format)
+
+
+@namespaces.command("show")
+@click.argument("name")
+@limit_option
+@format_option
+@pass_invocation
+def show(invocation: Invocation, *, name: str, limit: int, output_format: OutputFormat) -> ExitStatus:
+    """Print the bundles of the namespace NAME: their bounds, their owners, and the status and addresses of these nodes.
+
+    Bounds are hashes, the CRC-32 of a key. A bundle holds its lower bound, and not its upper one; only the last bundle
+    holds 0xffffffff. A bundle without an owner is served by no node now. Exits with 1 if there is no such namespace.
+    """
+    with reading(invocation) as source:
+        table = readers.read_routing_table(source)
+    if table is None:
+        say_that_nobody_led(invocation, "routing table")
+        return ExitStatus.FAILED
+    if name not in table.namespaces:
+        similar = did_you_mean(name, table.namespaces)
+        click.echo(f"there is no namespace {name!r} in cluster {invocation.cluster.name!r}: {similar}", err=True)
+        return ExitStatus.FAILED
+    rows = bundles_of_namespace(table, name)
+    if output_format is OutputFormat.JSON:
+        print_json({"namespace": name, "tenant": tenant_of(name), "epoch": table.epoch, "bundles": list(rows)})
+        return ExitStatus.DONE
+    click.echo(f"namespace {name} in epoch {table.epoch}: {counted(len(rows), 'bundle')}")
+    print_first_rows(rows, BUNDLE_OF_NAMESPACE_FIELDS, limit)
+    return ExitStatus.DONE
 
 
 @namespaces.command("list")

@@ -7,13 +7,11 @@ import click
 
 from controlplane.bootstrap.bundle_rules import load_bundle_rules
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_result, print_rows
-from controlplane.cli.common.pairs_option import pairs_of
 from controlplane.cli.common.suggestions import suggestion
+from controlplane.cli.profiles.knob_options import SkippedLine, given_knobs
 from controlplane.core.bundles.profiles.chosen_rules import chosen_rules
 from controlplane.core.bundles.profiles.composition import compose
-from controlplane.core.bundles.profiles.registry import Registry
-from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PROFILES
-from controlplane.core.bundles.settings.knob_texts import knob_kinds, knob_values
+from controlplane.core.bundles.profiles.values import PROFILES
 from controlplane.core.values.canonical import CanonicalValue
 from controlplane.errors import ConfigurationError
 from controlplane.inspection import profiles as inspected
@@ -24,6 +22,7 @@ _VALUE_COLUMNS = ("name", "value", "base_value", "notes")
 _PROPERTIES = (
     "profile",
     "description",
+    "executed_by",
     "based_on",
     "manager",
     "shedder",
@@ -35,7 +34,10 @@ _PROPERTIES = (
 
 @click.group()
 def profiles() -> None:
-    """Named sets of settings of the rules for bundles: like a version of Pulsar, or our own way."""
+    """Named sets of settings of the rules for bundles: like a version of Pulsar, or our own way.
+
+    Nothing that runs today reads a profile.
+    """
 
 
 @profiles.command("list")
@@ -52,7 +54,8 @@ def list_profiles(output_format: OutputFormat) -> None:
     "settings",
     multiple=True,
     metavar="KNOB=VALUE|FILE",
-    help="A knob's value, or a file of such lines as broker.conf has them; repeatable. Lists are written with commas.",
+    help="A knob's value, or a file of such lines, such as a whole broker.conf; repeatable. Lines on anything else are "
+    "skipped and named. A single value counts before that of a file. Lists are written with commas.",
 )
 @click.option(
     "--rule-file",
@@ -62,7 +65,11 @@ def list_profiles(output_format: OutputFormat) -> None:
     metavar="FILE.py",
     help="A Python file with rules for bundles of your own, which the knobs may then name; repeatable.",
 )
-@click.option("--changed", is_flag=True, help="Only the values that differ from those of the profile's base.")
+@click.option(
+    "--changed",
+    is_flag=True,
+    help="Only the values that differ from those of the profile's base, and those that are assumed.",
+)
 @format_option
 def show(
     *,
@@ -74,18 +81,27 @@ def show(
 ) -> None:
     """Print the rules of the profile NAME and the value of every knob and switch, beside those of its base.
 
+    Nothing that runs today reads a profile: no controller, agent or pipeline takes one, so no value changes what a
+    cluster does. The command shows what the rules would decide by once placement and shedding by load are executed.
+    Until then a program reads a profile that calls the rules itself, through controlplane.bundle_rules.
+
     The base of a profile without one is the defaults of our own policy. Nothing is sent, and no cluster is needed. A
     knob or a rule that is unknown is refused, and so are rules that do not go together and values that a rule refuses.
+    Our own policy refuses values with which a rule would act always or never. Under a profile of Pulsar they are
+    accepted as in Pulsar, and marked.
     """
     if name not in PROFILES and suggestion(name, PROFILES):
         raise ConfigurationError(f"profile {name!r} is unknown: {suggestion(name, PROFILES)}")
     registry = load_bundle_rules(rule_files)
-    given = _given(settings, registry)
-    composition = compose(name, given, registry)
-    chosen_rules(composition)
-    found = inspected.profile_record(composition, registry, given)
+    given = given_knobs(settings, registry)
+    with given.locating():
+        composition = compose(name, given.values, registry)
+        chosen_rules(composition)
+    _say_what_was_skipped(given.skipped)
+    found = inspected.profile_record(composition, registry, given.values)
+    found["skipped"] = [{"file": each.file, "line": each.number, "name": each.name} for each in given.skipped]
     if changed:
-        found |= {each: _differing(found[each]) for each in ("knobs", "switches")}
+        found |= {each: _changed(found[each]) for each in ("knobs", "switches")}
     if output_format is OutputFormat.JSON:
         print_json(found)
         return
@@ -99,17 +115,15 @@ def show(
             click.echo(f"{each}: none differs")
 
 
-def _given(settings: Sequence[str], registry: Registry) -> dict[str, object]:
-    kinds = {knob: kind for part in registry.parts for knob, kind in knob_kinds(part.settings())}
-    texts: dict[str, str] = {}
-    for knob, text in pairs_of("--set", settings, "KNOB=VALUE"):
-        if knob in texts:
-            raise ConfigurationError(f"--set: {knob} is given twice")
-        similar = suggestion(knob, [*kinds, *KNOBS_WITHOUT_EFFECT])
-        if knob not in kinds and knob not in KNOBS_WITHOUT_EFFECT and similar:
-            raise ConfigurationError(f"--set: there is no knob {knob!r}: {similar}")
-        texts[knob] = text
-    return knob_values(texts, kinds)
+def _say_what_was_skipped(lines: Sequence[SkippedLine]) -> None:
+    """Name the lines of files that were not taken, on standard error: those first that may be mistyped knobs."""
+    for line in lines:
+        if line.meant:
+            click.echo(f"{line.file}, line {line.number}: no knob {line.name!r}; is it {line.meant!r}?", err=True)
+    others = [line for line in lines if not line.meant]
+    for file in dict.fromkeys(line.file for line in others):
+        names = sorted({line.name for line in others if line.file == file})
+        click.echo(f"{file}: {len(names):,} settings are no knobs of these rules: {', '.join(names)}", err=True)
 
 
 def _rows(values: object) -> Records:
@@ -121,5 +135,7 @@ def _row(record: Record) -> Record:
     return record if record["differs"] else {**record, "base_value": None}
 
 
-def _differing(values: object) -> list[CanonicalValue]:
-    return [each for each in values if each["differs"]] if isinstance(values, list) else []
+def _changed(values: object) -> list[CanonicalValue]:
+    """Those that differ, and those whose values are assumed, which may differ from the original's."""
+    rows = values if isinstance(values, list) else []
+    return [each for each in rows if each["differs"] or inspected.ASSUMED in each["notes"]]

@@ -155,7 +155,8 @@ def status(
 def route(invocation: Invocation, *, key: str, namespace: str | None, output_format: OutputFormat) -> ExitStatus:
     """Print the slot or bundle of a KEY by the newest table, its owner, and the hash from which they follow.
 
-    Use it to check a client in another language. Exits with 1 if no node serves the key now.
+    Use it to check a client in another language. Exits with 1 if no node serves the key now. A key is hashed as it is
+    given: write the full name of a topic of Pulsar, persistent://TENANT/NAMESPACE/TOPIC.
     """
     current = current_table(invocation, key)
     if current is None:
@@ -165,6 +166,9 @@ def route(invocation: Invocation, *, key: str, namespace: str | None, output_for
             found, served = routes.slot_route(current, key), "leader"
         else:
             found, served = routes.bundle_route(current, namespace, key), "owner"
+            hint = routes.topic_hint(namespace, key)
+            if hint:
+                click.echo(hint, err=True)
     except (NoRouteError, UnroutableError) as error:
         click.echo(str(error), err=True)
         return ExitStatus.FAILED

@@ -1,6 +1,8 @@
 """Namespaces and bundles: ranges of a namespace's 32-bit hash space, each with one owner (Pulsar's bundles)."""
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
 
 from controlplane.core.bundles.ranges import LAST_HASH, HashRange, equal_boundaries
 from controlplane.core.values.canonical import union_member
@@ -8,6 +10,8 @@ from controlplane.core.values.identifiers import NamespaceName, NodeId
 
 HASH_SPACE = 1 << 32
 """Number of hashes, 0 to 2^32 - 1, that the bundles of a namespace divide."""
+PULSAR_BOUNDS_LEVEL: Final = 2
+"""The feature level from which a new namespace is divided at Pulsar's bounds."""
 
 
 @union_member
@@ -27,7 +31,7 @@ class Bundle:
     Attributes:
         namespace: its namespace.
         lower: lower bound, inclusive.
-        upper: upper bound, exclusive; 2^32 - 1 for the last bundle, which holds it. Early versions wrote 2^32 there.
+        upper: upper bound, exclusive; 2^32 - 1 for the last bundle, which holds it. At feature level 1 it is 2^32.
         owner: the node that serves it; None while no node can own it.
     """
 
@@ -54,6 +58,15 @@ def equal_bundles(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
         ConfigurationError: :func:`controlplane.core.bundles.ranges.equal_boundaries` refuses the count.
     """
     return tuple(Bundle(namespace, *each, None) for each in equal_boundaries(count).ranges)
+
+
+def bundles_at_level_1(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
+    """The same at bounds that releases of feature level 1 can read: widths differ by 1 at most, the last bound is 2^32.
+
+    To such a release a namespace whose last bound is 2^32 - 1 has no bundle for that hash.
+    """
+    bounds = (HASH_SPACE * index // count for index in range(count + 1))
+    return tuple(Bundle(namespace, lower, upper, None) for lower, upper in pairwise(bounds))
 
 
 def assign_orphans(bundles: tuple[Bundle, ...], nodes: tuple[NodeId, ...]) -> tuple[Bundle, ...]:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from controlplane.core.bundles.bundle import Namespace, equal_bundles
+from controlplane.core.bundles.bundle import PULSAR_BOUNDS_LEVEL, Namespace, bundles_at_level_1, equal_bundles
 from controlplane.core.bundles.events import NamespaceCreated
 from controlplane.core.bundles.names import check_namespace_name
 from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
@@ -41,7 +41,8 @@ def create_namespace(draft: Draft, arguments: Arguments, _: OperationContext) ->
     if problem is not None:
         return refused(problem)
     count = int(arguments.get("bundles") or draft.state.cluster.policy.bundles_per_namespace)
-    bundles = equal_bundles(name, count)
+    divide = equal_bundles if draft.state.cluster.feature_level >= PULSAR_BOUNDS_LEVEL else bundles_at_level_1
+    bundles = divide(name, count)
     draft.add(NamespaceCreated(Namespace(name, len(bundles)), bundles))
     return done(f"namespace {name!r} with {counted(len(bundles), 'bundle')}")
 

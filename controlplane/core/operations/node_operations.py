@@ -129,7 +129,7 @@ def override_self_preservation(draft: Draft, _: Arguments, __: OperationContext)
         if node.status is NodeStatus.FENCED and node_id in before and before[node_id].lives
     ]
     if not fenced:
-        return done("nobody was silent: nobody is fenced")
+        return done("no node was silent: none is fenced")
     return done(f"{counted(len(fenced), 'silent node')} fenced: {some_of(fenced)}")
 
 

@@ -216,7 +216,15 @@ def defaults(given: Document) -> Document:
 
 
 _NOT_RECORDED: Final = frozenset(
-    {"brokerShutdownTimeoutMs", "enablePersistentTopics", "enableNonPersistentTopics", "nodeFilters"}
+    {
+        "brokerShutdownTimeoutMs",
+        "enablePersistentTopics",
+        "enableNonPersistentTopics",
+        "zooKeeperSessionTimeoutMillis",
+        "zooKeeperOperationTimeoutSeconds",
+        "zookeeperSessionExpiredPolicy",
+        "nodeFilters",
+    }
 )
 """The last one is no knob of Pulsar."""
 

@@ -30,6 +30,7 @@ def empty(world: PublishedWorld) -> PublishedWorld:
         ("ring owner key", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("ring replicas key", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("nodes list", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
+        ("namespaces show kv", ExitStatus.FAILED, "has no routing table yet: no controller has led it"),
         ("namespaces list", ExitStatus.DONE, "has no routing table yet: no controller has led it"),
         ("tenants list", ExitStatus.DONE, "has no tenants yet: no controller has led it"),
         ("log show", ExitStatus.DONE, "has no decisions yet: no controller has led it"),

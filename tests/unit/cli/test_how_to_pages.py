@@ -14,6 +14,7 @@ from tests.helpers.readme import ROOT, commands, console_commands
 HOW_TO = ROOT / "docs" / "how-to"
 PAGES = (
     "audit-the-log.md",
+    "choose-a-profile.md",
     "come-from-hivemq.md",
     "come-from-pulsar.md",
     "keep-replicas-apart.md",

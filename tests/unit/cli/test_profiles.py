@@ -54,7 +54,7 @@ def test_every_knob_and_what_differs_is_shown(command: RunCommand, name: str) ->
     assert {knob for knob, row in knobs.items() if "assumed" in row["notes"]} == {*PROFILES[name].assumed}
     changed = shown(command, name, "--changed")
     for each in ("knobs", "switches"):
-        assert changed[each] == [row for row in found[each] if row["differs"]]
+        assert changed[each] == [row for row in found[each] if row["differs"] or "assumed" in row["notes"]]
 
 
 def test_switches_are_named_by_class_and_field(command: RunCommand) -> None:
@@ -140,12 +140,15 @@ def test_rules_of_a_file_are_shown_with_their_knobs(command: RunCommand) -> None
         (["pulsar-4.2-modul"], "profile 'pulsar-4.2-modul' is unknown: did you mean 'pulsar-4.2-modular'"),
         (["kafka"], "profile 'kafka' is unknown; there are controlplane, pulsar-4.2-modular"),
         (["controlplane", "--set", "maxUnloadPercent=1"], "there is no knob 'maxUnloadPercent': did you mean 'maxUnl"),
-        (["controlplane", "--set", "zzz=1"], "unknown knobs: zzz"),
+        (["controlplane", "--set", "zzz=1"], "--set: there is no knob 'zzz'"),
         (["controlplane", "--set", "zzz"], "--set 'zzz' is neither KNOB=VALUE nor a file of such lines"),
-        (["controlplane", *["--set", "maxUnloadPercentage=1"] * 2], "maxUnloadPercentage is given twice"),
-        (["controlplane", "--set", "statsUpdateFrequencyInSecs=1.5"], "is '1.5', expected a whole number"),
-        (["controlplane", "--set", "loadBalancerCPUResourceWeight=nan"], "is 'nan', expected a finite number"),
-        (["controlplane", "--set", "loadBalancerEnabled=yes"], "is 'yes', expected true or false"),
+        (
+            ["controlplane", "--set", "maxUnloadPercentage=1", "--set", "maxUnloadPercentage=0"],
+            "--set: maxUnloadPercentage is given twice, also by --set",
+        ),
+        (["controlplane", "--set", "statsUpdateFrequencyInSecs=1.5"], "is '1.5', allowed is a whole number"),
+        (["controlplane", "--set", "loadBalancerCPUResourceWeight=nan"], "is 'nan', allowed is a finite number"),
+        (["controlplane", "--set", "loadBalancerEnabled=maybe"], "is 'maybe', allowed is true or false"),
         (["controlplane", "--set", "loadBalancerLoadSheddingStrategy=AvgShedder"], "do not go together: AvgShedder"),
         (["controlplane", "--set", "loadBalancerLoadSheddingStrategy=Mine"], "shedder 'Mine' is unknown"),
         (["controlplane", "--set", "nodeFilters=Mine"], "node filter 'Mine' is unknown"),
@@ -163,3 +166,89 @@ def test_what_is_unknown_is_refused_in_one_sentence(command: RunCommand, words: 
     assert (ran.status, ran.out) == (ExitStatus.CALLED_WRONGLY, "")
     assert sentence in ran.err
     assert ran.err.count("\n") == 1
+
+
+BROKER_CONF = """\
+### --- General broker settings --- ###
+! a comment of Java
+zookeeperServers=
+brokerServicePort=6650
+clusterName = local
+zooKeeperSessionTimeoutMillis=30000
+zooKeeperOperationTimeoutSeconds=30
+zookeeperSessionExpiredPolicy=shutdown
+loadBalancerEnabled=yes
+loadBalancerSheddingEnabled=No
+loadBalancerOverrideBrokerNicSpeedGbps=
+loadBalancerSheddingExcludedNamespaces=
+loadBalancerHostUsageCheckIntervalMinutes=
+loadBalancerSheddingIntervalMinute=3
+maxUnloadPercentage=0.3
+brokerServicePort=6650
+"""
+
+
+def test_a_whole_file_of_pulsar_is_accepted(command: RunCommand, tmp_path: Path) -> None:
+    """Lines on anything but the rules are skipped and named, those of ZooKeeper are without effect."""
+    conf = tmp_path / "broker.conf"
+    conf.write_bytes(BROKER_CONF.encode() + b"ownerOfThisFile=J\xfcrgen\n")
+    words = ("pulsar-4.2-modular", "--set", str(conf), "--set", "maxUnloadPercentage=0.4")
+    ran = command("profiles", "show", *words)
+    assert ran.status == ExitStatus.DONE
+    others = "brokerServicePort, clusterName, ownerOfThisFile, zookeeperServers"
+    assert ran.err.splitlines() == [
+        f"{conf}, line 14: no knob 'loadBalancerSheddingIntervalMinute'; is it 'loadBalancerSheddingIntervalMinutes'?",
+        f"{conf}: 4 settings are no knobs of these rules: {others}",
+    ]
+    found = shown(command, *words)
+    assert [each["name"] for each in found["skipped"]][:3] == ["zookeeperServers", "brokerServicePort", "clusterName"]
+    knobs = by_name(found["knobs"])
+    values = {name: knobs[name]["value"] for name in ("loadBalancerEnabled", "loadBalancerSheddingEnabled")}
+    assert values == {"loadBalancerEnabled": True, "loadBalancerSheddingEnabled": False}
+    assert knobs["maxUnloadPercentage"]["value"] == 0.4
+    assert knobs["loadBalancerHostUsageCheckIntervalMinutes"]["notes"] == []
+    assert knobs["zooKeeperSessionTimeoutMillis"]["notes"] == ["no effect here", "set"]
+    assert list(knobs) == sorted(knobs, key=str.lower)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("statsUpdateFrequencyInSecs=soon", "is 'soon', allowed is a whole number"),
+        ("maxUnloadPercentage=-0.2", "maxUnloadPercentage is -0.2, allowed is 0 to 1"),
+        ("loadBalancerBrokerOverloadedThresholdPercentage=850", "is 850.0, allowed is greater than 0, up to 100"),
+        ("loadBalancerLoadSheddingStrategy=Mine", "shedder 'Mine' is unknown; ModularLoadManagerImpl has Avg"),
+        ("loadManagerClassName=x.SimpleLoadManagerImpl", "loadManagerClassName: load manager 'x.Simple"),
+        ("nodeFilters=Mine", "nodeFilters: node filter 'Mine' is unknown"),
+        ("defaultNamespaceBundleSplitAlgorithm=halves", "is 'halves', allowed is one of supportedNamespaceBundle"),
+        ("topicBundleAssignmentStrategy=x.Y", "is 'x.Y', allowed is ConsistentHashingTopicBundleAssigner"),
+        ("minUnloadMessage=2", "minUnloadMessage is given twice, also by "),
+    ],
+)
+def test_a_wrong_value_of_a_file_is_refused_with_its_line(
+    command: RunCommand, tmp_path: Path, line: str, sentence: str
+) -> None:
+    """And with the knob and what is allowed; objects of Python are not printed."""
+    conf = tmp_path / "broker.conf"
+    conf.write_text(f"minUnloadMessage=1\n# a comment\n{line}\n")
+    ran = command("profiles", "show", "controlplane", "--set", str(conf))
+    assert (ran.status, ran.out) == (ExitStatus.CALLED_WRONGLY, "")
+    assert f"{conf}, line 3: " in ran.err
+    assert line.partition("=")[0] in ran.err
+    assert sentence in ran.err
+    assert "Settings(" not in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_what_our_own_policy_would_refuse_is_marked_under_a_profile_of_pulsar(command: RunCommand) -> None:
+    """There it is accepted, as Pulsar does."""
+    found = shown(command, "pulsar-4.2-modular", "--set", "loadBalancerBrokerMaxTopics=-1")
+    assert by_name(found["knobs"])["loadBalancerBrokerMaxTopics"]["notes"] == ["set", "outside of 1 or greater"]
+
+
+def test_it_is_said_that_nothing_reads_a_profile(command: RunCommand) -> None:
+    """In the answer and in the help."""
+    assert shown(command, "controlplane")["executed_by"] == "nothing that runs today"
+    assert "executed_by" in command("profiles", "show", "controlplane").out
+    assert "Nothing that runs today reads a profile" in command("profiles", "show", "--help").out
+    assert "AvgShedderHighThreshold" in command("profiles", "show", "pulsar-4.x-avg", "--changed").out

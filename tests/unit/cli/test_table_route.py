@@ -116,3 +116,33 @@ def test_a_key_that_is_no_text_is_refused(cluster_command: RunCommand, played: P
     ran = cluster_command("table", "route", "a\udcff")
     assert ran.status == ExitStatus.CALLED_WRONGLY
     assert "no UTF-8" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("t1", "write its full name: persistent://tenant/orders/t1 "),
+        ("tenant/orders/t1", "write its full name: persistent://tenant/orders/t1 "),
+        ("persistent://tenant/other/t1", "is a topic of another namespace than 'tenant/orders'"),
+        ("non-persistent://tenant/orders/t1", ""),
+        ("https://example.org/a", ""),
+    ],
+)
+def test_a_short_name_of_a_topic_is_pointed_out(
+    cluster_command: RunCommand, world: PublishedWorld, key: str, hint: str
+) -> None:
+    """It is hashed as it is, which is another hash than Pulsar's."""
+    world.admit("n1")
+    world.intent("i1", "create_namespace", namespace="tenant/orders")
+    world.run(300, ("n1",))
+    ran = cluster_command("table", "route", key, "--namespace", "tenant/orders")
+    assert ran.status == ExitStatus.DONE
+    assert hint in ran.err if hint else ran.err == ""
+
+
+def test_keys_of_a_namespace_without_a_tenant_are_no_topics(
+    cluster_command: RunCommand, played: PublishedWorld
+) -> None:
+    """Pulsar has no such namespaces."""
+    del played
+    assert cluster_command("table", "route", "t1", "--namespace", "kv").err == ""

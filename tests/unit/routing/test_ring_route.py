@@ -11,7 +11,7 @@ from controlplane.core.membership.node import NodeRole, NodeStatus
 from controlplane.core.membership.rows import NodeRow
 from controlplane.core.slots.ring.hash_ring import HashRing
 from controlplane.core.values.addresses import Address
-from controlplane.errors import NoRouteError, UnroutableError
+from controlplane.errors import ConfigurationError, NoRouteError, UnroutableError
 from controlplane.routing import RingRoute, RoutingClient
 from controlplane.testing import MemoryBroker, MemoryLogReader, MemoryTransactionalWriter, VirtualClock
 from tests.helpers.table_feed import TableFeed
@@ -130,3 +130,21 @@ def test_a_node_that_this_version_cannot_read_makes_the_ring_unknown(setting: Se
     setting.commit()
     with pytest.raises(UnroutableError, match="newer version"):
         setting.client.ring  # noqa: B018 - the access is the question
+
+
+@pytest.mark.parametrize("count", [1.0, "2", True])
+def test_a_count_that_is_no_whole_number_is_refused(setting: Setting, count: object) -> None:
+    """It would be an error within the ring, or one copy for True."""
+    setting.feed.node("a", addresses=[KV])
+    setting.commit()
+    with pytest.raises(TypeError, match=r"^count is .*, expected a whole number of copies, or None$"):
+        setting.client.ring.route("user-1", count)  # type: ignore[arg-type]  # on purpose
+
+
+def test_a_negative_count_is_refused(setting: Setting) -> None:
+    """There are no fewer than no copies."""
+    setting.feed.node("a", addresses=[KV])
+    setting.commit()
+    with pytest.raises(ConfigurationError, match="count is -1, expected 0 or more"):
+        setting.client.ring.route("user-1", count=-1)
+    assert setting.client.ring.route("user-1", count=0).replicas == frozenset()

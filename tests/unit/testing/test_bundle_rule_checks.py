@@ -146,3 +146,38 @@ def test_a_placement_that_breaks_a_promise_is_told_which() -> None:
     for best, promise in ((("x",), "not all candidates"), ((), "0 best of 1"), (("n0", "n0"), "twice among the best")):
         with pytest.raises(AssertionError, match=promise):
             check_placement(Picks(best), ONE_NODE)
+
+
+@dataclass(frozen=True, slots=True)
+class WronglyTyped:
+    """A rule whose answers are what it is given."""
+
+    answer: object
+    name: str = "Wrong"
+    first_memory: None = None
+
+    def shed(self, view: LoadView, memory: None) -> Any:  # noqa: ANN401 - the wrong type
+        """Answer as given."""
+        del view, memory
+        return self.answer
+
+    def select(self, *_: object) -> Any:  # noqa: ANN401 - the wrong type
+        """Answer as given."""
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [None, [CHOICE], ((CHOICE,), None)])
+def test_an_answer_of_another_type_is_named(answer: object) -> None:
+    """Instead of an error about an attribute."""
+    rule: Any = WronglyTyped(answer)
+    with pytest.raises(AssertionError, match=r"^Wrong\.shed is .*, expected a Shedding$"):
+        check_shedder(rule, ONE_NODE)
+    with pytest.raises(AssertionError, match=r"^Wrong\.select is .*, expected a Selection$"):
+        check_placement(rule, ONE_NODE)
+
+
+def test_a_choice_of_another_type_is_named() -> None:
+    """Such as the id of a bundle."""
+    rule: Any = WronglyTyped(Shedding(("t/n/0x00000000_0xffffffff",), None))  # type: ignore[arg-type]  # on purpose
+    with pytest.raises(AssertionError, match=r"^Wrong: a choice is 't/n/0x0.*, expected a ShedChoice$"):
+        check_shedder(rule, ONE_NODE)

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from controlplane.core.bundles.load.averages import MessageLoad
-from controlplane.core.bundles.load.view import BundleHistory, LoadView, NodeLoad
+from controlplane.core.bundles.load.averages import BundleAverages, MessageLoad
+from controlplane.core.bundles.load.view import LoadView, NodeLoad
 from controlplane.core.bundles.reports import ResourceUsage
 
 GREATEST_AMOUNT: Final = 1e15
@@ -91,15 +91,15 @@ def implausible_node(node: NodeLoad) -> Beyond | None:
     return implausible_load(node.traffic)
 
 
-def implausible_history(history: BundleHistory) -> Beyond | None:
-    """The first average that cannot be true."""
-    return implausible_load(history.averages.short_term.load) or implausible_load(history.averages.long_term.load)
+def implausible_averages(averages: BundleAverages) -> Beyond | None:
+    """The first field of a bundle's averages that cannot be true."""
+    return implausible_load(averages.short_term.load) or implausible_load(averages.long_term.load)
 
 
 def plausible(view: LoadView) -> tuple[LoadView, tuple[Implausible, ...]]:
     """The view without nodes and bundles whose values cannot be true, and those values."""
     nodes = {node_id: implausible_node(node.load) for node_id, node in view.nodes.items()}
-    bundles = {bundle_id: implausible_history(history) for bundle_id, history in view.bundles.items()}
+    bundles = {bundle_id: implausible_averages(history.averages) for bundle_id, history in view.bundles.items()}
     found = (
         *(Implausible(node_id, "", *wrong) for node_id, wrong in _wrong(nodes.items())),
         *(Implausible("", bundle_id, *wrong) for bundle_id, wrong in _wrong(bundles.items())),

@@ -14,8 +14,8 @@ from controlplane.core.bundles.load.ieee import greater
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.smoothed_node import SmoothedNode
 from controlplane.core.bundles.load.view import NodeLoad
-from controlplane.core.bundles.settings.knobs import knob
-from controlplane.errors import ConfigurationError
+from controlplane.core.bundles.settings.allowed import ANY_NUMBER, NOT_NEGATIVE, PERCENT, POSITIVE
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 
 _MS_PER_MINUTE: Final = 60_000
 WITHDRAWAL_INTERVAL_MS: Final = 10_000
@@ -37,18 +37,16 @@ class ReportSettings:
             infinite, and the node reports.
     """
 
-    threshold_percent: float = knob("loadBalancerReportUpdateThresholdPercentage", 10)
-    interval_ms: int = knob("loadBalancerReportUpdateMinIntervalMillis", 5_000)
-    max_interval_min: int = knob("loadBalancerReportUpdateMaxIntervalMinutes", 15)
+    threshold_percent: float = knob("loadBalancerReportUpdateThresholdPercentage", 10, PERCENT, accepted=ANY_NUMBER)
+    interval_ms: int = knob("loadBalancerReportUpdateMinIntervalMillis", 5_000, NOT_NEGATIVE)
+    max_interval_min: int = knob("loadBalancerReportUpdateMaxIntervalMinutes", 15, POSITIVE)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     compares_unweighted_usage: bool = False
     ignores_unmeasurable_change: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a threshold that is not a number: no change would ever exceed it."""
-        if math.isnan(self.threshold_percent):
-            message = "the threshold of changes that are reported has to be a number of percent"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 class ReportReason(Enum):

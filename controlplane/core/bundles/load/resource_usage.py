@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 from controlplane.core.bundles.load.ieee import divide
 from controlplane.core.bundles.reports import ResourceUsage
-from controlplane.core.bundles.settings.knobs import knob
-from controlplane.errors import ConfigurationError
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 
 BYTES_PER_MIB: Final = 1_048_576
 _GREATEST_FLOAT32: Final = (2 - 2**-23) * 2.0**127
@@ -65,21 +65,20 @@ class ResourceWeights:
             smoothed usage forever. Off, it is the greatest 32-bit float.
     """
 
-    cpu: float = knob("loadBalancerCPUResourceWeight", 1.0)
-    direct_memory: float = knob("loadBalancerDirectMemoryResourceWeight", 0.0)
-    bandwidth_in: float = knob("loadBalancerBandwidthInResourceWeight", 1.0)
-    bandwidth_out: float = knob("loadBalancerBandwidthOutResourceWeight", 1.0)
-    memory: float = knob("loadBalancerMemoryResourceWeight", 0.0)
-    former_bandwidth_in: float = knob("loadBalancerBandwithInResourceWeight", 1.0)
-    former_bandwidth_out: float = knob("loadBalancerBandwithOutResourceWeight", 1.0)
+    cpu: float = knob("loadBalancerCPUResourceWeight", 1.0, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    direct_memory: float = knob("loadBalancerDirectMemoryResourceWeight", 0.0, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    bandwidth_in: float = knob("loadBalancerBandwidthInResourceWeight", 1.0, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    bandwidth_out: float = knob("loadBalancerBandwidthOutResourceWeight", 1.0, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    memory: float = knob("loadBalancerMemoryResourceWeight", 0.0, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    former_bandwidth_in: float = knob("loadBalancerBandwithInResourceWeight", 1.0, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    former_bandwidth_out: float = knob(
+        "loadBalancerBandwithOutResourceWeight", 1.0, NOT_NEGATIVE, accepted=NOT_NEGATIVE
+    )
     keeps_infinite_usage: bool = False
 
     def __post_init__(self) -> None:
         """Refuse negative weights: with them the busiest node would count as idle."""
-        weights = (self.cpu, self.direct_memory, self.memory, self.bandwidth_in, self.bandwidth_out)
-        if not all(weight >= 0 for weight in (*weights, self.former_bandwidth_in, self.former_bandwidth_out)):
-            message = f"resource weights have to be 0 or greater, not {self}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
     @property
     def inbound(self) -> float:

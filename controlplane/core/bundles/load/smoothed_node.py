@@ -14,8 +14,8 @@ from controlplane.core.bundles.load.resource_usage import (
     greatest_usage_in_64_bits,
     weighted_usage_with_memory,
 )
-from controlplane.core.bundles.settings.knobs import knob
-from controlplane.errors import ConfigurationError
+from controlplane.core.bundles.settings.allowed import SHARE
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,13 @@ class SmoothingSettings:
             has is passed over, and the former average stays.
     """
 
-    history_weight: float = knob("loadBalancerHistoryResourcePercentage", 0.9)
+    history_weight: float = knob("loadBalancerHistoryResourcePercentage", 0.9, SHARE, accepted=SHARE)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     averages_implausible_loads: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a weight with which an average would leave the range of its samples."""
-        if not 0 <= self.history_weight <= 1:
-            message = f"history_weight has to be in [0, 1], not {self.history_weight}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Final
 from controlplane.core.bundles.load.load_order import Compare, NearTies, by_stats
 from controlplane.core.bundles.names import SYSTEM_NAMESPACE, namespace_of, serves_health_checks
 from controlplane.core.bundles.reports import BundleLoad
+from controlplane.core.bundles.settings.allowed import ONE_OR_MORE
 from controlplane.core.bundles.settings.knobs import knob
 
 _PASSES: Final = 24
@@ -29,7 +30,7 @@ class TopBundlesSettings:
         near_ties: how nearly equal loads compare.
     """
 
-    max_bundles: int = knob("loadBalancerMaxNumberOfBundlesInBundleLoadReport", 10)
+    max_bundles: int = knob("loadBalancerMaxNumberOfBundlesInBundleLoadReport", 10, ONE_OR_MORE)
     includes_bundles_with_policies: bool = knob("loadBalancerSheddingBundlesWithPoliciesEnabled", default=False)
     excluded_namespaces: AbstractSet[str] = knob("loadBalancerSheddingExcludedNamespaces", frozenset())
     includes_idle_bundles: bool = False

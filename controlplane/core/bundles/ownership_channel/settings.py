@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.core.bundles.ownership_channel.states import Storage
-from controlplane.core.bundles.settings.knobs import knob, require_known
-from controlplane.errors import ConfigurationError
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, ONE_OR_MORE, POSITIVE, KnobRefusedError
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable, require_known
 
 _CHANNEL: Final = "org.apache.pulsar.broker.loadbalance.extensions.channel"
 _STORAGES: Final[Mapping[str, Storage]] = {
@@ -14,6 +14,10 @@ _STORAGES: Final[Mapping[str, Storage]] = {
     "ServiceUnitStateMetadataStoreTableViewImpl": Storage.METADATA_STORE,
 }
 _NO_SYNCER: Final = "None"
+_TOMBSTONE: Final = "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds"
+_IN_FLIGHT: Final = "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis"
+_TABLE_VIEW: Final = "loadManagerServiceUnitStateTableViewClassName"
+_SYNCER: Final = "loadBalancerServiceUnitTableViewSyncer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,43 +40,40 @@ class OwnershipSettings:
             They wait until the leader finds them stuck, as in Pulsar before #25379.
     """
 
-    unload_timeout_ms: int = knob("namespaceBundleUnloadingTimeoutMs", 60_000)
-    shutdown_timeout_ms: int = knob("brokerShutdownTimeoutMs", 60_000)
-    session_timeout_ms: int = knob("metadataStoreSessionTimeoutMillis", 30_000)
-    operation_timeout_s: int = knob("metadataStoreOperationTimeoutSeconds", 30)
-    tombstone_delay_s: int = knob("loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds", 3_600)
-    in_flight_ms: int = knob("loadBalancerInFlightServiceUnitStateWaitingTimeInMillis", 30_000)
-    monitor_s: int = knob("loadBalancerServiceUnitStateMonitorIntervalInSeconds", 60)
-    max_concurrent_overrides: int = knob("loadBalancerServiceUnitStateMaxConcurrentOverrides", 64)
+    unload_timeout_ms: int = knob("namespaceBundleUnloadingTimeoutMs", 60_000, POSITIVE, accepted=POSITIVE)
+    shutdown_timeout_ms: int = knob("brokerShutdownTimeoutMs", 60_000, POSITIVE, accepted=POSITIVE)
+    session_timeout_ms: int = knob("metadataStoreSessionTimeoutMillis", 30_000, POSITIVE, accepted=POSITIVE)
+    operation_timeout_s: int = knob("metadataStoreOperationTimeoutSeconds", 30, POSITIVE, accepted=POSITIVE)
+    tombstone_delay_s: int = knob(_TOMBSTONE, 3_600, NOT_NEGATIVE)
+    in_flight_ms: int = knob(_IN_FLIGHT, 30_000, POSITIVE, accepted=POSITIVE)
+    monitor_s: int = knob("loadBalancerServiceUnitStateMonitorIntervalInSeconds", 60, POSITIVE, accepted=POSITIVE)
+    max_concurrent_overrides: int = knob(
+        "loadBalancerServiceUnitStateMaxConcurrentOverrides", 64, ONE_OR_MORE, accepted=ONE_OR_MORE
+    )
     unloads_in_phases: bool = knob("loadBalancerMultiPhaseBundleUnload", default=True)
-    table_view: str = knob("loadManagerServiceUnitStateTableViewClassName", f"{_CHANNEL}.ServiceUnitStateTableViewImpl")
-    table_view_syncer: str = knob("loadBalancerServiceUnitTableViewSyncer", "None")
+    table_view: str = knob(_TABLE_VIEW, f"{_CHANNEL}.ServiceUnitStateTableViewImpl")
+    table_view_syncer: str = knob(_SYNCER, "None")
     leaves_assigned_at_start: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a tombstone that comes before the next state can, and a clean-up that could not go on.
 
         Raises:
-            ConfigurationError: ``tombstone_delay_s`` is shorter than ``in_flight_ms``, or ``max_concurrent_overrides``
-                is less than 1.
+            ConfigurationError: a knob has a value outside of its range, or ``tombstone_delay_s`` is shorter than
+                ``in_flight_ms``.
         """
-        if self.max_concurrent_overrides < 1:
-            message = f"max_concurrent_overrides has to be 1 or greater, not {self.max_concurrent_overrides}"
-            raise ConfigurationError(message)
-        times = (self.unload_timeout_ms, self.shutdown_timeout_ms, self.session_timeout_ms, self.operation_timeout_s)
-        if not all(each > 0 for each in (*times, self.in_flight_ms, self.monitor_s)):
-            message = f"times and periods of ownership have to be greater than 0, not {self}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
         if self.tombstone_delay_s * 1_000 < self.in_flight_ms:
-            message = (
-                f"a bundle cannot be forgotten after {self.tombstone_delay_s} s, because its state may be in flight "
-                f"for {self.in_flight_ms} ms"
+            raise KnobRefusedError(
+                f"{_TOMBSTONE} is {self.tombstone_delay_s} (seconds), allowed is no less than {_IN_FLIGHT}, "
+                f"{self.in_flight_ms} (milliseconds): a bundle cannot be forgotten while its state is in flight",
+                _TOMBSTONE,
+                _IN_FLIGHT,
             )
-            raise ConfigurationError(message)
-        require_known(self.table_view, _CHANNEL, tuple(_STORAGES), "store of ownership")
+        require_known(_TABLE_VIEW, self.table_view, _CHANNEL, tuple(_STORAGES))
         if self.table_view_syncer != _NO_SYNCER:
-            message = f"a syncer of ownership is not offered: take {_NO_SYNCER!r}, not {self.table_view_syncer!r}"
-            raise ConfigurationError(message)
+            message = f"{_SYNCER} is {self.table_view_syncer!r}, allowed is {_NO_SYNCER!r}: a syncer is not offered"
+            raise KnobRefusedError(message, _SYNCER)
 
     @property
     def storage(self) -> Storage:

@@ -16,6 +16,7 @@ from controlplane.core.bundles.placement.filters import ManagerFilter, TopicCoun
 from controlplane.core.bundles.placement.isolation import IsolationFilter
 from controlplane.core.bundles.placement.modular import Pick, picked
 from controlplane.core.bundles.placement.version import VersionFilter
+from controlplane.core.bundles.settings.allowed import ONE_OR_MORE
 from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.settings.managers import EXTENSIBLE_MANAGER
 
@@ -34,7 +35,7 @@ class ExtensiblePlacementSettings:
         skips_names_without_port: as in :class:`IsolationFilter`.
     """
 
-    max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)
+    max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000, ONE_OR_MORE)
     uses_domains: bool = knob("failureDomainsEnabled", default=False)
     manager: str = knob("loadManagerClassName", EXTENSIBLE_MANAGER)
     prefers_later_versions: bool = knob("preferLaterVersions", default=False)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from controlplane.core.bundles.placement.context import ModularContext, NodeFacts
 from controlplane.core.bundles.placement.contract import BundleToPlace, Dropped, Filtering, keep_least
+from controlplane.core.bundles.settings.allowed import ONE_OR_MORE
 from controlplane.core.bundles.settings.knobs import knob
 
 
@@ -19,7 +20,7 @@ class TopicCountFilter:
             (extensible).
     """
 
-    max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)
+    max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000, ONE_OR_MORE)
     drops_at_limit: bool = False
     keeps_all_if_none: bool = True
     name: str = "topic-count"

@@ -9,8 +9,8 @@ from controlplane.core.bundles.load.plausible import is_plausible_amount
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.view import LoadView, NodeView
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, Selection
-from controlplane.core.bundles.settings.knobs import knob
-from controlplane.errors import ConfigurationError
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, THRESHOLD_PERCENT
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,16 @@ class LeastMessageRateSettings:
             the least, and other figures count as they are.
     """
 
-    overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
+    overloaded_percent: float = knob(
+        "loadBalancerBrokerOverloadedThresholdPercentage", 85, THRESHOLD_PERCENT, accepted=NOT_NEGATIVE
+    )
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     compares_unweighted_usage: bool = False
     checks_loads: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a threshold that no usage can be compared with."""
-        if not self.overloaded_percent >= 0:
-            message = f"the overload threshold has to be 0 percent or greater, not {self.overloaded_percent}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 @dataclass(frozen=True, slots=True)

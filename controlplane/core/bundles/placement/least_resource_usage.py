@@ -13,8 +13,8 @@ from controlplane.core.bundles.load.resource_usage import ResourceWeights, weigh
 from controlplane.core.bundles.load.view import LoadView, NodeView
 from controlplane.core.bundles.placement.context import ExtensibleContext
 from controlplane.core.bundles.placement.contract import BundleToPlace, MissingLoadError, Selection
-from controlplane.core.bundles.settings.knobs import knob
-from controlplane.errors import ConfigurationError
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, PERCENT, SHARE
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +31,16 @@ class LeastResourceUsageSettings:
             on a missing report, the extensible one leaves it out of the mean, and other figures count as they are.
     """
 
-    difference_percent: float = knob("loadBalancerAverageResourceUsageDifferenceThresholdPercentage", 10)
-    history_weight: float = knob("loadBalancerHistoryResourcePercentage", 0.9)
+    difference_percent: float = knob(
+        "loadBalancerAverageResourceUsageDifferenceThresholdPercentage", 10, PERCENT, accepted=NOT_NEGATIVE
+    )
+    history_weight: float = knob("loadBalancerHistoryResourcePercentage", 0.9, SHARE, accepted=SHARE)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     checks_loads: bool = True
 
     def __post_init__(self) -> None:
         """Refuse a weight outside of its range and a difference that is not a number."""
-        if not 0 <= self.history_weight <= 1 or not self.difference_percent >= 0:
-            message = (
-                f"the history's weight has to be from 0 to 1, not {self.history_weight}, and the difference 0 percent "
-                f"or greater, not {self.difference_percent}"
-            )
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 SmoothedUsages = Mapping[str, float]

@@ -27,6 +27,7 @@ from controlplane.core.bundles.placement.filters import EvenDistributionFilter, 
 from controlplane.core.bundles.placement.isolation import IsolationFilter
 from controlplane.core.bundles.placement.round_robin import RoundRobin, RoundRobinMemory
 from controlplane.core.bundles.placement.version import VersionFilter
+from controlplane.core.bundles.settings.allowed import ONE_OR_MORE, THRESHOLD_PERCENT
 from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.settings.managers import MODULAR_MANAGER
 
@@ -60,13 +61,13 @@ class ModularPlacementSettings:
             the node is not registered any more. Off, it is placed anew.
     """
 
-    max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000)
+    max_topics: int = knob("loadBalancerBrokerMaxTopics", 50_000, ONE_OR_MORE)
     uses_domains: bool = knob("failureDomainsEnabled", default=False)
     distributes_evenly: bool = knob("loadBalancerDistributeBundlesEvenlyEnabled", default=True)
     manager: str = knob("loadManagerClassName", MODULAR_MANAGER)
     prefers_later_versions: bool = knob("preferLaterVersions", default=False)
     excluded_namespaces: Collection[str] = knob("loadBalancerSheddingExcludedNamespaces", frozenset())
-    overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
+    overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85, THRESHOLD_PERCENT)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     compares_unweighted_usage: bool = False
     drops_other_managers: bool = False

@@ -13,7 +13,8 @@ from controlplane.core.bundles.profiles.pulsar_rules import PULSAR_RULES
 from controlplane.core.bundles.profiles.registry import Registry, Rule, RuleKind
 from controlplane.core.bundles.profiles.split_rules import SPLIT_RULES
 from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT, PARTS, PROFILES, Profile
-from controlplane.core.bundles.settings.knobs import values_of_knobs, with_knobs
+from controlplane.core.bundles.settings.allowed import KnobRefusedError, naming
+from controlplane.core.bundles.settings.knobs import refuse_unreasonable, values_of_knobs, with_knobs
 from controlplane.core.bundles.settings.manager_settings import ManagerSettings, NamespaceSettings
 from controlplane.core.bundles.settings.managers import Manager, manager_named
 from controlplane.errors import ConfigurationError
@@ -21,6 +22,10 @@ from controlplane.errors import ConfigurationError
 S = TypeVar("S")
 
 _MANAGER: Final = "loadManagerClassName"
+_SHEDDER: Final = "loadBalancerLoadSheddingStrategy"
+_PLACEMENT: Final = "loadBalancerLoadPlacementStrategy"
+_FILTERS: Final = "nodeFilters"
+_SPLIT_ALGORITHMS: Final = "supportedNamespaceBundleSplitAlgorithms"
 REGISTRY: Final = Registry((*PULSAR_RULES, *SPLIT_RULES), PARTS)
 """Pulsar's rules, and the settings that profiles set."""
 
@@ -105,18 +110,24 @@ def compose(name: str, knobs: Mapping[str, object] | None = None, registry: Regi
     known = KNOBS_WITHOUT_EFFECT.keys() | {knob for each in by_class.values() for knob, _ in values_of_knobs(each)}
     unknown = sorted(given.keys() - known)
     if unknown:
-        message = f"unknown knobs: {', '.join(unknown)}"
-        raise ConfigurationError(message)
-    if _MANAGER in given:
-        given[_MANAGER] = manager_named(str(given[_MANAGER])).value
+        raise KnobRefusedError(f"unknown knobs: {', '.join(unknown)}", *unknown)
+    with naming(_MANAGER):
+        if _MANAGER in given:
+            given[_MANAGER] = manager_named(str(given[_MANAGER])).value
+    if profile.refuses_unreasonable_values:
+        for kind in by_class:
+            refuse_unreasonable(kind, given)
     by_class = {kind: with_knobs(settings, given) for kind, settings in by_class.items()}
     chosen = cast("ManagerSettings", by_class[ManagerSettings])
     manager = manager_named(chosen.manager)
-    shedder, placement = registry.pair(chosen.shedder, chosen.placement, manager)
+    with naming(_SHEDDER, _PLACEMENT):
+        shedder, placement = registry.pair(chosen.shedder, chosen.placement, manager)
     ineffective = {knob: given.get(knob, default) for knob, default in KNOBS_WITHOUT_EFFECT.items()}
-    filters = registry.listed(RuleKind.FILTER, chosen.node_filters, manager)
+    with naming(_FILTERS):
+        filters = registry.listed(RuleKind.FILTER, chosen.node_filters, manager)
     namespaces = cast("NamespaceSettings", by_class[NamespaceSettings])
-    splits = registry.listed(RuleKind.SPLIT_ALGORITHM, namespaces.split_algorithms, manager)
+    with naming(_SPLIT_ALGORITHMS):
+        splits = registry.listed(RuleKind.SPLIT_ALGORITHM, namespaces.split_algorithms, manager)
     return Composition(profile, manager, shedder, placement, by_class, ineffective, filters, splits)
 
 

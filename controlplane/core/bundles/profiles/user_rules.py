@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from controlplane.core.bundles.profiles.registry import Part, Registry, Rule, RuleKind, SettingsSource
 from controlplane.core.bundles.profiles.values import KNOBS_WITHOUT_EFFECT
-from controlplane.core.bundles.settings.knobs import knobs_of
+from controlplane.core.bundles.settings.knobs import knobs_of, values_of_knobs
 from controlplane.core.bundles.settings.managers import Manager
 from controlplane.errors import ConfigurationError
 
@@ -128,7 +128,9 @@ def _composed(declared: BundleRule, name: str, its: SettingsSource) -> object:
     except ConfigurationError:
         raise
     except Exception as error:
-        message = f"{declared.kind.value} {name!r} cannot be made with {settings}: {type(error).__name__}: {error}"
+        values = ", ".join(f"{knob}={value}" for knob, value in values_of_knobs(settings)) if declared.settings else ""
+        with_values = f" with {values}" if values else ""
+        message = f"{declared.kind.value} {name!r} cannot be made{with_values}: {type(error).__name__}: {error}"
         raise ConfigurationError(message) from error
 
 

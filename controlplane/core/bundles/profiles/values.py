@@ -51,19 +51,29 @@ class Profile:
         name: its name.
         description: what it decides like.
         based_on: the profile whose values count where this one has none; None for the defaults of our own policy.
-        assumed: knobs whose values are assumed, because the original's are not published.
+        assumed: knobs whose values are assumed, because the original's are not published, or were others in some of the
+            versions that the profile stands for.
+        assumption: a sentence on what is assumed of them; empty without any.
+        refuses_unreasonable_values: knobs may have only the values in the ranges of our own policy. Otherwise they may
+            have what Pulsar takes, also values with which a rule acts always or never.
     """
 
     name: str
     description: str
     based_on: str | None = None
     assumed: tuple[str, ...] = ()
+    assumption: str = ""
+    refuses_unreasonable_values: bool = False
 
 
 PROFILES: Final[Mapping[str, Profile]] = {
     profile.name: profile
     for profile in (
-        Profile(CONTROLPLANE, "Our own policy: the rules of Pulsar 4.2's modular manager without its quirks."),
+        Profile(
+            CONTROLPLANE,
+            "Our own policy: the rules of Pulsar 4.2's modular manager without its quirks.",
+            refuses_unreasonable_values=True,
+        ),
         Profile(PULSAR_4_2_MODULAR, "Pulsar 4.2, modular load manager."),
         Profile(PULSAR_4_2_EXTENSIBLE, "Pulsar 4.2, extensible load manager.", PULSAR_4_2_MODULAR),
         Profile(PULSAR_4_0_MODULAR, "Pulsar 4.0 before 4.0.7, modular load manager.", PULSAR_4_2_MODULAR),
@@ -81,8 +91,16 @@ PROFILES: Final[Mapping[str, Profile]] = {
                 "minUnloadMessageThroughput",
                 "maxUnloadPercentage",
             ),
+            assumption="they are those of 4.2, because those after #26609 are not published.",
         ),
-        Profile(PULSAR_2_MODULAR, "Pulsar 2, modular load manager.", PULSAR_4_2_MODULAR),
+        Profile(
+            PULSAR_2_MODULAR,
+            "Pulsar 2, modular load manager, with the numbers of 4.2. The weights of memory are assumed to be those of "
+            "4.2; where a version before 2.10 uses ThresholdShedder, they are 1.",
+            PULSAR_4_2_MODULAR,
+            assumed=("loadBalancerMemoryResourceWeight", "loadBalancerDirectMemoryResourceWeight"),
+            assumption="they are 0 as in 4.2, and were 1 before 2.10, which only rules that use weights notice.",
+        ),
     )
 }
 
@@ -201,9 +219,13 @@ KNOBS_WITHOUT_EFFECT: Final[Mapping[str, object]] = {
     "loadBalancerBrokerComfortLoadLevelPercentage": 65,
     "loadBalancerOverrideBrokerNics": (),
     "loadBalancerOverrideBrokerNicSpeedGbps": None,
+    "zooKeeperSessionTimeoutMillis": -1,
+    "zooKeeperOperationTimeoutSeconds": -1,
+    "zookeeperSessionExpiredPolicy": "reconnect",
 }
-"""Knobs that are accepted with any value: of the simple load manager, which is not offered, and of how a node of Pulsar
-measures its network, which is up to each node here. The values are Pulsar's defaults."""
+"""Knobs that are accepted with any value: of the simple load manager, which is not offered; of how a node of Pulsar
+measures its network, which is up to each node here; and of ZooKeeper, which is not used. The values are Pulsar's
+defaults."""
 
 UNREAD_KNOBS: Final = frozenset(
     {

@@ -3,16 +3,19 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import Any, Final, get_type_hints
 
+from controlplane.core.bundles.settings.allowed import KnobRefusedError
 from controlplane.core.bundles.settings.knobs import knobs_of
-from controlplane.errors import ConfigurationError
+
+_SWITCH: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def knob_values(texts: Mapping[str, str], kinds: Mapping[str, Any]) -> dict[str, object]:
     """The values of knobs, by the types of their fields; a knob of unknown type keeps its text.
 
-    A list is written with commas, a switch as true or false, and no value as an empty text where a field allows None.
+    A list is written with commas, a switch as true or false (also yes or no), and no value as an empty text where a
+    field allows None.
 
     Args:
         texts: by knob, the text.
@@ -34,17 +37,22 @@ def knob_kinds(settings: object) -> Iterator[tuple[str, Any]]:
             yield from knob_kinds(value)
 
 
+def may_be_empty(kind: Any) -> bool:  # noqa: ANN401 - any annotation of a field
+    """Whether an empty text is a value of a type: no value, or an empty list."""
+    return kind not in (bool, int, float, str)
+
+
 def _value(knob: str, text: str, kind: Any) -> object:  # noqa: ANN401 - any annotation of a field
     wanted = {bool: "true or false", int: "a whole number", float: "a finite number"}
     try:
         if kind is bool:
-            return {"true": True, "false": False}[text.lower()]
+            return _SWITCH[text.lower()]
         if kind is int:
             return int(text)
         if kind is float:
             return _finite(text)
     except (KeyError, ValueError):
-        raise ConfigurationError(f"{knob} is {text!r:.80}, expected {wanted[kind]}") from None
+        raise KnobRefusedError(f"{knob} is {text!r:.80}, allowed is {wanted[kind]}", knob) from None
     if kind is str:
         return text
     if type(None) in getattr(kind, "__args__", ()):

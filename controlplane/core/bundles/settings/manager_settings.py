@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.core.bundles.names import ANY_FORM
-from controlplane.core.bundles.settings.knobs import knob, require_known
+from controlplane.core.bundles.settings.allowed import BUNDLES_OF_A_NAMESPACE, NOT_NEGATIVE, POSITIVE, KnobRefusedError
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable, require_known
 from controlplane.core.bundles.settings.managers import MODULAR_MANAGER
-from controlplane.errors import ConfigurationError
 
 _IMPLEMENTATIONS: Final = "org.apache.pulsar.broker.loadbalance.impl"
 _NAMING: Final = "org.apache.pulsar.common.naming"
+_SPLIT_ALGORITHM: Final = "defaultNamespaceBundleSplitAlgorithm"
+_SPLIT_ALGORITHMS: Final = "supportedNamespaceBundleSplitAlgorithms"
+_ASSIGNMENT: Final = "topicBundleAssignmentStrategy"
 RANGE_EQUALLY_DIVIDE: Final = "range_equally_divide"
 SPLIT_ALGORITHMS: Final = (
     RANGE_EQUALLY_DIVIDE,
@@ -64,13 +67,13 @@ class TaskPeriods:
         split_min: period in which owners look for bundles to split, in the extensible manager.
     """
 
-    host_usage_min: int = knob("loadBalancerHostUsageCheckIntervalMinutes", 1)
-    stats_s: int = knob("statsUpdateFrequencyInSecs", 60)
-    first_stats_s: int = knob("statsUpdateInitialDelayInSecs", 60)
-    store_averages_min: int = knob("loadBalancerResourceQuotaUpdateIntervalMinutes", 15)
-    shed_min: int = knob("loadBalancerSheddingIntervalMinutes", 1)
-    recently_unloaded_min: int = knob("loadBalancerSheddingGracePeriodMinutes", 30)
-    split_min: int = knob("loadBalancerSplitIntervalMinutes", 1)
+    host_usage_min: int = knob("loadBalancerHostUsageCheckIntervalMinutes", 1, POSITIVE, accepted=POSITIVE)
+    stats_s: int = knob("statsUpdateFrequencyInSecs", 60, POSITIVE, accepted=POSITIVE)
+    first_stats_s: int = knob("statsUpdateInitialDelayInSecs", 60, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    store_averages_min: int = knob("loadBalancerResourceQuotaUpdateIntervalMinutes", 15, POSITIVE, accepted=POSITIVE)
+    shed_min: int = knob("loadBalancerSheddingIntervalMinutes", 1, POSITIVE, accepted=POSITIVE)
+    recently_unloaded_min: int = knob("loadBalancerSheddingGracePeriodMinutes", 30, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    split_min: int = knob("loadBalancerSplitIntervalMinutes", 1, POSITIVE, accepted=POSITIVE)
 
     def __post_init__(self) -> None:
         """Refuse periods with which a task would never end, or never begin.
@@ -78,10 +81,7 @@ class TaskPeriods:
         Raises:
             ConfigurationError: a period is 0 or negative, or a delay is negative.
         """
-        periods = (self.host_usage_min, self.stats_s, self.store_averages_min, self.shed_min, self.split_min)
-        if not all(period > 0 for period in periods) or self.first_stats_s < 0 or self.recently_unloaded_min < 0:
-            message = f"periods have to be greater than 0, and delays 0 or greater, not {self}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,10 @@ class NamespaceSettings:
             and leaves the last one out, although the last range is closed.
     """
 
-    bundle_count: int = knob("defaultNumberOfNamespaceBundles", 4)
-    split_algorithm: str = knob("defaultNamespaceBundleSplitAlgorithm", RANGE_EQUALLY_DIVIDE)
-    split_algorithms: tuple[str, ...] = knob("supportedNamespaceBundleSplitAlgorithms", SPLIT_ALGORITHMS)
-    topic_assignment: str = knob(
-        "topicBundleAssignmentStrategy", "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner"
-    )
+    bundle_count: int = knob("defaultNumberOfNamespaceBundles", 4, BUNDLES_OF_A_NAMESPACE)
+    split_algorithm: str = knob(_SPLIT_ALGORITHM, RANGE_EQUALLY_DIVIDE)
+    split_algorithms: tuple[str, ...] = knob(_SPLIT_ALGORITHMS, SPLIT_ALGORITHMS)
+    topic_assignment: str = knob(_ASSIGNMENT, "org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner")
     name_part_counts: tuple[int, ...] = ANY_FORM
     last_hash_has_no_bundle: bool = False
 
@@ -115,9 +113,10 @@ class NamespaceSettings:
             ConfigurationError: the default is not among the supported algorithms.
         """
         if self.split_algorithm not in self.split_algorithms:
-            message = (
-                f"the default split algorithm {self.split_algorithm!r} is not among the supported ones: "
-                f"{', '.join(self.split_algorithms) or 'there are none'}"
+            raise KnobRefusedError(
+                f"{_SPLIT_ALGORITHM} is {self.split_algorithm!r}, allowed is one of {_SPLIT_ALGORITHMS}: "
+                f"{', '.join(self.split_algorithms) or 'there are none'}",
+                _SPLIT_ALGORITHM,
+                _SPLIT_ALGORITHMS,
             )
-            raise ConfigurationError(message)
-        require_known(self.topic_assignment, _NAMING, ("ConsistentHashingTopicBundleAssigner",), "assignment of topics")
+        require_known(_ASSIGNMENT, self.topic_assignment, _NAMING, ("ConsistentHashingTopicBundleAssigner",))

@@ -9,7 +9,8 @@ from controlplane.core.bundles.load.averages import UNSEEN_BUNDLE
 from controlplane.core.bundles.load.ieee import total_order
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.view import BundleHistory, LoadView
-from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, PERCENT, SHARE, THRESHOLD_PERCENT
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 from controlplane.core.bundles.shedding.avg_shedder_plan import (
     AvgShedderMemory,
     PlannedNode,
@@ -29,7 +30,6 @@ from controlplane.core.bundles.shedding.contract import (
 )
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, message_rate, throughput
 from controlplane.core.values.ordered_map import OrderedMap
-from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "AvgShedder"
 
@@ -54,16 +54,20 @@ class AvgShedderSettings:
             after #26246; which usage it compares is assumed).
     """
 
-    low_difference: float = knob("loadBalancerAvgShedderLowThreshold", 15)
-    high_difference: float = knob("loadBalancerAvgShedderHighThreshold", 40)
-    low_hits: int = knob("loadBalancerAvgShedderHitCountLowThreshold", 8)
-    high_hits: int = knob("loadBalancerAvgShedderHitCountHighThreshold", 2)
-    min_messages_per_s: float = knob("minUnloadMessage", 1_000)
-    min_throughput_bytes_per_s: float = knob("minUnloadMessageThroughput", 1_048_576)
-    max_share: float = knob("maxUnloadPercentage", 0.2)
+    low_difference: float = knob("loadBalancerAvgShedderLowThreshold", 15, PERCENT, accepted=NOT_NEGATIVE)
+    high_difference: float = knob("loadBalancerAvgShedderHighThreshold", 40, PERCENT, accepted=NOT_NEGATIVE)
+    low_hits: int = knob("loadBalancerAvgShedderHitCountLowThreshold", 8, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    high_hits: int = knob("loadBalancerAvgShedderHitCountHighThreshold", 2, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    min_messages_per_s: float = knob("minUnloadMessage", 1_000, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    min_throughput_bytes_per_s: float = knob(
+        "minUnloadMessageThroughput", 1_048_576, NOT_NEGATIVE, accepted=NOT_NEGATIVE
+    )
+    max_share: float = knob("maxUnloadPercentage", 0.2, SHARE, accepted=NOT_NEGATIVE)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     plans_by_averages: bool = False
-    overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
+    overloaded_percent: float = knob(
+        "loadBalancerBrokerOverloadedThresholdPercentage", 85, THRESHOLD_PERCENT, accepted=NOT_NEGATIVE
+    )
 
     def __post_init__(self) -> None:
         """Refuse values with which every pair of nodes would exchange bundles all the time.
@@ -71,11 +75,7 @@ class AvgShedderSettings:
         Raises:
             ConfigurationError: a value is negative or not a number.
         """
-        limits = (self.low_difference, self.high_difference, self.low_hits, self.high_hits, self.overloaded_percent)
-        amounts = (self.min_messages_per_s, self.min_throughput_bytes_per_s, self.max_share)
-        if not all(value >= 0 for value in (*limits, *amounts)):
-            message = f"differences, hits, minima, share and threshold have to be 0 or greater, not {self}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 class _Pair(NamedTuple):

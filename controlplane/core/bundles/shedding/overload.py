@@ -7,7 +7,8 @@ from typing import Final
 
 from controlplane.core.bundles.load.resource_usage import ResourceWeights, measured_usage
 from controlplane.core.bundles.load.view import LoadView, NodeLoad
-from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, THRESHOLD_PERCENT
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 from controlplane.core.bundles.shedding.contract import (
     Evidence,
     ShedChoice,
@@ -24,7 +25,6 @@ from controlplane.core.bundles.shedding.sheddable import (
     throughput,
     until_target,
 )
-from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "OverloadShedder"
 _MARGIN: Final = 0.05
@@ -44,7 +44,9 @@ class OverloadSettings:
             included (Pulsar 2). A quirk: the busiest bundle of the cluster is unloaded wherever it is.
     """
 
-    threshold_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
+    threshold_percent: float = knob(
+        "loadBalancerBrokerOverloadedThresholdPercentage", 85, THRESHOLD_PERCENT, accepted=NOT_NEGATIVE
+    )
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     compares_unweighted_usage: bool = False
     takes_any_known_bundle: bool = False
@@ -55,9 +57,7 @@ class OverloadSettings:
         Raises:
             ConfigurationError: the threshold is negative or not a number.
         """
-        if not self.threshold_percent >= 0:
-            message = f"the threshold of overload has to be 0 or greater, not {self.threshold_percent}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import Final
 
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB, ResourceWeights, weighted_usage
 from controlplane.core.bundles.load.view import LoadView, NodeLoad, NodeView
-from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, PERCENT, SHARE
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 from controlplane.core.bundles.shedding.contract import (
     Evidence,
     ShedChoice,
@@ -23,7 +24,6 @@ from controlplane.core.bundles.shedding.contract import (
     UnloadOutcome,
 )
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, throughput, until_target
-from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "ThresholdShedder"
 SMOOTHED_USAGE: Final = "smoothed_usage"
@@ -49,9 +49,11 @@ class ThresholdSettings:
             second time with the same reports, so that in such cycles the history fades twice as fast.
     """
 
-    threshold_percent: float = knob("loadBalancerBrokerThresholdShedderPercentage", 10)
-    history_weight: float = knob("loadBalancerHistoryResourcePercentage", 0.9)
-    min_throughput_mib_per_s: float = knob("loadBalancerBundleUnloadMinThroughputThreshold", 10.0)
+    threshold_percent: float = knob("loadBalancerBrokerThresholdShedderPercentage", 10, PERCENT, accepted=NOT_NEGATIVE)
+    history_weight: float = knob("loadBalancerHistoryResourcePercentage", 0.9, SHARE, accepted=SHARE)
+    min_throughput_mib_per_s: float = knob(
+        "loadBalancerBundleUnloadMinThroughputThreshold", 10.0, NOT_NEGATIVE, accepted=NOT_NEGATIVE
+    )
     lower_boundary_enabled: bool = knob("lowerBoundarySheddingEnabled", default=False)
     weights: ResourceWeights = field(default_factory=ResourceWeights)
     smooths_again_for_lower_boundary: bool = False
@@ -62,10 +64,7 @@ class ThresholdSettings:
         Raises:
             ConfigurationError: a value is negative, or ``history_weight`` is greater than 1.
         """
-        limits = (self.threshold_percent, self.min_throughput_mib_per_s)
-        if not all(limit >= 0 for limit in limits) or not 0 <= self.history_weight <= 1:
-            message = f"threshold and throughput have to be 0 or greater, history_weight in [0, 1], not {self}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from controlplane.core.bundles.load.ieee import divide
-from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, ONE_OR_MORE, POSITIVE, SHARE, THRESHOLD_PERCENT
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 from controlplane.core.bundles.shedding.contract import (
     Evidence,
     ShedChoice,
@@ -25,7 +26,6 @@ from controlplane.core.bundles.shedding.transfer_spread import (
 )
 from controlplane.core.bundles.shedding.transfer_view import TransferView
 from controlplane.core.values.ordered_map import OrderedMap
-from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "TransferShedder"
 MEAN_LOAD: Final = "mean_load"
@@ -55,13 +55,15 @@ class TransferSettings:
         pairs_outdated_nodes: a quirk: a node whose load is outdated does not count in the mean, but is still paired.
     """
 
-    target_deviation: float = knob("loadBalancerBrokerLoadTargetStd", 0.25)
-    overloaded_percent: float = knob("loadBalancerBrokerOverloadedThresholdPercentage", 85)
-    hit_count: int = knob("loadBalancerSheddingConditionHitCountThreshold", 3)
+    target_deviation: float = knob("loadBalancerBrokerLoadTargetStd", 0.25, SHARE, accepted=NOT_NEGATIVE)
+    overloaded_percent: float = knob(
+        "loadBalancerBrokerOverloadedThresholdPercentage", 85, THRESHOLD_PERCENT, accepted=NOT_NEGATIVE
+    )
+    hit_count: int = knob("loadBalancerSheddingConditionHitCountThreshold", 3, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
     transfers: bool = knob("loadBalancerTransferEnabled", default=True)
-    max_pairs: int = knob("loadBalancerMaxNumberOfBrokerSheddingPerCycle", 3)
-    cool_down_s: int = knob("loadBalanceSheddingDelayInSeconds", 180)
-    load_lifetime_s: int = knob("loadBalancerBrokerLoadDataTTLInSeconds", 1_800)
+    max_pairs: int = knob("loadBalancerMaxNumberOfBrokerSheddingPerCycle", 3, ONE_OR_MORE, accepted=NOT_NEGATIVE)
+    cool_down_s: int = knob("loadBalanceSheddingDelayInSeconds", 180, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    load_lifetime_s: int = knob("loadBalancerBrokerLoadDataTTLInSeconds", 1_800, POSITIVE, accepted=NOT_NEGATIVE)
     sheds_bundles_with_policies: bool = knob("loadBalancerSheddingBundlesWithPoliciesEnabled", default=False)
     excluded_namespaces: AbstractSet[str] = knob("loadBalancerSheddingExcludedNamespaces", frozenset())
     debug_mode: bool = knob("loadBalancerDebugModeEnabled", default=False)
@@ -75,10 +77,7 @@ class TransferSettings:
         Raises:
             ConfigurationError: a number is negative or not a number.
         """
-        numbers = (self.target_deviation, self.overloaded_percent, self.hit_count, self.max_pairs)
-        if not all(value >= 0 for value in (*numbers, self.cool_down_s, self.load_lifetime_s)):
-            message = f"deviation, thresholds, counts and times of the rule have to be 0 or greater, not {self}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
     @property
     def pair_rules(self) -> PairRules:

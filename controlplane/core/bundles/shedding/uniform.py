@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.load.ieee import GREATEST_INT32, divide, to_int32, wrap_int32
 from controlplane.core.bundles.load.view import LoadView
-from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, SHARE, UNLIMITED_OR_MORE
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 from controlplane.core.bundles.shedding.contract import (
     Evidence,
     ShedChoice,
@@ -20,7 +21,6 @@ from controlplane.core.bundles.shedding.contract import (
     UnloadOutcome,
 )
 from controlplane.core.bundles.shedding.sheddable import SheddableBundles, message_rate, throughput
-from controlplane.errors import ConfigurationError
 
 RULE_NAME: Final = "UniformLoadShedder"
 _NEAR_ZERO: Final = 1e-6
@@ -43,12 +43,14 @@ class UniformSettings:
             2^31 - 1 is cut to it, and a subtraction can wrap around. The least traffic of a node is cut likewise.
     """
 
-    rate_difference_percent: float = knob("loadBalancerMsgRateDifferenceShedderThreshold", 50.0)
-    throughput_ratio: float = knob("loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold", 4.0)
-    min_messages_per_s: int = knob("minUnloadMessage", 1_000)
-    min_throughput_bytes_per_s: int = knob("minUnloadMessageThroughput", 1_048_576)
-    max_share: float = knob("maxUnloadPercentage", 0.2)
-    max_bundles: int = knob("maxUnloadBundleNumPerShedding", UNLIMITED_BUNDLES)
+    rate_difference_percent: float = knob("loadBalancerMsgRateDifferenceShedderThreshold", 50.0, NOT_NEGATIVE)
+    throughput_ratio: float = knob("loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold", 4.0, NOT_NEGATIVE)
+    min_messages_per_s: int = knob("minUnloadMessage", 1_000, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    min_throughput_bytes_per_s: int = knob("minUnloadMessageThroughput", 1_048_576, NOT_NEGATIVE, accepted=NOT_NEGATIVE)
+    max_share: float = knob("maxUnloadPercentage", 0.2, SHARE, accepted=NOT_NEGATIVE)
+    max_bundles: int = knob(
+        "maxUnloadBundleNumPerShedding", UNLIMITED_BUNDLES, UNLIMITED_OR_MORE, accepted=UNLIMITED_OR_MORE
+    )
     counts_in_32_bits: bool = False
 
     def __post_init__(self) -> None:
@@ -57,10 +59,7 @@ class UniformSettings:
         Raises:
             ConfigurationError: the share or a minimum is negative, or the number of bundles is below -1.
         """
-        limits = (self.max_share, self.min_messages_per_s, self.min_throughput_bytes_per_s)
-        if not all(limit >= 0 for limit in limits) or self.max_bundles < UNLIMITED_BUNDLES:
-            message = f"share and minima have to be 0 or greater, max_bundles -1 or greater, not {self}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 class _Extremes(NamedTuple):

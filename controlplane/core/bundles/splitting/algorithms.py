@@ -6,7 +6,8 @@ from typing import Final
 
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
 from controlplane.core.bundles.ranges import bundle_hash
-from controlplane.core.bundles.settings.knobs import knob
+from controlplane.core.bundles.settings.allowed import FINITE, PERCENT, POSITIVE
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 from controlplane.core.bundles.splitting.contract import SplitPositions, SplitRequest
 from controlplane.errors import ConfigurationError
 
@@ -81,17 +82,16 @@ class TrafficSplitSettings:
             in Pulsar; otherwise it counts as a topic without a load.
     """
 
-    max_message_rate_per_s: float = knob("loadBalancerNamespaceBundleMaxMsgRate", 30_000)
-    max_bandwidth_mib_per_s: float = knob("loadBalancerNamespaceBundleMaxBandwidthMbytes", 100)
-    excess_threshold_percent: float = knob("flowOrQpsDifferenceThresholdPercentage", 10)
+    max_message_rate_per_s: float = knob("loadBalancerNamespaceBundleMaxMsgRate", 30_000, POSITIVE, accepted=FINITE)
+    max_bandwidth_mib_per_s: float = knob(
+        "loadBalancerNamespaceBundleMaxBandwidthMbytes", 100, POSITIVE, accepted=FINITE
+    )
+    excess_threshold_percent: float = knob("flowOrQpsDifferenceThresholdPercentage", 10, PERCENT, accepted=FINITE)
     accepts_any_rate: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse limits that no traffic can keep."""
-        limits = (self.max_message_rate_per_s, self.max_bandwidth_mib_per_s, self.excess_threshold_percent)
-        if not all(0 <= each < math.inf for each in limits):
-            message = f"limits of a split by traffic have to be 0 or greater, not {self}"
-            raise ConfigurationError(message)
+        """Refuse limits that no traffic can keep, and infinite ones."""
+        refuse_unusable(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from controlplane.core.bundles.load.resource_usage import BYTES_PER_MIB
-from controlplane.core.bundles.settings.knobs import knob
-from controlplane.errors import ConfigurationError
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, ONE_OR_MORE, POSITIVE, UNLIMITED_OR_MORE
+from controlplane.core.bundles.settings.knobs import knob, refuse_unusable
 
 RULE_NAME: Final = "BundleSplitterTask"
 
@@ -27,20 +27,23 @@ class SplitLimits:
         limits_sessions_below_one: whether ``max_sessions`` of 0 or less is a limit like any other, as in Pulsar 2.
     """
 
-    max_topics: int = knob("loadBalancerNamespaceBundleMaxTopics", 1_000)
-    max_sessions: int = knob("loadBalancerNamespaceBundleMaxSessions", 1_000)
-    max_message_rate_per_s: float = knob("loadBalancerNamespaceBundleMaxMsgRate", 30_000)
-    max_bandwidth_mib_per_s: float = knob("loadBalancerNamespaceBundleMaxBandwidthMbytes", 100)
-    max_bundles_per_namespace: int = knob("loadBalancerNamespaceMaximumBundles", 128)
+    max_topics: int = knob("loadBalancerNamespaceBundleMaxTopics", 1_000, ONE_OR_MORE, accepted=NOT_NEGATIVE)
+    max_sessions: int = knob("loadBalancerNamespaceBundleMaxSessions", 1_000, UNLIMITED_OR_MORE)
+    max_message_rate_per_s: float = knob(
+        "loadBalancerNamespaceBundleMaxMsgRate", 30_000, POSITIVE, accepted=NOT_NEGATIVE
+    )
+    max_bandwidth_mib_per_s: float = knob(
+        "loadBalancerNamespaceBundleMaxBandwidthMbytes", 100, POSITIVE, accepted=NOT_NEGATIVE
+    )
+    max_bundles_per_namespace: int = knob(
+        "loadBalancerNamespaceMaximumBundles", 128, ONE_OR_MORE, accepted=NOT_NEGATIVE
+    )
     min_topics: int = 2
     limits_sessions_below_one: bool = False
 
     def __post_init__(self) -> None:
         """Refuse negative limits: with them every bundle would be too big."""
-        limits = (self.max_topics, self.max_message_rate_per_s, self.max_bandwidth_mib_per_s)
-        if not all(limit >= 0 for limit in (*limits, self.max_bundles_per_namespace)):
-            message = f"split limits have to be 0 or greater (only max_sessions may be negative), not {self}"
-            raise ConfigurationError(message)
+        refuse_unusable(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from controlplane.core.bundles.load.averages import MessageLoad
 from controlplane.core.bundles.ranges import HashRange, namespace_and_range
 from controlplane.core.bundles.reports import BundleLoad
+from controlplane.core.bundles.settings.allowed import NOT_NEGATIVE, ONE_OR_MORE
 from controlplane.core.bundles.settings.knobs import knob
 from controlplane.core.bundles.splitting.contract import SplitAlgorithm, SplitRequest
 from controlplane.core.bundles.splitting.limits import (
@@ -33,16 +34,13 @@ class OwnerSplitSettings(SplitLimits):
             name only begins with its own, as in Pulsar.
     """
 
-    max_hits: int = knob("loadBalancerNamespaceBundleSplitConditionHitCountThreshold", 3)
-    max_splits_per_round: int = knob("loadBalancerMaxNumberOfBundlesToSplitPerCycle", 10)
+    max_hits: int = knob(
+        "loadBalancerNamespaceBundleSplitConditionHitCountThreshold", 3, NOT_NEGATIVE, accepted=NOT_NEGATIVE
+    )
+    max_splits_per_round: int = knob(
+        "loadBalancerMaxNumberOfBundlesToSplitPerCycle", 10, ONE_OR_MORE, accepted=ONE_OR_MORE
+    )
     compares_namespaces_by_prefix: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse limits with which every bundle, or none, would be split."""
-        SplitLimits.__post_init__(self)
-        if self.max_hits < 0 or self.max_splits_per_round < 1:
-            message = f"max_hits has to be 0 or greater and max_splits_per_round 1 or greater, not {self}"
-            raise ConfigurationError(message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -222,7 +222,7 @@ def test_an_operator_overrides_self_preservation() -> None:
     assert not world.state.membership.evictions_frozen
     told = [event.detail for event in decision.events if isinstance(event, IntentAnswered)]
     assert told == ["3 silent nodes fenced: n2, n3, n4"]
-    assert world.ask("override_self_preservation").detail == "nobody was silent: nobody is fenced"
+    assert world.ask("override_self_preservation").detail == "no node was silent: none is fenced"
 
 
 def test_a_namespace_gets_four_equal_bundles_with_owners() -> None:

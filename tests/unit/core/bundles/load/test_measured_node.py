@@ -126,5 +126,5 @@ def test_averages_of_a_node_start_anew_after_clear() -> None:
     assert second.smoothed_usage == 0.5 * 0.75 + (1 - 0.75) * weighted_usage_with_memory(idle, ResourceWeights())
     assert (second.smoothed_bytes_per_s, second.greatest_usage) == (6.0, greatest_usage_in_64_bits(idle))
     assert smoothed(replace(NO_MEASUREMENT), idle, traffic, (1, 1), settings, 7).smoothed_bytes_per_s == 8.0
-    with pytest.raises(ConfigurationError, match="history_weight"):
+    with pytest.raises(ConfigurationError, match="loadBalancerHistoryResourcePercentage is"):
         SmoothingSettings(history_weight=1.1)

@@ -115,5 +115,5 @@ def test_no_record_is_forgotten_before_its_change_could_end() -> None:
     """Both limits are settings, and the clean-up needs batches."""
     with pytest.raises(ConfigurationError, match="cannot be forgotten"):
         OwnershipSettings(tombstone_delay_s=29)
-    with pytest.raises(ConfigurationError, match="max_concurrent_overrides"):
+    with pytest.raises(ConfigurationError, match="MaxConcurrentOverrides is 0, allowed is 1 or greater"):
         OwnershipSettings(max_concurrent_overrides=0)

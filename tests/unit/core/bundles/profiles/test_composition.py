@@ -1,5 +1,9 @@
 """Profiles: what each sets, and what is refused by name."""
 
+import math
+import re
+import sys
+from collections import defaultdict
 from dataclasses import dataclass, field, fields
 
 import pytest
@@ -24,7 +28,8 @@ from controlplane.core.bundles.profiles.values import (
     PULSAR_4_2_MODULAR,
     PULSAR_4_X_AVG,
 )
-from controlplane.core.bundles.settings.knobs import knob, knobs_of, values_of_knobs
+from controlplane.core.bundles.settings.allowed import ANY_NUMBER, FINITE, Allowed, KnobRefusedError
+from controlplane.core.bundles.settings.knobs import knob, knobs_of, ranges_of_knobs, values_of_knobs
 from controlplane.core.bundles.settings.manager_settings import ManagerSettings, NamespaceSettings
 from controlplane.core.bundles.settings.managers import MODULAR_MANAGER, Manager
 from controlplane.errors import ConfigurationError
@@ -134,7 +139,7 @@ def test_profiles_differ_where_the_versions_do() -> None:
         (
             CONTROLPLANE,
             {"defaultNamespaceBundleSplitAlgorithm": "halves"},
-            "the default split algorithm 'halves' is not among the supported ones: range_equally_divide, topic_count",
+            "is 'halves', allowed is one of supportedNamespaceBundleSplitAlgorithms: range_equally_divide, ",
         ),
         (
             CONTROLPLANE,
@@ -147,18 +152,22 @@ def test_profiles_differ_where_the_versions_do() -> None:
             "split algorithm 'range_equally_divide' is named twice",
         ),
         (CONTROLPLANE, {"nodeFilters": ("Mine",)}, "node filter 'Mine' is unknown; ModularLoadManagerImpl has none"),
-        (CONTROLPLANE, {"loadBalancerSheddingIntervalMinutes": 0}, "periods have to be greater than 0"),
+        (
+            CONTROLPLANE,
+            {"loadBalancerSheddingIntervalMinutes": 0},
+            "IntervalMinutes is 0, allowed is greater than 0",
+        ),
         (CONTROLPLANE, {"loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds": 29}, "in flight"),
-        (CONTROLPLANE, {"topicBundleAssignmentStrategy": "x.ByRoom"}, "assignment of topics 'x.ByRoom' is unknown"),
+        (CONTROLPLANE, {"topicBundleAssignmentStrategy": "x.ByRoom"}, "is 'x.ByRoom', allowed is ConsistentHashing"),
         (
             CONTROLPLANE,
             {"loadManagerServiceUnitStateTableViewClassName": "Rows"},
-            "take ServiceUnitStateTableViewImpl or Serv",
+            "allowed is ServiceUnitStateTableViewImpl or Serv",
         ),
         (
             CONTROLPLANE,
             {"loadBalancerServiceUnitTableViewSyncer": "SystemTopicToMetadataStoreSyncer"},
-            "a syncer of ownership is not offered",
+            "a syncer is not offered",
         ),
     ],
 )
@@ -229,3 +238,78 @@ def test_the_default_name_of_the_manager_changes_nothing_in_either_form(name: st
         given, plain = compose(profile, {"loadManagerClassName": name}), compose(profile)
         for settings in (ManagerSettings, ModularPlacementSettings):
             assert given.settings(settings) == plain.settings(settings)
+
+
+ABSURD = {
+    "defaultNumberOfNamespaceBundles": (0, "1 to 128"),
+    "loadBalancerBrokerMaxTopics": (-1, "1 or greater"),
+    "loadBalancerBrokerOverloadedThresholdPercentage": (850, "greater than 0, up to 100"),
+    "loadBalancerBrokerThresholdShedderPercentage": (850.0, "0 to 100"),
+    "loadBalancerReportUpdateMaxIntervalMinutes": (-5, "greater than 0"),
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": (math.inf, "0 or greater"),
+    "loadBalancerBrokerLoadTargetStd": (1.5, "0 to 1"),
+    "loadBalancerAvgShedderHighThreshold": (101, "0 to 100"),
+    "loadBalancerNamespaceBundleMaxSessions": (-2, "-1 or greater"),
+}
+
+
+@pytest.mark.parametrize("knob", ABSURD)
+def test_an_absurd_value_is_refused_under_our_own_policy_alone(knob: str) -> None:
+    """By the knob's name and with what is allowed. Pulsar takes it, thus its profiles do."""
+    value, allowed = ABSURD[knob]
+    with pytest.raises(KnobRefusedError, match=re.escape(f"{knob} is {value!r}, allowed is {allowed}")) as refused:
+        compose(CONTROLPLANE, {knob: value})
+    assert refused.value.knobs == (knob,)
+    assert compose(PULSAR_4_2_MODULAR, {knob: value}).knobs()[knob] == value
+
+
+def test_a_share_below_zero_is_refused_under_every_profile() -> None:
+    """No rule can calculate with it."""
+    for profile in PROFILES:
+        with pytest.raises(KnobRefusedError, match=r"maxUnloadPercentage is -0\.1, allowed is 0"):
+            compose(profile, {"maxUnloadPercentage": -0.1})
+
+
+def test_a_text_where_a_number_belongs_is_refused_by_the_name_of_the_knob() -> None:
+    """Not by an error of Python."""
+    with pytest.raises(KnobRefusedError, match="minUnloadMessage is 'many', allowed is 0 or greater"):
+        compose(PULSAR_4_2_MODULAR, {"minUnloadMessage": "many"})
+
+
+def test_every_number_has_a_range_which_is_the_same_wherever_the_knob_is_a_field() -> None:
+    """All values of all profiles are in it, and what a rule cannot calculate with is never allowed."""
+    ranges: dict[str, set[str]] = defaultdict(set)
+    for part in REGISTRY.parts:
+        for name, allowed, accepted in ranges_of_knobs(part.settings):
+            values = [compose(profile).knobs()[name] for profile in PROFILES]
+            if isinstance(values[0], bool | str | tuple | frozenset):
+                assert allowed is None
+                continue
+            assert allowed is not None, f"{name} has no range"
+            assert all(map(allowed.has, values)), f"{name} has values outside of its range"
+            if accepted is not None:
+                assert accepted.least <= allowed.least
+                assert accepted.greatest >= min(allowed.greatest, sys.float_info.max)
+            ranges[name].add(str(allowed))
+    assert ranges
+    assert {name: texts for name, texts in ranges.items() if len(texts) > 1} == {}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "inside", "outside", "words"),
+    [
+        (Allowed(0, 1), (0, 0.5, 1), (-0.1, 1.1, math.nan, "1", None), "0 to 1"),
+        (Allowed(0, 100, excludes_least=True), (1e-9, 100), (0, -1, math.inf), "greater than 0, up to 100"),
+        (Allowed(0, excludes_least=True), (1, math.inf), (0,), "greater than 0"),
+        (Allowed(-1), (-1, 0, math.inf), (-2,), "-1 or greater"),
+        (FINITE, (0, 1e308), (math.inf,), "0 or greater"),
+        (ANY_NUMBER, (-math.inf, 0), (math.nan,), "any number"),
+    ],
+)
+def test_a_range_says_what_it_has(
+    allowed: Allowed, inside: tuple[object, ...], outside: tuple[object, ...], words: str
+) -> None:
+    """Its bounds belong to it, unless it says otherwise."""
+    assert all(map(allowed.has, inside))
+    assert not any(map(allowed.has, outside))
+    assert str(allowed) == words

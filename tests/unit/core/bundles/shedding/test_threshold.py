@@ -75,7 +75,7 @@ def test_pulsar_2_counts_memory_and_no_weight() -> None:
 def test_overload_threshold_is_a_number_from_0() -> None:
     """A negative threshold would call every node overloaded."""
     for wrong in (-1, math.nan):
-        with pytest.raises(ConfigurationError, match="threshold of overload"):
+        with pytest.raises(ConfigurationError, match="OverloadedThresholdPercentage is"):
             OverloadSettings(wrong)
 
 
