@@ -31,7 +31,7 @@ BUGS: Final = (
     ),
     Bug(
         "a bundle's long-term average is not looked at",
-        " or implausible_load(history.averages.long_term.load)",
+        " or implausible_load(averages.long_term.load)",
         "",
         (),
         _TESTS,
