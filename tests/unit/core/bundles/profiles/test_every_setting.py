@@ -58,7 +58,8 @@ def recorded_knobs() -> frozenset[str]:
 @pytest.mark.parametrize(("settings", "knob", "name"), KNOBS, ids=[f"{each[0].__name__}-{each[1]}" for each in KNOBS])
 def test_a_knob_that_is_read_is_set_by_a_recorded_case_or_a_test(settings: type, knob: str, name: str) -> None:
     """Otherwise the rule could as well have the default for a constant."""
-    assert knob in UNREAD_KNOBS | recorded_knobs() | words_of_tests() or name in words_of_tests(), settings
+    named = knob in UNREAD_KNOBS | recorded_knobs() | words_of_tests() or name in words_of_tests()
+    assert named, f"no recorded case and no test of the rules sets {knob} ({settings.__name__}.{name})"
 
 
 @pytest.mark.parametrize(("settings", "name"), SWITCHES, ids=[f"{each[0].__name__}.{each[1]}" for each in SWITCHES])
