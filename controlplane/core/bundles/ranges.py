@@ -21,7 +21,7 @@ LAST_HASH: Final = (1 << 32) - 1
 MAX_RANGES: Final = 1 << 32
 """Pulsar's greatest number of bundles of a namespace."""
 _MIN_BOUNDARIES: Final = 2
-_RANGE_NAME: Final = re.compile(r"0x([0-9a-f]{8})_0x([0-9a-f]{8})")
+_RANGE_NAME: Final = re.compile(r"0x([0-9a-f]{8})_0x([0-9a-f]{8}|100000000)")
 _FULL_TOPIC_NAME: Final = re.compile(r"(?:persistent|non-persistent)://([^/]+/[^/]+(?:/[^/]+)?)/([^/]+)", re.DOTALL)
 
 
@@ -51,13 +51,13 @@ class HashRange(NamedTuple):
 
 
 def range_of_name(name: str) -> HashRange:
-    """The range with a name.
+    """The range with a name. An upper bound of 2^32, as at feature level 1, is read as :data:`LAST_HASH`.
 
     Raises:
         ConfigurationError: the text is not two bounds of eight hexadecimal digits in ascending order.
     """
     found = _RANGE_NAME.fullmatch(name)
-    bounds = HashRange(int(found[1], 16), int(found[2], 16)) if found else HashRange(0, 0)
+    bounds = HashRange(int(found[1], 16), min(int(found[2], 16), LAST_HASH)) if found else HashRange(0, 0)
     if bounds.lower >= bounds.upper:
         message = f"a hash range is named like 0x00000000_0x40000000, the lower bound first, not {name!r}"
         raise ConfigurationError(message)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from controlplane.core.bundles.ownership_channel.record import is_blank
 from controlplane.core.bundles.ranges import Boundaries, HashRange, bundle_hash, equal_boundaries
 from controlplane.core.bundles.settings.manager_settings import NamespaceSettings
 from controlplane.errors import ConfigurationError, UnroutableError
@@ -29,6 +30,25 @@ def create_bundles(given: Document) -> object:
         return {"error": "RestException"}
 
 
+def full_name(topic: str) -> str:
+    """The full name of a topic as Pulsar's TopicName completes it: kind in small letters, default tenant and namespace.
+
+    Raises:
+        ConfigurationError: the name is neither full nor one of both short forms, or its local part is blank.
+    """
+    kind, scheme, rest = topic.partition("://")
+    if not scheme:
+        kind, rest = "persistent", topic
+        short = [part for part in topic.split("/") if part]
+        if len(short) == 1:
+            rest = f"public/default/{short[0]}"
+    parts = rest.split("/", 3)
+    if len(parts) not in (3, 4) or is_blank(parts[-1]):
+        message = f"{topic!r} is not the name of a topic"
+        raise ConfigurationError(message)
+    return f"{kind.lower()}://{rest}"
+
+
 def find_bundle(given: Document) -> object:
     """Hash and range of each topic; the first refused topic is the answer of the whole case."""
     boundaries = _numbers(given["boundaries"])
@@ -36,10 +56,10 @@ def find_bundle(given: Document) -> object:
         return [
             [
                 topic,
-                bundle_hash(topic),
-                boundaries.range_of_topic(_NAMESPACE, topic, last_hash_has_no_bundle=_LAST_HASH_HAS_NO_BUNDLE).name,
+                bundle_hash(full),
+                boundaries.range_of_topic(_NAMESPACE, full, last_hash_has_no_bundle=_LAST_HASH_HAS_NO_BUNDLE).name,
             ]
-            for topic in given["topics"]
+            for topic, full in ((each, full_name(each)) for each in given["topics"])
         ]
     except ConfigurationError:
         return {"error": "IllegalArgumentException"}

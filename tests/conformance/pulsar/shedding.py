@@ -177,8 +177,10 @@ def transfer_shed(given: Document) -> Document:
     for tick in given["ticks"]:
         brokers = tick.get("brokers", brokers)
         view = _transfer_view(given, brokers)
+        # Also of a broker whose load is not stored.
+        ages = {each["name"]: each.get("age_ms", 0) for each in brokers}
         rested = {
-            name: view.loads[name].updated_at_ms - elapsed for name, elapsed in tick.get("recent_brokers", {}).items()
+            name: NOW_MS - ages.get(name, 0) - elapsed for name, elapsed in tick.get("recent_brokers", {}).items()
         }
         memory = TransferMemory(memory.condition_hits, rested)
         for _ in range(tick.get("times", 1)):

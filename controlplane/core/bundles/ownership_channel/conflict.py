@@ -40,6 +40,9 @@ class Verdict(Enum):
     """Kept: this state does not follow the present one."""
     NODES = "nodes"
     """Kept: the nodes do not match those of the present record."""
+    INIT = "init"
+    """Kept, by every table and by compaction: *Init* means that there is no record, and no node writes one. Taken, it
+    would be lost on readers that start with what compaction leaves."""
     NO_OWNER = "no-owner"
     """Kept: the present record is *Owned* without a destination, so nothing can be compared with it. Pulsar fails with
     a NullPointerException, which its reader logs, and the present record stays there too."""
@@ -57,6 +60,7 @@ _KEPT = frozenset(
         Verdict.NOT_FIRST_VERSION,
         Verdict.STATE,
         Verdict.NODES,
+        Verdict.INIT,
         Verdict.NO_OWNER,
     }
 )

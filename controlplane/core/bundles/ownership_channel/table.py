@@ -54,8 +54,8 @@ def compacted(written: Iterable[Written]) -> tuple[Written, ...]:
     """What compaction of the topic leaves: of each bundle the last record that was taken, in their order.
 
     A reader that starts with it ends with the table of a reader of all records. So does one that has read a part
-    before, unless a deletion is among the records that it misses: the versions of a bundle begin anew after a deletion,
-    and the record that the reader has is of a higher one.
+    before, unless the versions of a bundle fell among the records that it misses: they begin anew after a deletion, and
+    the least one follows the greatest. The record that the reader has is then of a higher version, and stays.
     """
     records: dict[str, OwnershipRecord] = {}
     for each in _judged(records, written, Storage.SYSTEM_TOPIC):
@@ -68,6 +68,9 @@ def compacted(written: Iterable[Written]) -> tuple[Written, ...]:
 def _judged(records: dict[str, OwnershipRecord], written: Iterable[Written], storage: Storage) -> Iterator[Judged]:
     """Fold records into ``records`` one by one."""
     for each in written:
+        if each.record is not None and each.record.state is OwnershipState.INIT:
+            yield Judged(each, Verdict.INIT)
+            continue
         verdict = judge(records.get(each.bundle_id), each.record, storage)
         if each.record is None:
             records.pop(each.bundle_id, None)

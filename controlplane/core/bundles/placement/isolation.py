@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from controlplane.core.bundles.placement.contract import BundleToPlace, Dropped, Filtering
+from controlplane.core.bundles.placement.java_expressions import difference_to_java
 from controlplane.errors import ConfigurationError
 
 FILTER_NAME: Final = "isolation"
@@ -42,12 +43,20 @@ def compiled(expressions: Sequence[str], where: str) -> tuple[re.Pattern[str], .
     r"""Compile regular expressions, in which classes such as ``\d`` mean ASCII, as in Java.
 
     Raises:
-        ConfigurationError: an expression is not valid.
+        ConfigurationError: an expression is not valid, or Java reads it differently.
     """
+    return tuple(_compiled(expression, where) for expression in expressions)
+
+
+def _compiled(expression: str, where: str) -> re.Pattern[str]:
+    difference = difference_to_java(expression)
+    if difference is not None:
+        message = f"{where} holds {expression!r}, which Java and Python read differently: {difference}"
+        raise ConfigurationError(message)
     try:
-        return tuple(re.compile(expression, re.ASCII) for expression in expressions)
-    except re.error as error:
-        message = f"{where} holds {error.pattern!r}, which is not a regular expression: {error}"
+        return re.compile(expression, re.ASCII)
+    except (re.error, OverflowError) as error:
+        message = f"{where} holds {expression!r}, which is not a regular expression: {error}"
         raise ConfigurationError(message) from error
 
 

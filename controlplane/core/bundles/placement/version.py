@@ -16,6 +16,7 @@ _VERSION: Final = re.compile(
     rf"(?:-({_PRE_RELEASE}(?:\.{_PRE_RELEASE})*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?"
 )
 _GREATEST_NUMBER: Final = 2**31 - 1
+_INTEGER: Final = re.compile(r"-?[0-9]+")
 
 
 class Version(NamedTuple):
@@ -67,7 +68,8 @@ def compare_builds(first: Version, second: Version) -> int:
 def _compare_identifiers(first: Sequence[str], second: Sequence[str]) -> int:
     for mine, theirs in zip(first, second, strict=False):
         if _is_number(mine) and _is_number(theirs):
-            difference = int(mine) - int(theirs)
+            # In 32 bits, as in Java: of numbers far apart with different signs the greater one counts as older.
+            difference = (int(mine) - int(theirs) + 2**31) % 2**32 - 2**31
         else:
             difference = (mine > theirs) - (mine < theirs)
         if difference:
@@ -76,7 +78,8 @@ def _compare_identifiers(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _is_number(identifier: str) -> bool:
-    return identifier.isdigit() and int(identifier) <= _GREATEST_NUMBER
+    """Whether Java reads it as a number of 32 bits with sign: ``-5`` in ``1.0.0--5`` is one."""
+    return _INTEGER.fullmatch(identifier) is not None and -(2**31) <= int(identifier) <= _GREATEST_NUMBER
 
 
 @dataclass(frozen=True, slots=True)

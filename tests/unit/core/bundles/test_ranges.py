@@ -102,12 +102,25 @@ def test_names_of_ranges_read_back(boundaries: Boundaries) -> None:
         assert namespace_and_range(f"t/n/{each.name}") == ("t/n", each)
 
 
+def test_last_range_of_level_1_reads_as_the_one_that_holds_the_same_hashes() -> None:
+    """Its name ends with 2^32."""
+    assert namespace_and_range("kv/0x80000000_0x100000000") == ("kv", HashRange(0x80000000, LAST_HASH))
+
+
 @pytest.mark.parametrize(
     "name",
-    ["", "0x0_0x1", "0x00000000_0x100000000", "0x40000000_0x40000000", "0x40000000_0x00000000", "0X00000000_0x1"],
+    [
+        "",
+        "0x0_0x1",
+        "0x00000000_0x100000001",
+        "0x100000000_0x100000000",
+        "0x40000000_0x40000000",
+        "0x40000000_0x00000000",
+        "0X00000000_0x1",
+    ],
 )
 def test_other_names_are_refused(name: str) -> None:
-    """Among them the last range's former name, which ends with 2^32."""
+    """Bounds have eight digits and ascend."""
     with pytest.raises(ConfigurationError, match="hash range"):
         range_of_name(name)
 

@@ -121,6 +121,35 @@ def test_compaction_leaves_the_last_record_that_was_taken() -> None:
     assert compacted([ASSIGNED, DELETION, late]) == (late,)
 
 
+@pytest.mark.parametrize("former", [OwnershipState.FREE, OwnershipState.DELETED])
+def test_a_record_in_state_init_is_never_taken(former: OwnershipState) -> None:
+    """Also after the states that *Init* may follow, and when it is forced: compaction would lose it."""
+    log = [
+        Written("b", OwnershipRecord(former, None, "n1", 1)),
+        Written("b", OwnershipRecord(OwnershipState.INIT, None, "n1", 2, is_forced=True)),
+    ]
+    table, judged = OwnershipTable().read(log)
+    assert judged[1].verdict is Verdict.INIT
+    assert table.records["b"].state is former
+    assert OwnershipTable().read(compacted(log))[0].records == table.records
+
+
+def test_a_reader_that_missed_the_turn_of_the_versions_keeps_its_record() -> None:
+    """As compaction says: the least version follows the greatest, and a reader with an older record sees it fall."""
+    turn = (GREATEST_VERSION - 1, GREATEST_VERSION, LEAST_VERSION)
+    states = (OwnershipState.ASSIGNING, OwnershipState.OWNED, OwnershipState.SPLITTING)
+    nodes = (("n1", None), ("n1", None), (None, "n1"))
+    log = [
+        Written("b", OwnershipRecord(state, *pair, version))
+        for state, pair, version in zip(states, nodes, turn, strict=True)
+    ]
+    table, _ = OwnershipTable().read(log)
+    assert table.records["b"].version == LEAST_VERSION
+    assert OwnershipTable().read(compacted(log))[0].records == table.records
+    behind, _ = OwnershipTable().read(log[:1])
+    assert behind.read(compacted(log))[0].records == behind.records
+
+
 def test_a_reader_that_missed_a_deletion_keeps_its_record() -> None:
     """Versions begin anew after a deletion, so the compacted topic cannot correct a reader that missed it."""
     table, _ = OwnershipTable().read([ASSIGNED, OWNED_BY_A])

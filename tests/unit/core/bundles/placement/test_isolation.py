@@ -93,6 +93,62 @@ def test_expression_that_does_not_compile_is_refused_by_name(field: str) -> None
         policy(**{field: ("a", "(b")})
 
 
+@pytest.mark.parametrize(
+    ("expression", "difference"),
+    [
+        ("broker-[a-z&&[^b]]", "an intersection of classes"),
+        ("[a-z&&b]", "an intersection of classes"),
+        ("[a-c[0-9]]", "a class inside a class"),
+        ("[[:alpha:]]", "a class inside a class"),
+        ("[^][]", "a class inside a class"),
+        ("b{,2}", "a brace"),
+        ("b{2", "a brace"),
+        ("{x}", "a brace"),
+        ("(?P<zone>a)", "the group '(?P<'"),
+        ("(?x)a b", "the group '(?x)'"),
+        ("(?u)a", "the group '(?u)'"),
+        ("(?#comment)a", "the group '(?#c'"),
+        ("(a)(?(1)b|c)", r"the group '(?(1'"),
+        (r"a\Z", r"the escape \Z"),
+        (r"a\v", r"the escape \v"),
+        (r"(a)\10", r"the escape \10"),
+        (r"[\b]", r"the escape \b in a class"),
+    ],
+)
+def test_expression_that_java_reads_differently_is_refused_by_name(expression: str, difference: str) -> None:
+    """A policy of Pulsar would name other nodes here than there."""
+    with pytest.raises(ConfigurationError, match="Java and Python read differently") as refused:
+        policy(primary=(expression,))
+    assert difference in str(refused.value)
+    assert repr(expression) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "name"),
+    [
+        (r"\[::1\]", "[::1]"),
+        ("[]a]{1,2}", "]a"),
+        ("[^]a]+", "bb"),
+        (r"[\]&]", "&"),
+        (r"[a\[]{2,}", "a["),
+        ("(?:a|b){3}", "aba"),
+        ("(?i)EAST", "east"),
+        (r"\{\d\}", "{1}"),
+        ("a&&b", "a&&b"),
+        (r"(a)\1(?=b)b(?<!c)", "aab"),
+    ],
+)
+def test_expressions_that_both_read_alike_are_taken(expression: str, name: str) -> None:
+    """Escaped braces and brackets, repetitions and groups that do not capture."""
+    assert policy(primary=(expression,)).is_primary(f"{name}:8080")
+
+
+def test_repetition_too_large_for_python_is_refused() -> None:
+    """It is an error of Java's, too."""
+    with pytest.raises(ConfigurationError, match="is not a regular expression"):
+        policy(primary=("a{99999999999}",))
+
+
 def test_digits_are_ascii_as_in_java() -> None:
     """Python's classes know other scripts' digits, Java's do not."""
     assert policy(primary=(r"p\d",)).is_primary("p1:1")

@@ -129,6 +129,14 @@ def test_limits_are_strict() -> None:
     assert search(owner(edge)).splits == ()
 
 
+def test_bundle_of_level_1_is_split_with_the_others() -> None:
+    """Its id ends with 2^32; its parts have Pulsar's bounds."""
+    last = "t/n/0xc0000000_0x100000000"
+    found = search(owner(sample(FIRST), sample(last)))
+    assert split_ids(found) == [FIRST, last]
+    assert found.splits[1].children == (HashRange(0xC0000000, 0xDFFFFFFF), HashRange(0xDFFFFFFF, 0xFFFFFFFF))
+
+
 def test_full_namespace_waits() -> None:
     """Splits accepted in the round count; hits stay, so that the bundle is split when there is room."""
     view = replace(owner(sample(FIRST), sample(SECOND)), bundle_counts={"t/n": 127})
