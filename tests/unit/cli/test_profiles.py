@@ -252,3 +252,13 @@ def test_it_is_said_that_nothing_reads_a_profile(command: RunCommand) -> None:
     assert "executed_by" in command("profiles", "show", "controlplane").out
     assert "Nothing that runs today reads a profile" in command("profiles", "show", "--help").out
     assert "AvgShedderHighThreshold" in command("profiles", "show", "pulsar-4.x-avg", "--changed").out
+
+
+def test_a_single_value_counts_before_a_file_in_any_order(command: RunCommand, tmp_path: Path) -> None:
+    """And an empty one is a wrong value, where an empty line of a file leaves the knob as it is."""
+    conf = tmp_path / "broker.conf"
+    conf.write_text("maxUnloadPercentage=0.3\n")
+    found = shown(command, "controlplane", "--set", "maxUnloadPercentage=0.4", "--set", str(conf))
+    assert by_name(found["knobs"])["maxUnloadPercentage"]["value"] == 0.4
+    ran = command("profiles", "show", "controlplane", "--set", "maxUnloadPercentage=")
+    assert (ran.status, "--set: maxUnloadPercentage is '', allowed is" in ran.err) == (ExitStatus.CALLED_WRONGLY, True)
