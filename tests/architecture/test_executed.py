@@ -78,7 +78,7 @@ ROWS: Final[Mapping[str, Idle]] = {
             {
                 "placement.affinity.remember",
                 "placement.fixed_owner.fixed_owner",
-                "placement.modular.assign",
+                "placement.assignment.assign",
                 "placement.unload_scope.namespaces_to_unload",
             }
         ),

@@ -63,7 +63,7 @@ def assign(
         memory = replace(memory, affinities=memory.affinities.without(bundle.bundle_id))
         return Assignment(named, Source.AFFINITY, None, memory, context)
     former = context.loads.node_of_preallocated.get(bundle.bundle_id)
-    if former is not None and (rule.settings.follows_preallocation_to_missing_node or former in context.available):
+    if former is not None and rule.follows_preallocation(former, context):
         return Assignment(former, Source.PREALLOCATED, None, memory, context)
     placement = rule.place(bundle, context, memory, draws)
     if placement.node_id is not None:

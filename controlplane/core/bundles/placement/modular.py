@@ -149,6 +149,10 @@ class ModularPlacement(Generic[M]):
         """The registered nodes that the isolation policies allow for a bundle."""
         return IsolationFilter(self.settings.skips_names_without_port).keep(bundle, context.available, context)
 
+    def follows_preallocation(self, node_id: str, context: ModularContext) -> bool:
+        """Whether a bundle that was chosen for the node before goes there."""
+        return self.settings.follows_preallocation_to_missing_node or node_id in context.available
+
     def _pick(
         self,
         bundle: BundleToPlace,

@@ -9,16 +9,9 @@ _TESTS: Final = ("unit/core/bundles/placement/test_modular.py",)
 BUGS: Final = (
     Bug(
         "assign: a preallocated bundle is placed again",
-        "if former is not None and (",
-        "if False and (",
+        "if former is not None and ",
+        "if False and ",
         ("assign",),
-    ),
-    Bug(
-        "assign: a preallocation to a missing node is followed",
-        "(rule.settings.follows_preallocation_to_missing_node or former in context.available)",
-        "(True)",
-        (),
-        _TESTS,
     ),
     Bug(
         "assign: a chosen node's preallocation does not count",

@@ -60,4 +60,11 @@ BUGS: Final = (
         ("assign",),
         _TESTS,
     ),
+    Bug(
+        "assign: a preallocation to a missing node is followed",
+        "return self.settings.follows_preallocation_to_missing_node or node_id in context.available",
+        "return True",
+        (),
+        _TESTS,
+    ),
 )
