@@ -61,9 +61,10 @@ def equal_bundles(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
 
 
 def bundles_at_level_1(namespace: NamespaceName, count: int) -> tuple[Bundle, ...]:
-    """The same at bounds that releases of feature level 1 can read: widths differ by 1 at most, the last bound is 2^32.
+    """The hash space divided at the bounds of feature level 1: widths differ by 1 at most, the last bound is 2^32.
 
-    To such a release a namespace whose last bound is 2^32 - 1 has no bundle for that hash.
+    To a release of that level a namespace whose last bound is 2^32 - 1 has no bundle for that hash. ``count`` is at
+    least 1.
     """
     bounds = (HASH_SPACE * index // count for index in range(count + 1))
     return tuple(Bundle(namespace, lower, upper, None) for lower, upper in pairwise(bounds))

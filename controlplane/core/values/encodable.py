@@ -10,7 +10,9 @@ from dataclasses import fields, is_dataclass
 from typing import Final
 
 _PLAIN: Final = (type(None), bool, int, float, str)
-_USABLE: Final = "numbers, texts, None, tuples, mappings with text keys, named tuples and frozen dataclasses"
+_USABLE: Final = (
+    "numbers, booleans, texts, None, enum members, tuples, mappings with text keys, named tuples and frozen dataclasses"
+)
 
 
 def unencodable(value: object, path: str) -> str | None:
@@ -20,8 +22,10 @@ def unencodable(value: object, path: str) -> str | None:
         value: the value.
         path: its name, for the message.
     """
-    if type(value) in _PLAIN or isinstance(value, enum.Enum):
+    if type(value) in _PLAIN:
         return None
+    if isinstance(value, enum.Enum):
+        return unencodable(value.value, f"{path}.value")
     if isinstance(value, Mapping):
         strange = next((key for key in value if not isinstance(key, str)), None)
         if strange is not None:

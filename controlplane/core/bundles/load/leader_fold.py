@@ -107,7 +107,8 @@ class LeaderLoads:
     def preallocated(self, bundle_id: str, node_id: str, history: BundleHistory) -> "LeaderLoads":
         """The same after a bundle was assigned to a node. A node that has not reported is only in the map.
 
-        The cost does not grow with what is known. A bundle that was assigned to another node before leaves that one.
+        The first one after a fold copies the maps of nodes and of preallocations; the cost of the others grows with the
+        logarithm of what is known. A bundle that was assigned to another node before leaves that one.
         """
         nodes, to_nodes = OrderedMap.of(self.nodes), OrderedMap.of(self.node_of_preallocated)
         former = to_nodes.get(bundle_id)

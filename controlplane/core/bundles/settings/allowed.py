@@ -49,7 +49,7 @@ class Allowed:
 
     def has(self, value: object) -> bool:
         """Whether a value is in the range."""
-        if not isinstance(value, int | float) or math.isnan(value):
+        if not isinstance(value, int | float) or (isinstance(value, float) and math.isnan(value)):
             return False
         return (self.least < value if self.excludes_least else self.least <= value) and value <= self.greatest
 

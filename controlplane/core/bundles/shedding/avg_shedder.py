@@ -70,7 +70,7 @@ class AvgShedderSettings:
     )
 
     def __post_init__(self) -> None:
-        """Refuse values with which every pair of nodes would exchange bundles all the time.
+        """Refuse values with which the rule cannot calculate.
 
         Raises:
             ConfigurationError: a value is negative or not a number.

@@ -72,7 +72,7 @@ class TransferSettings:
     pairs_outdated_nodes: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse values with which the rule would never or always act.
+        """Refuse values with which the rule cannot calculate.
 
         Raises:
             ConfigurationError: a number is negative or not a number.

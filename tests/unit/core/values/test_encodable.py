@@ -18,6 +18,12 @@ class Kind(enum.Enum):
     ONE = "one"
 
 
+class Odd(enum.Enum):
+    """Its member has a value that cannot be stored."""
+
+    SET = frozenset({"a"})
+
+
 class Pair(NamedTuple):
     """A named tuple."""
 
@@ -60,6 +66,7 @@ def test_what_is_allowed_is_read_again_from_its_canonical_form() -> None:
         (Open(()), "memory is a Open, a dataclass that may change; make it frozen"),
         (Memory(Kind.ONE, (), {"a": object()}), "memory.counts['a'] is a object"),  # type: ignore[dict-item]  # as above
         (Memory, "memory is a type"),
+        ((Odd.SET,), "memory[0].value is a frozenset"),
     ],
 )
 def test_what_cannot_be_stored_is_named_with_its_place(value: object, found: str) -> None:
