@@ -5,14 +5,13 @@ import click
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, limit_option, print_first_rows, print_json
-from controlplane.cli.common.reading import reading, say_that_nobody_led
+from controlplane.cli.common.reading import current_table
 from controlplane.cli.common.suggestions import did_you_mean
 from controlplane.cli.intent_commands.sending import ask, wait_option
 from controlplane.core.bundles.names import tenant_of
 from controlplane.core.cluster.policy import MAX_BUNDLES_PER_NAMESPACE
 from controlplane.core.intents.intent import IntentKind
 from controlplane.core.operations.slot_numbers import counted
-from controlplane.inspection import readers
 from controlplane.inspection.tables import (
     BUNDLE_OF_NAMESPACE_FIELDS,
     NAMESPACE_FIELDS,
@@ -56,10 +55,8 @@ def show(invocation: Invocation, *, name: str, limit: int, output_format: Output
     Bounds are hashes, the CRC-32 of a key. A bundle holds its lower bound, and not its upper one; only the last bundle
     holds 0xffffffff. A bundle without an owner is served by no node now. Exits with 1 if there is no such namespace.
     """
-    with reading(invocation) as source:
-        table = readers.read_routing_table(source)
+    table = current_table(invocation)
     if table is None:
-        say_that_nobody_led(invocation, "routing table")
         return ExitStatus.FAILED
     if name not in table.namespaces:
         similar = did_you_mean(name, table.namespaces)
@@ -80,10 +77,7 @@ def show(invocation: Invocation, *, name: str, limit: int, output_format: Output
 @pass_invocation
 def list_namespaces(invocation: Invocation, *, limit: int, output_format: OutputFormat) -> ExitStatus:
     """Print the namespaces and the owners of their bundles."""
-    with reading(invocation) as source:
-        table = readers.read_routing_table(source)
-    if table is None:
-        say_that_nobody_led(invocation, "routing table")
+    table = current_table(invocation)
     rows = [] if table is None else namespace_rows(table)
     if output_format is OutputFormat.JSON:
         print_json(list(rows))

@@ -7,7 +7,7 @@ import click
 from controlplane.cli.common.failures import ExitStatus
 from controlplane.cli.common.invocation import Invocation, pass_invocation
 from controlplane.cli.common.output import OutputFormat, format_option, print_json, print_rows
-from controlplane.cli.common.reading import current_table
+from controlplane.cli.common.reading import table_for_key
 from controlplane.core.routing.replica import RoutingTable
 from controlplane.errors import NoRouteError, UnroutableError
 from controlplane.inspection import ring_nodes
@@ -55,7 +55,7 @@ def replicas(invocation: Invocation, *, key: str, count: int | None, output_form
 def _show(
     invocation: Invocation, key: str, output_format: OutputFormat, find: Callable[[RoutingTable], Record]
 ) -> ExitStatus:
-    current = current_table(invocation, key)
+    current = table_for_key(invocation, key)
     if current is None:
         return ExitStatus.FAILED
     try:

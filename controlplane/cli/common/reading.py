@@ -35,7 +35,7 @@ def say_that_nobody_led(invocation: Invocation, what: str) -> None:
     )
 
 
-def current_table(invocation: Invocation, key: str) -> RoutingTable | None:
+def table_for_key(invocation: Invocation, key: str) -> RoutingTable | None:
     """The newest table, to route a key by it; None, with a message on standard error, if the cluster has none yet.
 
     Args:
@@ -49,7 +49,17 @@ def current_table(invocation: Invocation, key: str) -> RoutingTable | None:
         key.encode()
     except UnicodeEncodeError:
         raise ConfigurationError(f"the key {key!r} is no UTF-8, and keys are text: give it in UTF-8") from None
-    with reading(invocation, first_topic=ROUTING_TABLE) as source:
+    return current_table(invocation, first_topic=ROUTING_TABLE)
+
+
+def current_table(invocation: Invocation, first_topic: str = DECISIONS) -> RoutingTable | None:
+    """The newest table; None, with a message on standard error, if the cluster has none yet.
+
+    Args:
+        invocation: the cluster.
+        first_topic: as for :func:`reading`.
+    """
+    with reading(invocation, first_topic=first_topic) as source:
         current = readers.read_routing_table(source)
     if current is None:
         say_that_nobody_led(invocation, "routing table")

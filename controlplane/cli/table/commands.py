@@ -17,7 +17,7 @@ from controlplane.cli.common.output import (
     print_json,
     print_rows,
 )
-from controlplane.cli.common.reading import current_table, reading, say_that_nobody_led
+from controlplane.cli.common.reading import reading, say_that_nobody_led, table_for_key
 from controlplane.cli.intent_commands.known_names import even_unknown_option
 from controlplane.cli.intent_commands.operating import (
     Manner,
@@ -158,7 +158,7 @@ def route(invocation: Invocation, *, key: str, namespace: str | None, output_for
     Use it to check a client in another language. Exits with 1 if no node serves the key now. A key is hashed as it is
     given: write the full name of a topic of Pulsar, persistent://TENANT/NAMESPACE/TOPIC.
     """
-    current = current_table(invocation, key)
+    current = table_for_key(invocation, key)
     if current is None:
         return ExitStatus.FAILED
     try:

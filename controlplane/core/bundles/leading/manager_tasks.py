@@ -221,20 +221,21 @@ def due_tasks(settings: TaskSettings, memory: TaskMemory, now_ms: int, facts: Ta
     began = dict(memory.began_at_ms)
     answers = []
     for row in _TASKS[manager_named(settings.manager.manager)]:
+        task = row.task.value
         if row.period_ms is None:
             answers.append(TaskAnswer(row.task, _closed(row, settings, facts), None))
         elif Gate.NOT_LEADER in row.gates and not facts.is_leader:
-            began.pop(row.task.value, None)
+            began.pop(task, None)
             answers.append(TaskAnswer(row.task, Gate.NOT_LEADER, None))
         else:
             period_ms = row.period_ms(settings)
-            if row.task.value not in began:
+            if task not in began:
                 first_ms = period_ms if row.first_ms is None else row.first_ms(settings)
-                began[row.task.value] = now_ms + first_ms - period_ms
-            passed = (now_ms - began[row.task.value]) // period_ms
+                began[task] = now_ms + first_ms - period_ms
+            passed = (now_ms - began[task]) // period_ms
             gate = _closed(row, settings, facts) if passed > 0 else Gate.NOT_DUE
-            began[row.task.value] += max(0, passed) * period_ms
-            answers.append(TaskAnswer(row.task, gate, began[row.task.value] + period_ms))
+            began[task] += max(0, passed) * period_ms
+            answers.append(TaskAnswer(row.task, gate, began[task] + period_ms))
     return TaskRound(tuple(answers), TaskMemory(began))
 
 

@@ -62,11 +62,11 @@ def refuse_unusable(settings: object) -> None:
     Raises:
         ConfigurationError: a value is outside the range ``accepted`` of its knob. The message names the knob.
     """
-    fields_by_knob = dict(knobs_of(settings))
-    for name, _, accepted in ranges_of_knobs(settings):
-        value = getattr(settings, fields_by_knob[name])
+    for each in fields(settings):  # type: ignore[arg-type]  # every settings class is a dataclass
+        accepted: Allowed | None = each.metadata.get(_ACCEPTED)
+        value = getattr(settings, each.name)
         if accepted is not None and not accepted.has(value):
-            raise _outside(name, value, accepted)
+            raise _outside(each.metadata[_KNOB], value, accepted)
 
 
 def refuse_unreasonable(kind: type, values: Mapping[str, object]) -> None:

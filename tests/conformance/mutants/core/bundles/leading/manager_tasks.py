@@ -9,15 +9,15 @@ _TESTS: Final = ("unit/core/bundles/leading/test_manager_tasks.py",)
 BUGS: Final = (
     Bug(
         "a new leader sheds at the time of the old one",
-        "            began.pop(row.task.value, None)\n",
+        "            began.pop(task, None)\n",
         "",
         (),
         _TESTS,
     ),
     Bug(
         "times that were missed are made up for",
-        "began[row.task.value] += max(0, passed) * period_ms",
-        "began[row.task.value] += period_ms if passed > 0 else 0",
+        "began[task] += max(0, passed) * period_ms",
+        "began[task] += period_ms if passed > 0 else 0",
         (),
         _TESTS,
     ),
